@@ -97,24 +97,12 @@ static void find_finish(struct find_call *call, enum store_result result, const 
     free(call);
 }
 
-static void find_on(struct find_call *call)
+static void find_on(void *arg, enum store_result result)
 {
-    if (token_search_next(&call->search))
-        find_by_ticket(call);
-    else
-        find_finish(call, STORE_NOT_FOUND, NULL);
-}
-
-static void find_followed(void *arg, enum store_result result)
-{
-    struct find_call *call = arg;
-
     if (result == STORE_OK)
-        find_by_ticket(call);
-    else if (result == STORE_NOT_FOUND)
-        find_on(call);
+        find_by_ticket(arg);
     else
-        find_finish(call, result, NULL);
+        find_finish(arg, result, NULL);
 }
 
 static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -123,8 +111,7 @@ static void find_called(void *arg, enum store_result result, const struct redis_
     struct waiting_totp waiting;
 
     if (result == STORE_NOT_FOUND) {
-        if (!token_search_follow(&call->search, find_followed, call))
-            find_on(call);
+        token_search_go_on(&call->search, find_on, call);
         return;
     }
     if (result == STORE_OK && !waiting_read(reply, &waiting)) {

@@ -332,10 +332,8 @@ struct find_call {
 };
 
 static void address_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
-static void find_ask(struct find_call *call);
-static void find_send(struct find_call *call);
+static void find_on(void *arg, enum store_result result);
 static void find_called(void *arg, enum store_result result, const struct redis_reply *reply);
-static void find_followed(void *arg, enum store_result result);
 static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 
 void link_store_find(const struct partitions *partitions, const struct token_digests *code, struct text ip_tag,
@@ -360,17 +358,9 @@ static void address_checked(void *arg, enum store_result result, const struct th
     struct find_call *call = arg;
 
     if (result == STORE_OK)
-        find_ask(call);
+        token_search_go_on(&call->search, find_on, call);
     else
         find_finish(call, result, NULL, verdict->retry_after_s);
-}
-
-static void find_ask(struct find_call *call)
-{
-    if (token_search_next(&call->search))
-        find_send(call);
-    else
-        throttle_judge_address(call->partitions, call->ip_tag, THROTTLE_FAIL, miss_counted, call);
 }
 
 static void find_send(struct find_call *call)
@@ -382,32 +372,31 @@ static void find_send(struct find_call *call)
     store_call_script(call->search.store, SCRIPT_link_find, SCRIPT_READS, args.count, args.argv, find_called, call);
 }
 
-static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct find_call *call = arg;
-    struct link_record link;
-
-    if (result == STORE_NOT_FOUND) {
-        if (!token_search_follow(&call->search, find_followed, call))
-            find_ask(call);
-        return;
-    }
-    if (result == STORE_OK)
-        result = link_read_believed(call->search.store, reply_at(reply, 0), &link);
-    find_finish(call, result, result == STORE_OK ? &link : NULL, 0);
-    secure_wipe(&link, sizeof link);
-}
-
-static void find_followed(void *arg, enum store_result result)
+static void find_on(void *arg, enum store_result result)
 {
     struct find_call *call = arg;
 
     if (result == STORE_OK)
         find_send(call);
     else if (result == STORE_NOT_FOUND)
-        find_ask(call);
+        throttle_judge_address(call->partitions, call->ip_tag, THROTTLE_FAIL, miss_counted, call);
     else
         find_finish(call, result, NULL, 0);
+}
+
+static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_call *call = arg;
+    struct link_record link;
+
+    if (result == STORE_NOT_FOUND) {
+        token_search_go_on(&call->search, find_on, call);
+        return;
+    }
+    if (result == STORE_OK)
+        result = link_read_believed(call->search.store, reply_at(reply, 0), &link);
+    find_finish(call, result, result == STORE_OK ? &link : NULL, 0);
+    secure_wipe(&link, sizeof link);
 }
 
 static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict)

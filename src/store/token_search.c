@@ -39,12 +39,21 @@ static void follow_next(struct token_search *search)
     alias_find(search->store, search->digests.of[search->followed++], on_alias, search);
 }
 
+static void next_or_none(struct token_search *search)
+{
+    search->done(search->arg, token_search_next(search) ? STORE_OK : STORE_NOT_FOUND);
+}
+
 static void on_alias(void *arg, enum store_result result, unsigned bucket)
 {
     struct token_search *search = arg;
 
     if (result == STORE_NOT_FOUND && search->followed < search->digests.count) {
         follow_next(search);
+        return;
+    }
+    if (result == STORE_NOT_FOUND) {
+        next_or_none(search);
         return;
     }
     if (result == STORE_OK) {
@@ -54,12 +63,12 @@ static void on_alias(void *arg, enum store_result result, unsigned bucket)
     search->done(search->arg, result);
 }
 
-bool token_search_follow(struct token_search *search, store_done *done, void *arg)
+void token_search_go_on(struct token_search *search, store_done *done, void *arg)
 {
-    if (search->followed == search->digests.count || !store_has_aliases(search->store))
-        return false;
     search->done = done;
     search->arg = arg;
-    follow_next(search);
-    return true;
+    if (search->followed < search->digests.count && store_has_aliases(search->store))
+        follow_next(search);
+    else
+        next_or_none(search);
 }

@@ -19,7 +19,7 @@ void token_search_begin(struct token_search *search, const struct partitions *pa
                         const struct token_digests *digests);
 /* Sets store and digests. The partition of the current master key's digest comes first. False: all were asked. */
 MUST_CHECK bool token_search_next(struct token_search *search);
-/* If the store does not know any of the digests, there may be an alias of one (store/alias.h). False: there is none, so
- * go on with token_search_next(). True: done runs once, later. With STORE_OK, store is another one now, to be asked for
- * the same digests; with STORE_NOT_FOUND, go on with token_search_next(). */
-MUST_CHECK bool token_search_follow(struct token_search *search, store_done *done, void *arg);
+/* The store, if there is one yet, knows none of the digests: follows an alias of one of them (store/alias.h), or else
+ * goes on to the next partition. done runs once, perhaps inside this call. STORE_OK: ask the store for the digests.
+ * STORE_NOT_FOUND: all were asked. */
+void token_search_go_on(struct token_search *search, store_done *done, void *arg);
