@@ -2,8 +2,8 @@
  * without blocking), reconnecting with backoff and jitter, the deadline of each call, and the outcome of each call. All
  * commands of one loop turn leave in one write. Loop thread only. */
 #pragma once
-#include "base/log.h"
 #include "base/histogram.h"
+#include "base/log.h"
 #include "redis/reply.h"
 #include "redis/resolver.h"
 #include "redis/tls.h"

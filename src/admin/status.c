@@ -74,7 +74,7 @@ static void registry_was_read(void *arg, enum store_result result, const struct 
         store_client_done(collecting->client);
 }
 
-/* Reports are in the first partition; each has a registry. */
+/* Reports lie in the first partition, and every partition has a registry. */
 static void list_nodes(struct collecting *collecting)
 {
     struct partitions *partitions = collecting->client->partitions;

@@ -156,7 +156,7 @@ static int explain_trouble(struct store_client *client, const struct opening *op
 }
 
 /* Loading a large file may take Redis minutes, and it says so. Once it is loaded, it gets the usual time to become
- * ready. */
+ * ready. If some partitions are ready, the gate opens soon. */
 static void wait_for_gate(struct store_client *client, const struct opening *opening)
 {
     bool was_loading = false, is_loading = false;
@@ -167,7 +167,6 @@ static void wait_for_gate(struct store_client *client, const struct opening *ope
         was_loading = is_loading;
         store_client_pause(client, (uint64_t)client->settings.timeout_ms * READY_TIMEOUTS);
         is_loading = store_is_loading(client->store);
-        /* If some are ready, the gate opens soon. */
     } while (!opening->is_open && !opening->is_unfit &&
              (partitions_ready(client->partitions) > 0 || is_loading || was_loading));
 }

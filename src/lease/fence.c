@@ -54,10 +54,11 @@ enum takeover takeover_of(int64_t replicas_known, int64_t min_replicas)
  * MOST   R of this master's N replicas, the old master among them, follow it. Any other master has at most N - 1 - R
  *        left, fewer than R. So its heartbeats were sent before R were first seen to follow this one.
  * FENCE  Some replicas may still follow the old master. Once they have moved, its own replica count stops it, late by
- *        the lag that it allows. In a cluster replicas come from other primaries while those of the old one stay with
- * it, so there it stops when it reaches no majority. Without a resolver only MOST is certain: nobody says how many
- * replicas could be promoted by hand. If the operator asserts that acknowledged writes survive (--redis-durability),
- * each heartbeat is known to whichever Redis takes over, and a replaced one acknowledges none: as with ALL. */
+ *        the lag that it allows. In a cluster, replicas come from other primaries while those of the old one stay with
+ *        it, so there it stops when it reaches no majority.
+ * Without a resolver only MOST is certain: nobody says how many replicas could be promoted by hand. If the operator
+ * asserts that acknowledged writes survive (--redis-durability), each heartbeat is known to whichever Redis takes over,
+ * and a replaced one acknowledges none: as with ALL. */
 uint64_t fence_sole_since_ns(const struct fence *fence)
 {
     enum takeover takeover = takeover_of(fence_replicas(fence), fence->min_replicas);

@@ -8,8 +8,8 @@
 #include "base/random.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
-#include "redis/link.h"
 #include "lease/names.h"
+#include "redis/link.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

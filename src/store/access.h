@@ -18,9 +18,8 @@ void store_keep_revocation(struct store *store, const struct id *key, struct tex
 bool store_may_log(struct store *store, struct log_pause *pause);
 uv_loop_t *store_loop(struct store *store);
 struct text store_prefix(const struct store *store);
-/* What the names of a store with another number of partitions begin with, one or several, that may lie in the same
- * Redis, unseen by ours; appends nothing where that is allowed, and in a cluster, where all names are of the same kind.
- */
+/* On one Redis, the names of a store with one partition and of one with several differ. Appends what those of the other
+ * kind begin with. Appends nothing if both may lie there, and in a cluster, where all names are of one kind. */
 void store_print_prefix_beside(const struct store *store, struct buf *out);
 int64_t store_audit_max(const struct store *store);
 /* All settings, including the limits on what callers may create. */

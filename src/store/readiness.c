@@ -3,9 +3,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "lease/names.h"
 #include "state.h"
 #include "store/store.h"
-#include "lease/names.h"
 #include <stdio.h>
 #include <string.h>
 

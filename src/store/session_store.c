@@ -248,9 +248,9 @@ static void call_session(struct store *store, enum script script, enum script_li
 }
 
 /* Creating one: no limit may have been reached since the attempt began; then the script in the account's partition
- * decides; then the session that the sign-in came with ends, wherever it is. So that this one never lives on unseen, a
- * sign-in is refused before it makes anything, if the partition of that session is not served. If that partition is
- * lost in between, the new session is never told of: it ends by itself, and the answer is 503. */
+ * decides; then the session that the sign-in came with ends, wherever it is. That session must not live on unseen. So
+ * if its partition is not served, the sign-in is refused before anything is made. If its partition is lost in between,
+ * the answer is 503, and the new session, whose token nobody gets, expires. */
 
 static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 static void presented_found(void *arg, enum store_result result, unsigned bucket);
@@ -333,7 +333,6 @@ static void creation_begin(struct session_call *call)
 static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
 {
     struct session_call *call = arg;
-
     const struct creation *creation = call->creation;
 
     call->session.retry_after_s = verdict->retry_after_s;

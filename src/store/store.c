@@ -6,6 +6,7 @@
 #include "core/limits.h"
 #include "key_discard.h"
 #include "key_find.h"
+#include "lease/names.h"
 #include "lease_host.h"
 #include "readiness.h"
 #include "redis/sentinel.h"
@@ -13,7 +14,6 @@
 #include "state.h"
 #include "store_examine.h"
 #include "verb_internal.h"
-#include "lease/names.h"
 #include <stdlib.h>
 
 enum {

@@ -1,14 +1,15 @@
 -- Reads the schema version of this store, and claims an empty one. Always writes and publishes, so it fails if Redis
 -- accepts no writes or its user may not publish. A store that has accounts but no id comes from an earlier version and
--- gets the offered id. An empty store gets none here: its first account brings it. Where the names of a store with
--- another number of partitions lie beside ours in the same Redis, nothing is claimed beside it.
+-- gets the offered id. An empty store gets none here: its first account brings it. If a store with another number of
+-- partitions lies beside ours in the same Redis, nothing is claimed.
 -- ARGV: prefix, the newest schema this program knows, an id for the store, prefix_beside
 -- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
 --   0), lease_max, number of the store's partitions (0: there is no store), number of this one, whether it has aliases
 --   (1 or 0); refused, schema: newer than ours, whether that is because a copy into it is under way (1 or 0)
 
--- A store of an earlier version has a single partition and does not say so.
 local beside = not exists(K.accounts()) and redis.call('HEXISTS', K.store(), 'id') == 0 and store_beside(ARGV[4])
+
+-- A store of an earlier version has a single partition and does not say so.
 local function layout()
     local s = redis.call('HMGET', K.store(), 'id', 'partitions', 'partition', 'aliased')
     return beside or tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0'), s[4] and 1 or 0
