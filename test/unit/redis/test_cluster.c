@@ -205,7 +205,7 @@ static void say(unsigned node, unsigned owner, unsigned epoch)
 
 static void say_all(unsigned owner, unsigned epoch)
 {
-    for (unsigned i = 0; i < NODES; i++)
+    for (unsigned i = 0; i < NODES && w.at[i] != NOWHERE; i++)
         say(i, owner, epoch);
 }
 
@@ -339,6 +339,15 @@ static void hurry_rounds(unsigned node, unsigned rounds)
     until(is_asked_for_many, &(struct asked){node, fake_redis_count(w.nodes[node], "CLUSTER NODES") + rounds + 1});
 }
 
+/* Links that have found the first node, as all nodes say. */
+static void open_at_first(unsigned seeds)
+{
+    open_nodes();
+    say_all(0, 5);
+    open_links(seeds);
+    until_links_at(0);
+}
+
 Test(redis_cluster, leads_all_links_to_the_primary_of_the_slot)
 {
     open_nodes();
@@ -368,10 +377,7 @@ Test(redis_cluster, a_node_is_believed_about_itself_alone)
 
 Test(redis_cluster, moves_all_links_when_another_primary_takes_over)
 {
-    open_nodes();
-    say_all(0, 5);
-    open_links(1);
-    until_links_at(0);
+    open_at_first(1);
     say(1, 1, 6); /* the old one and the third do not know yet */
     until_links_at(1);
     cr_assert_eq(metric_values[METRIC_REDIS_SWITCHES], 1);
@@ -383,14 +389,12 @@ Test(redis_cluster, a_node_that_comes_back_elsewhere_is_asked_there)
 {
     open_nodes();
     w.at[2] = NOWHERE;
-    say(0, 1, 5);
-    say(1, 1, 5);
+    say_all(1, 5);
     open_links(1);
     until_links_at(1);
     fake_redis_go_away(w.nodes[1]);
     w.at[1] = 2;
-    say(0, 1, 5);
-    say(1, 1, 5);
+    say_all(1, 5);
     until_links_at(2);
     close_all();
 }
@@ -398,10 +402,7 @@ Test(redis_cluster, a_node_that_comes_back_elsewhere_is_asked_there)
 /* The second was promoted and is down again; the first still believes that it serves the slot. */
 Test(redis_cluster, is_not_led_back_by_one_that_was_away)
 {
-    open_nodes();
-    say_all(0, 5);
-    open_links(3);
-    until_links_at(0);
+    open_at_first(3);
     say(1, 1, 6);
     say(2, 1, 6);
     until_links_at(1);
@@ -479,10 +480,7 @@ Test(redis_cluster, seeds_of_different_clusters_are_refused)
 /* As when its address was that of a node of ours. */
 Test(redis_cluster, a_node_of_another_cluster_is_ignored_later)
 {
-    open_nodes();
-    say_all(0, 5);
-    open_links(2);
-    until_links_at(0);
+    open_at_first(2);
     for_rounds(2, 1);
     say_alone(2, ID_D, 9);
     say_alone(1, ID_E, 9);
@@ -500,8 +498,7 @@ Test(redis_cluster, a_seed_that_has_joined_no_cluster_is_no_obstacle)
 {
     open_nodes();
     w.at[2] = NOWHERE;
-    say(0, 0, 5);
-    say(1, 0, 5);
+    say_all(0, 5);
     fake_redis_rule(w.nodes[2],
                     &(struct fake_rule){"CLUSTER NODES", FAKE_ANSWER,
                                         "$79\r\n" ID_D " a:1@2 myself,master - 0 0 9 connected\n\r\n", 0, 0, false});
@@ -553,10 +550,7 @@ Test(redis_cluster, a_link_that_is_told_moved_asks_again)
 
 Test(redis_cluster, a_link_stays_while_a_slot_is_being_moved)
 {
-    open_nodes();
-    say_all(0, 5);
-    open_links(3);
-    until_links_at(0);
+    open_at_first(3);
     rule(0, "GET", "-ASK 12182 127.0.0.1:1\r\n");
     rule(0, "MGET", "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
     call(0, "GET", 1);
@@ -599,10 +593,7 @@ Test(redis_cluster, half_of_a_slot_is_served_by_nobody)
 
 Test(redis_cluster, links_leave_half_of_a_slot)
 {
-    open_nodes();
-    say_all(0, 5);
-    open_links(3);
-    until_links_at(0);
+    open_at_first(3);
     w.moves[2] = FROM_A;
     say(2, 0, 5);
     until_trouble("its primary does not know: finish the move");

@@ -244,16 +244,28 @@ static struct user_record person_apart(const struct id *account)
     return some_person(account, email, ROLE_DEVELOPER);
 }
 
-static void close_until_the_others_are_gone(void)
+/* From now on, what changes cannot be logged. */
+static void hang(void)
+{
+    end_keeper(&node);
+    atomic_store(&disk_hangs, true);
+    changed = (struct answer){0};
+}
+
+/* While what was begun for that account is being logged. */
+static void expect_unknown(struct id *account)
 {
     bool is_closed = false;
 
+    cr_assert(test_loop_until(&fixture.loop, is_logging, account, PATIENCE_MS));
     partitions_close(fixture.partitions, set_flag, &is_closed);
     test_loop_for(&fixture.loop, 500);
     cr_expect_not(is_closed, "one waits for its event");
     atomic_store(&disk_hangs, false);
     cr_assert(test_loop_until_set(&fixture.loop, &is_closed, PATIENCE_MS));
     close_log(&node);
+    cr_expect(changed.is_done);
+    cr_expect_eq(changed.result, STORE_UNKNOWN, "nothing followed in the others");
 }
 
 Test(audit_keeper, a_removal_that_is_logged_while_the_store_closes_goes_no_further)
@@ -262,13 +274,9 @@ Test(audit_keeper, a_removal_that_is_logged_while_the_store_closes_goes_no_furth
 
     change(&user, PERSON_DISABLE);
     cr_assert_eq(answer_wait(&changed), STORE_OK);
-    end_keeper(&node);
-    atomic_store(&disk_hangs, true);
+    hang();
     change(&user, PERSON_REMOVE);
-    cr_assert(test_loop_until(&fixture.loop, is_logging, &user.account, PATIENCE_MS));
-    close_until_the_others_are_gone();
-    cr_expect(changed.is_done);
-    cr_expect_eq(changed.result, STORE_UNKNOWN, "the email was not released");
+    expect_unknown(&user.account);
 }
 
 static void on_suspended(void *arg, enum store_result result, const struct account_suspension *suspension)
@@ -290,14 +298,9 @@ Test(audit_keeper, an_account_that_is_closed_while_the_store_closes_too)
 
     account_store_suspend(fixture_home(&user.account), &user.account, true, &SOMEBODY, on_suspended, &answer);
     cr_assert_eq(answer_wait(&answer), STORE_OK);
-    end_keeper(&node);
-    atomic_store(&disk_hangs, true);
-    changed = (struct answer){0};
+    hang();
     account_store_close_people(fixture.partitions, &user.account, &SOMEBODY, on_closed_some, &changed);
-    cr_assert(test_loop_until(&fixture.loop, is_logging, &user.account, PATIENCE_MS));
-    close_until_the_others_are_gone();
-    cr_expect(changed.is_done);
-    cr_expect_eq(changed.result, STORE_UNKNOWN, "the emails were not released");
+    expect_unknown(&user.account);
 }
 
 static void on_session(void *arg, enum store_result result, const struct session_record *session)
@@ -327,12 +330,7 @@ Test(audit_keeper, a_sign_in_that_is_logged_while_the_store_closes_goes_no_furth
                                         .browser_digest = TEXT("b1"),
                                         .browser = "Firefox on Windows",
                                         .verified = &user};
-    end_keeper(&node);
-    atomic_store(&disk_hangs, true);
-    changed = (struct answer){0};
+    hang();
     session_store_create(fixture.partitions, &start, &LIMITS, &SOMEBODY, on_session, &changed);
-    cr_assert(test_loop_until(&fixture.loop, is_logging, &user.account, PATIENCE_MS));
-    close_until_the_others_are_gone();
-    cr_expect(changed.is_done);
-    cr_expect_eq(changed.result, STORE_UNKNOWN);
+    expect_unknown(&user.account);
 }
