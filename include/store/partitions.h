@@ -22,9 +22,8 @@ unsigned partitions_count(const struct partitions *partitions);
 struct store *partitions_at(const struct partitions *partitions, unsigned number);
 /* How many are ready. */
 unsigned partitions_ready(const struct partitions *partitions);
-/* What store_trouble() says of each, in front of it the numbers of the partitions that it is true of, unless it is true
- * of all; 16 of them at most. If there is too little room, it says how many partitions it left out. It never makes `out`
- * fail. */
+/* What store_trouble() says of each, in front of it the numbers of the partitions that it is true of, up to 16, unless
+ * it is true of all. If there is too little room, it says how many partitions it left out. It never makes out fail. */
 void partitions_trouble(const struct partitions *partitions, struct buf *out);
 /* Gives each partition its part of a new store; one that exists stays as it is. STORE_CONFLICT: a partition belongs to
  * another store, or to one with another number of partitions. */
