@@ -149,6 +149,7 @@ growth_needs() { # STORE
         if (name == "beats") return beats / M
         if (name == "share") return beats * heartbeat / M / 1e4
         if (name == "one") return (revoke + (nodes - 1) * acknowledge) / 1000
+        if (name == "free") return free() / 1e6
         if (name == "revocations") return 0.5 * free() / (revoke + (nodes - 1) * acknowledge)
         if (name == "creations") return 0.5 * free() / create
         if (name == "uses") return 0.5 * free() / use
@@ -163,10 +164,11 @@ growth_needs() { # STORE
         row("heartbeats per second at a primary", "4 N P / (L M)", "%.0f", "beats")
         row("their share of a core there", "4 N P h / (L M)", "%.1f %%", "share")
         row("one revocation, at its primary", "r + (N - 1) a", "%.1f ms of CPU", "one")
-        row("half of what is left, for one alone: revocations/s", "(M - 4 N P h / L) / 2 (r + (N - 1) a)", "%.0f", "revocations")
-        row("or creations/s", "… / 2 c", "%.0f", "creations")
-        row("or different keys used per second", "… / 2 u", "%.0f", "uses")
-        row("or checks that read Redis per second", "… / 2 q", "%.0f", "reads")
+        row("f: cores that heartbeats leave free, of all M", "M - 4 N P h / L", "%.1f", "free")
+        row("half of f is enough for: revocations/s", "f / (2 (r + (N - 1) a))", "%.0f", "revocations")
+        row("or keys created/s", "f / (2 c)", "%.0f", "creations")
+        row("or different keys used/s", "f / (2 u)", "%.0f", "uses")
+        row("or checks that read Redis/s", "f / (2 q)", "%.0f", "reads")
     }'
     printf '\nh %s, u %s, q %s, c %s, r %s, a %s us of CPU and m %s B: %s. L %s ms.\n' "$(growth_median "$1" heartbeat)" \
         "$(growth_median "$1" use)" "$(growth_median "$1" read)" "$(growth_median "$1" create)" \
