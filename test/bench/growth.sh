@@ -175,14 +175,9 @@ growth_needs() { # STORE
         "$(growth_median "$1" revoke)" "$(growth_median "$1" acknowledge)" "${key_bytes[$1]}" "${store_label[$1]}" "$lease_ms"
 }
 bench_growth() {
-    local round store
+    local store
     for store in "${GROWTH_STORES[@]}"; do start_growth_store "$store"; done
-    for round in $(seq "$rounds"); do
-        for store in $(shuf -e "${GROWTH_STORES[@]}"); do
-            say "round $round of $rounds: ${store_label[$store]}"
-            grow "$store"
-        done
-    done
+    in_rounds "$rounds" grow "${GROWTH_STORES[@]}"
     growth_table
     growth_needs c6
     for store in "${GROWTH_STORES[@]}"; do stop_store "$store"; done

@@ -231,13 +231,19 @@ measure() {
         "$(awk -v c="$(sum_calls <"$dir/calls.$1")" -v n="$requests" 'BEGIN {printf "%.4f", c / n}')" >>"$dir/result.$1"
 }
 per_request() { awk -v ns="$1" -v n="$2" 'BEGIN {printf "%.3f", ns / 1000 / n}'; } # NS REQUESTS: us
-rounds_of() {                                                                      # NAME…
-    local round server
-    for server; do rm -f "$dir/result.$server"; done
-    for round in $(seq "$rounds"); do
-        say "round $round of $rounds"
-        for server in $(shuf -e "$@"); do measure "$server"; done # who came before leaves its traces in the caches
+# in_rounds COUNT FUNCTION ROW…: calls it for each row, in random order: who came before leaves its traces in the caches.
+in_rounds() {
+    local count=$1 function=$2 round row
+    shift 2
+    for round in $(seq "$count"); do
+        say "round $round of $count"
+        for row in $(shuf -e "$@"); do "$function" "$row"; done
     done
+}
+rounds_of() { # NAME…
+    local server
+    for server; do rm -f "$dir/result.$server"; done
+    in_rounds "$rounds" measure "$@"
 }
 column_median() { cut -d' ' -f"$2" "$dir/result.$1" | median; } # NAME COLUMN
 ratio_of() {                                                    # NAME BASE [COLUMN]: the median of the rounds' ratios

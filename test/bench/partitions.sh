@@ -43,16 +43,13 @@ measure_row() {
     unset "pid_of[$row]"
 }
 partition_checks() {
-    local round row store mode rows=()
+    local row store mode rows=()
     for store in "${PARTITION_STORES[@]}"; do
         use_store "$store"
         store_keys "$keys" "$dir/$store.keys"
         for mode in cached read; do rows+=("$store.$mode"); done
     done
-    for round in $(seq "$rounds"); do
-        say "round $round of $rounds"
-        for row in $(shuf -e "${rows[@]}"); do measure_row "$row"; done
-    done
+    in_rounds "$rounds" measure_row "${rows[@]}"
     printf '\n| %s keys, %s connections, medians of %s rounds of %s s | CPU us/check | to the first | checks/s | to the first | p50 us | p99 us | Redis CPU us/check |\n' \
         "$keys" "$connections" "$rounds" "$each"
     printf '|---|---|---|---|---|---|---|---|\n'
@@ -96,14 +93,12 @@ idle_row() {
     for pid in "${nodes[@]}"; do stop_node "$pid"; done
 }
 partition_heartbeats() {
-    local round row store count rows=()
+    local store count rows=()
     for store in "${PARTITION_STORES[@]}"; do
         for count in $IDLE_NODES; do rows+=("$store.$count"); done
     done
-    for round in $(seq "$IDLE_ROUNDS"); do
-        say "idle nodes: round $round of $IDLE_ROUNDS"
-        for row in $(shuf -e "${rows[@]}"); do idle_row "$row"; done
-    done
+    say 'idle nodes'
+    in_rounds "$IDLE_ROUNDS" idle_row "${rows[@]}"
     printf '\n| nothing but heartbeats, lease %s ms, medians of %s rounds of %s s | nodes | heartbeats/s | CPU of a node, ms/s | CPU of Redis, ms/s | us per heartbeat: node | Redis |\n' \
         "$lease_ms" "$IDLE_ROUNDS" "$((2 * each))"
     printf '|---|---|---|---|---|---|---|\n'
