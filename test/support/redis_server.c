@@ -243,29 +243,33 @@ static void expect_done(const char *command, char *reply)
     free(reply);
 }
 
-void redis_server_tell(const struct redis_server *server, ...)
+static void tell(const struct redis_server *server, bool all, va_list args)
 {
     const char *argv[ARGS_MAX];
+    size_t argc = collect(args, argv);
+
+    if (!all)
+        expect_done(argv[0], ask_owner(server, argc, argv));
+    for (; all && server; server = server->next)
+        expect_done(argv[0], ask(server, argc, argv));
+}
+
+void redis_server_tell(const struct redis_server *server, ...)
+{
     va_list args;
-    size_t argc;
 
     va_start(args, server);
-    argc = collect(args, argv);
+    tell(server, false, args);
     va_end(args);
-    expect_done(argv[0], ask_owner(server, argc, argv));
 }
 
 void redis_server_tell_all(const struct redis_server *server, ...)
 {
-    const char *argv[ARGS_MAX];
     va_list args;
-    size_t argc;
 
     va_start(args, server);
-    argc = collect(args, argv);
+    tell(server, true, args);
     va_end(args);
-    for (; server; server = server->next)
-        expect_done(argv[0], ask(server, argc, argv));
 }
 
 static bool answers(const struct redis_server *server)
