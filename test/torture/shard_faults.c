@@ -77,7 +77,7 @@ static const struct {
 } WAYS[SHARD_FAULT_WAYS] = {{"killed", lose_killed},
                             {"stopped", lose_stopped},
                             {"cut off", lose_cut_off},
-                            {"cut off but for nodes", lose_cut_but_for_nodes}};
+                            {"cut off from all but nodes", lose_cut_but_for_nodes}};
 
 /* Availability of the other partitions */
 
@@ -144,7 +144,7 @@ static void keep_slowest(int64_t *slowest_ms, int64_t ms)
 
 static void print_round(const struct shard_faults *faults, const struct round *round, const char *how)
 {
-    printf("round %3u: shard %u, redis %u %-21s its replica took over after %5ld ms, checks %5ld ms, writes %5ld ms, "
+    printf("round %3u: shard %u, redis %u %-26s its replica took over after %5ld ms, checks %5ld ms, writes %5ld ms, "
            "revocations %5ld ms, whole %5ld ms\n",
            faults->rounds, round->shard, round->server, how, (long)round->taken_ms, (long)round->times.checks_ms,
            (long)round->times.writes_ms, (long)round->times.revokes_ms, (long)round->whole_ms);
