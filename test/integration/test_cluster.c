@@ -31,7 +31,7 @@ static struct scene {
 
 static void scene_start(void)
 {
-    fixture_use_one_partition("the cluster is the test's own, and its nodes are told of one partition");
+    fixture_use_one_partition("the test starts a cluster of its own, with one partition");
     cluster_servers_start(&s.cluster, PRIMARIES, true);
     fixture_start_in_cluster(&s.fixture, s.cluster.url, 1);
     s.keys.fixture = &s.fixture;
