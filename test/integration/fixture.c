@@ -44,9 +44,14 @@ static struct id id_read(enum id_kind kind, const char *given)
     return id;
 }
 
+bool fixture_in_cluster(void)
+{
+    return getenv("CHATELAINE_TEST_CLUSTER") != NULL;
+}
+
 void fixture_use_one_redis(const char *reason)
 {
-    if (!getenv("CHATELAINE_TEST_CLUSTER"))
+    if (!fixture_in_cluster())
         return;
     fprintf(stderr, "one Redis in place of a cluster: %s\n", reason);
     unsetenv("CHATELAINE_TEST_CLUSTER");
@@ -69,6 +74,14 @@ unsigned fixture_partitions(void)
     return count ? (unsigned)strtoul(count, NULL, 10) : 1;
 }
 
+unsigned fixture_partition_of(const char *account)
+{
+    struct id id = {0};
+
+    snprintf(id.text, sizeof id.text, "%s", account);
+    return bucket_of_account(&id) % fixture_partitions();
+}
+
 const char *fixture_name_in(unsigned partition, const char *rest)
 {
     enum { NAMES = 8, NAME_BYTES = 128 };
@@ -76,7 +89,7 @@ const char *fixture_name_in(unsigned partition, const char *rest)
     static unsigned next;
     char *name = names[next++ % NAMES];
 
-    if (fixture_partitions() > 1 || getenv("CHATELAINE_TEST_CLUSTER"))
+    if (fixture_partitions() > 1 || fixture_in_cluster())
         snprintf(name, NAME_BYTES, "chatelaine:{%u}:%s", partition, rest);
     else
         snprintf(name, NAME_BYTES, "chatelaine:%s", rest);
@@ -85,12 +98,7 @@ const char *fixture_name_in(unsigned partition, const char *rest)
 
 const char *fixture_name(const char *account, const char *rest)
 {
-    struct id id = {0};
-
-    if (!account)
-        return fixture_name_in(0, rest);
-    snprintf(id.text, sizeof id.text, "%s", account);
-    return fixture_name_in(bucket_of_account(&id) % fixture_partitions(), rest);
+    return fixture_name_in(account ? fixture_partition_of(account) : 0, rest);
 }
 
 long fixture_sum(const struct fixture *fixture, const char *command, const char *rest)
@@ -241,7 +249,7 @@ void fixture_add_account_in(struct fixture *fixture, unsigned partition, char re
 
     do
         id = id_mint(ID_ACCOUNT, clock_wall_ms());
-    while (bucket_of_account(&id) % fixture_partitions() != partition);
+    while (fixture_partition_of(id.text) != partition);
     add_account(fixture, id, ret_account);
 }
 

@@ -65,12 +65,15 @@ void fixture_add_node(struct fixture *fixture, const char *const *more);
  * whose disk is busy is not one that hangs. Returns once it serves all partitions. */
 void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,
                         const char *const *more);
+/* Whether the variables above ask for a Redis Cluster. */
+bool fixture_in_cluster(void);
 /* For tests about what only one Redis does, or a store in one piece, whatever the variables above say; the reason is
  * printed. Call it before fixture_start(). */
 void fixture_use_one_redis(const char *reason);
 /* The same, which implies one Redis: names have no partition. */
 void fixture_use_one_partition(const char *reason);
 unsigned fixture_partitions(void);
+unsigned fixture_partition_of(const char *account);
 /* A name in Redis, without the prefix and the partition of that account, with both in front: for looking at what is
  * stored. Valid until eight more are made. account NULL: partition 0. */
 const char *fixture_name(const char *account, const char *rest);

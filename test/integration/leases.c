@@ -2,11 +2,10 @@
 #include "deadline.h"
 
 #include <poll.h>
-#include <stdlib.h>
 
 bool leases_are_required(void)
 {
-    return getenv("CHATELAINE_TEST_CLUSTER") != NULL;
+    return fixture_in_cluster();
 }
 
 const char *const *leases_none(void)

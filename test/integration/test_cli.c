@@ -85,7 +85,6 @@ static void expect_other_partitions(struct fixture *fixture, const char *there, 
     cli_finish(&run);
 }
 
-/* Otherwise a second store would grow beside the first, without its accounts and its keys. */
 /* On all primaries. */
 static long count_founded(const struct fixture *fixture)
 {
@@ -99,6 +98,7 @@ static long count_founded(const struct fixture *fixture)
     return sum;
 }
 
+/* Otherwise a second store would grow beside the first, without its accounts and its keys. */
 Test(cli, another_number_of_partitions_is_refused)
 {
     static const char *const CASES[][2] = {{"1", "4"}, {"4", "1"}, {"4", "2"}, {"4", "8"}};
@@ -234,7 +234,7 @@ Test(cli, refusals_say_what_to_do)
     snprintf(address, sizeof address, "no node answers: 127.0.0.1:%u", fixture.redis.port);
     redis_server_kill(&fixture.redis);
     RUN(&fixture, &run, "account", "create", "--name", "a");
-    cli_expect_refusal(&run, 1, getenv("CHATELAINE_TEST_CLUSTER") ? address : "redis.sock", "no Redis");
+    cli_expect_refusal(&run, 1, fixture_in_cluster() ? address : "redis.sock", "no Redis");
     fixture_stop(&fixture);
 }
 

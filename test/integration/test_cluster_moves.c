@@ -1,6 +1,5 @@
 /* Slots of a cluster that are moved while nodes serve: with half of a partition's names elsewhere nothing of it is
  * decided or written, and a revocation that is under way meanwhile is never answered early. */
-#include "core/bucket.h"
 #include "fixture.h"
 #include "leak_guard.h"
 #include "redis_cluster.h"
@@ -27,14 +26,6 @@ static struct scene {
     unsigned home, to; /* primaries */
 } s;
 
-static unsigned partition_of(const char *account)
-{
-    struct id id = {0};
-
-    snprintf(id.text, sizeof id.text, "%s", account);
-    return bucket_of_account(&id) % COUNT;
-}
-
 static void scene_start(void)
 {
     setenv("CHATELAINE_PARTITIONS", "4", 1);
@@ -46,7 +37,7 @@ static void scene_start(void)
         fixture_add_node(&s.fixture, MORE);
     for (unsigned i = 0; i < NODES; i++)
         fixture_await_all_ready(&s.fixture, i);
-    snprintf(s.tag, sizeof s.tag, "{%u}", partition_of(s.fixture.account));
+    snprintf(s.tag, sizeof s.tag, "{%u}", fixture_partition_of(s.fixture.account));
     s.home = cluster_servers_primary_of(&s.cluster, s.tag, -1);
     s.to = (s.home + 1) % PRIMARIES;
 }
@@ -62,9 +53,7 @@ static void add_other(struct fixture_key *ret_key)
 {
     char account[ID_TEXT_BYTES];
 
-    do
-        fixture_add_account(&s.fixture, account);
-    while (partition_of(account) == partition_of(s.fixture.account));
+    fixture_add_account_in(&s.fixture, (fixture_partition_of(s.fixture.account) + 1) % COUNT, account);
     fixture_add_key(&s.fixture, account, KEY_API, MODE_LIVE, 0, ret_key);
 }
 

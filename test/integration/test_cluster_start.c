@@ -176,11 +176,9 @@ Test(cluster_start, another_cluster_at_the_same_addresses_is_another_store)
         redis_server_tell(&s.cluster.servers[i], "FLUSHALL", NULL);
     await_ready(503, "Redis has lost the store that this node served");
     for (unsigned i = 0; i < fixture_partitions(); i++) {
-        char store[32];
-        unsigned primary;
+        const char *store = fixture_name_in(i, "store");
+        unsigned primary = cluster_servers_primary_of(&s.cluster, store, -1);
 
-        snprintf(store, sizeof store, "chatelaine:{%u}:store", i);
-        primary = cluster_servers_primary_of(&s.cluster, store, -1);
         redis_server_tell(&s.cluster.servers[primary], "HSET", store, "id", "00112233445566778899aabbccddeeff",
                           "partitions", PARTITIONS, "partition", (char[]){(char)('0' + i), '\0'}, NULL);
     }

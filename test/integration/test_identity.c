@@ -20,11 +20,6 @@ enum { REASON_BYTES = 1024, CONNECTIONS = 4 /* of a node */ };
 static const char *const LEASE_1000[] = {"--lease-ms", "1000", NULL};
 static const char *const STRICT[] = {"--lease-ms", "0", NULL};
 
-static bool is_cluster(void)
-{
-    return getenv("CHATELAINE_TEST_CLUSTER") != NULL;
-}
-
 static int readiness(const struct node *node, char ret_reason[REASON_BYTES])
 {
     struct http_answer answer;
@@ -79,7 +74,7 @@ static int try_delete(const struct fixture *fixture, size_t node, const struct f
 static void open_three(struct fixture *fixture, struct fixture_key *ret_hot)
 {
     fixture_start(fixture, 2, LEASE_1000);
-    fixture_add_node(fixture, is_cluster() ? NULL : STRICT);
+    fixture_add_node(fixture, fixture_in_cluster() ? NULL : STRICT);
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, ret_hot);
     for (size_t i = 0; i < 3; i++)
         await_ready(&fixture->nodes[i]);
@@ -159,7 +154,7 @@ Test(identity, a_redis_that_comes_back_without_its_data)
         poll(NULL, 0, 10);
     }
     int code = fixture_run(&fixture, (const char *const[]){"doctor", NULL}, NULL, &out, NULL);
-    cr_expect_eq(code, is_cluster() ? 3 : 0, "a cluster without replicas is unfit: %s", out);
+    cr_expect_eq(code, fixture_in_cluster() ? 3 : 0, "a cluster without replicas is unfit: %s", out);
     cr_expect_not_null(strstr(out, "account create"), "%s", out);
     free(out);
     process_signal(&waiting, 15);

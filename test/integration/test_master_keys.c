@@ -50,11 +50,6 @@ static void expect_run(const char *const *args, int exit_code, const char *says)
     free(err);
 }
 
-static bool is_in_cluster(void)
-{
-    return getenv("CHATELAINE_TEST_CLUSTER") != NULL;
-}
-
 /* In text or in JSON. */
 static unsigned count_failures(const char *out)
 {
@@ -72,9 +67,9 @@ static void expect_fit(const char *const *doctor, const char *says)
 {
     char *out, *err;
 
-    cr_expect_eq(run(doctor, &out, &err), is_in_cluster() ? 3 : 0, "%s%s", out, err);
-    cr_expect_eq(count_failures(out), is_in_cluster() ? 1 : 0, "%s", out);
-    cr_expect(!is_in_cluster() || strstr(out, "A failover loses changes"), "%s", out);
+    cr_expect_eq(run(doctor, &out, &err), fixture_in_cluster() ? 3 : 0, "%s%s", out, err);
+    cr_expect_eq(count_failures(out), fixture_in_cluster() ? 1 : 0, "%s", out);
+    cr_expect(!fixture_in_cluster() || strstr(out, "A failover loses changes"), "%s", out);
     cr_expect(strstr(out, says), "doctor lacks \"%s\": %s", says, out);
     free(out);
     free(err);
@@ -101,7 +96,7 @@ Test(master_keys, another_key_is_refused_by_all)
     expect_run(DOCTOR, 3, "master-key");
     use_key(right);
     const char *const serve_with_next[] = {"doctor", "--retired-master-key-file", key_file("next.key", NEW_KEY), NULL};
-    expect_fit(serve_with_next, is_in_cluster() ? "\nNot fit: 1 check failed, with " : "\nFit, with ");
+    expect_fit(serve_with_next, fixture_in_cluster() ? "\nNot fit: 1 check failed, with " : "\nFit, with ");
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
     fixture_stop(&fixture);
 }

@@ -1,6 +1,5 @@
 /* A backup brings revoked keys back to life; replaying the nodes' revocation logs ends them again. */
 #include "fixture.h"
-#include "core/bucket.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -216,9 +215,9 @@ Test(revocation_log, replay_tells_what_is_not_done)
 static void replay_unknown_without(struct fixture *fixture, unsigned lost)
 {
     struct id unknown = id_mint(ID_KEY, 1);
-    char path[PROCESS_PATH_BYTES + 16], line[128], name[64], number[8], named[64], not_done[80];
+    char path[PROCESS_PATH_BYTES + 16], line[128], number[8], named[64], not_done[80];
+    const char *name = fixture_name_in(lost, "store");
 
-    snprintf(name, sizeof name, "chatelaine:{%u}:store", lost);
     snprintf(number, sizeof number, "%u", lost);
     snprintf(named, sizeof named, "Partition %u: The names", lost);
     snprintf(not_done, sizeof not_done, "Not done. %s", named);
@@ -235,17 +234,15 @@ static void replay_unknown_without(struct fixture *fixture, unsigned lost)
 Test(revocation_log, a_partition_that_cannot_be_asked_is_named)
 {
     struct fixture fixture;
-    struct id account;
-    char lost[64];
+    unsigned home;
 
     setenv("CHATELAINE_PARTITIONS", "2", 1);
     fixture_start(&fixture, 0, NULL);
     for (unsigned partition = 0; partition < 2; partition++)
         replay_unknown_without(&fixture, partition);
-    cr_assert(id_parse(ID_ACCOUNT, text_of(fixture.account), &account));
-    unsigned home = bucket_of_account(&account) % 2;
-    snprintf(lost, sizeof lost, "chatelaine:{%u}:store", 1 - home);
-    redis_server_tell(&fixture.redis, "HSET", lost, "partition", home == 0 ? "0" : "1", NULL);
+    home = fixture_partition_of(fixture.account);
+    redis_server_tell(&fixture.redis, "HSET", fixture_name_in(1 - home, "store"), "partition", home == 0 ? "0" : "1",
+                      NULL);
     EXPECT_REPLAY(&fixture, 0, fixture.manager.id, "", fixture.manager.id);
     fixture_stop(&fixture);
 }
