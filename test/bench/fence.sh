@@ -164,8 +164,8 @@ damage_together() {
 }
 # fence_trial KIND SHARD: appends to $dir/fence.KIND.GUARD: when the new primary first accepted a write, and first had it
 # acknowledged; when the old one last accepted one and last had one acknowledged; for how long it accepted writes after it
-# was woken, or came back. In ms since the damage; "-": never. A write of the new one counts from when it was sent, of the old one until it
-# was answered, or until it was sent if it was acknowledged, because a lease runs from then.
+# was woken, or came back. In ms since the damage; "-": never. A write of the new one counts from when it was sent, of the
+# old one until it was answered, or until it was sent if it was acknowledged, because a lease runs from then.
 fence_trial() {
     local kind=$1 shard=$2 old new='' writers=() began_ms woken_ms
     old=$(primary_of "$shard")

@@ -89,7 +89,7 @@ use_store() {
     calls_at_rest=$((200 * partitions_of[$1]))
     store=$1
 }
-# unsynced COMMAND…: Redis does not sync its file meanwhile, to fill it fast. No node runs, for it would call Redis unfit.
+# unsynced COMMAND…: Redis does not sync its file meanwhile, to fill it fast. No node runs: it would call Redis unfit.
 unsynced() {
     each_redis config set appendfsync no >/dev/null
     "$@"

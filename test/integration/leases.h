@@ -1,5 +1,5 @@
-/* Leases of nodes. Where another Redis may take over, which is so in a cluster, a read decides only under a lease:
- * nodes without leases are refused there, and whoever has lost its lease answers 503 until the next one. */
+/* Leases of nodes. In a cluster another Redis may take over, so a read decides only under a lease: nodes without leases
+ * are refused there, and a node that has lost its lease answers 503 until the next one. */
 #pragma once
 #include "fixture.h"
 

@@ -188,7 +188,7 @@ void cluster_servers_move_begin(const struct cluster_servers *cluster, const cha
     name_slot(cluster, name, slot);
     name_node(&cluster->servers[from], from_id);
     name_node(&cluster->servers[to], to_id);
-    /* Where a move was under way already, the target knows of no owner if that has changed, and takes no names. */
+    /* If the owner was replaced during an earlier move, the target knows of no owner, and takes no names. */
     redis_server_tell(&cluster->servers[to], "CLUSTER", "SETSLOT", slot, "NODE", from_id, NULL);
     redis_server_tell(&cluster->servers[to], "CLUSTER", "SETSLOT", slot, "IMPORTING", from_id, NULL);
     redis_server_tell(&cluster->servers[from], "CLUSTER", "SETSLOT", slot, "MIGRATING", to_id, NULL);

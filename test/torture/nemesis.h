@@ -17,7 +17,7 @@ struct nemesis_plan {
 
 struct nemesis;
 
-/* NULL when there is no fault of the name of plan->focus. Where there is no proxy, the faults are those of nodes. */
+/* NULL when there is no fault of the name of plan->focus. Without a proxy, the faults are those of nodes. */
 struct nemesis *nemesis_start(const struct nemesis_plan *plan);
 /* Returns when all is mended: every node runs and is reached. The lanes' threads go on, idle, because processes that a
  * thread has started die with it. */

@@ -1,5 +1,5 @@
 /* How long an account is not served after a fault: asked again and again by keys of live mode, which the history's own
- * are not, for nobody will look for them. */
+ * are not: nobody looks for them afterwards. */
 #pragma once
 #include "cluster.h"
 
