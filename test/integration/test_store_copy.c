@@ -35,7 +35,10 @@ static void run(struct clinic *c, struct cli_run *ret_run, const char *const *ar
 /* Nodes, commands and the fixture then use that database, with so many partitions. */
 static void turn_to(struct clinic *c, unsigned database, const char *partitions)
 {
-    snprintf(c->people.fixture.redis.url, sizeof c->people.fixture.redis.url, "%s", c->urls[database]);
+    const char *url = c->urls[database];
+
+    cr_assert_lt(strlen(url), sizeof c->people.fixture.redis.url);
+    memcpy(c->people.fixture.redis.url, url, strlen(url) + 1);
     setenv("CHATELAINE_PARTITIONS", partitions, 1);
 }
 
