@@ -11,6 +11,12 @@ struct store_facts {
     /* Without CONFIG GET, appendonly and noeviction come from INFO, and the other settings are false or 0. */
     bool appendonly, appendfsync_always, no_fsync_on_rewrite_off, noeviction, writable;
     bool full; /* memory is full: only scripts with allow-oom can write; `writable` stays true */
+    /* What Redis does when it reads its append-only file, which it does as the user `default`. */
+    enum store_replay {
+        STORE_REPLAY_UNKNOWN, /* the ACL forbids ACL DRYRUN */
+        STORE_REPLAY_WHOLE,
+        STORE_REPLAY_DROPS, /* that user may not write our keys: every transaction is dropped */
+    } replay;
     bool save_off, stop_writes_on_failure_off; /* with either, writes go on after a failed snapshot */
     int64_t replicas;
     int64_t schema;              /* 0: unknown */

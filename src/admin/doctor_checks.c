@@ -90,6 +90,21 @@ static void check_durability(struct doctor_report *report, const struct store_fa
                                       : "no append-only file");
 }
 
+static void check_replay(struct doctor_report *report, const struct store_facts *facts)
+{
+    if (!facts->appendonly || (facts->durability_asserted && !facts->config_readable))
+        return;
+    if (facts->replay == STORE_REPLAY_UNKNOWN)
+        add(report, "append-only-file-user", DOCTOR_WARN,
+            "Redis reads its append-only file as the user `default`, who must keep all rights on our keys. To have it "
+            "checked, grant +acl|dryrun to the user of --redis.",
+            "unknown: Redis does not let this user ask");
+    else
+        check_rule(report, facts, "append-only-file-user", "%s",
+                   facts->replay == STORE_REPLAY_WHOLE ? "`default` may write our keys"
+                                                       : "`default` may not write our keys");
+}
+
 /* Only CONFIG GET shows it. */
 static void check_snapshots(struct doctor_report *report, const struct store_facts *facts)
 {
@@ -306,6 +321,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
         check_rule(report, facts, "redis-cluster", "--redis names one Redis");
     check_durability(report, facts);
     check_settings(report, facts, FITNESS_DURABLE);
+    check_replay(report, facts);
     check_snapshots(report, facts);
     check_memory(report, facts);
     check_rule(report, facts, "writable",

@@ -81,6 +81,11 @@ static bool syncs_on_rewrite(const struct store_facts *facts)
     return facts->no_fsync_on_rewrite_off || is_vouched_for(facts);
 }
 
+static bool replays_each_write(const struct store_facts *facts)
+{
+    return facts->replay != STORE_REPLAY_DROPS || is_vouched_for(facts);
+}
+
 static bool master_needs_a_replica(const struct store_facts *facts)
 {
     return facts->sentinels == 0 || facts->replicas_to_write >= 1;
@@ -153,6 +158,10 @@ const struct fitness_rule FITNESS_RULES[] = {
     {"no-appendfsync-on-rewrite", FITNESS_DURABLE, syncs_on_rewrite, "no",
      "Redis does not sync writes while it rewrites its append-only file, so a crash then loses them: set "
      "no-appendfsync-on-rewrite no, with CONFIG SET and in redis.conf."},
+    {"append-only-file-user", FITNESS_DURABLE, replays_each_write, NULL,
+     "Redis reads its append-only file as the user `default`, who may not write our keys, so a restart loses keys and "
+     "revocations: give this user all rights again (ACL SETUSER default ~* &* +@all), and a password or `off`; save "
+     "that in its ACL file or redis.conf before Redis restarts."},
 
     {"min-replicas-to-write", FITNESS_FAILOVER, master_needs_a_replica, NULL,
      "After a failover the old master would keep granting leases: set min-replicas-to-write 1 on every Redis, with "

@@ -47,6 +47,7 @@ static const struct config_setting {
 
 static void ask_info(struct store *store);
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void replay_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
@@ -91,6 +92,19 @@ static void ask_config(struct store *store)
     }
 }
 
+/* Whether Redis would let `default` write a record of ours. */
+static void ask_replay(struct store *store)
+{
+    char name[REDIS_PREFIX_MAX_BYTES + sizeof "store"];
+
+    store->examination.due++;
+    snprintf(name, sizeof name, "%sstore", store->prefix);
+    redis_link_call(store->changes, 7,
+                    (struct text[]){TEXT("ACL"), TEXT("DRYRUN"), TEXT("default"), TEXT("HSET"), text_of(name),
+                                    TEXT("field"), TEXT("value")},
+                    replay_answered, store);
+}
+
 void examination_start(struct store *store)
 {
     struct examination *e = &store->examination;
@@ -110,6 +124,7 @@ void examination_start(struct store *store)
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
     ask_info(store);
     ask_config(store);
+    ask_replay(store);
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
     buf_init_fixed(&beside, storage, sizeof storage);
     store_print_prefix_beside(store, &beside);
@@ -300,6 +315,20 @@ static void config_answered(void *arg, enum redis_outcome outcome, const struct 
     else
         config_note(setting, value, &e->facts);
     part_done(read->store);
+}
+
+/* "OK", or a string that says why not. An error: our user may not ask. */
+static void replay_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct examination *e = &store->examination;
+    struct text answer;
+
+    if (outcome != REDIS_REPLIED)
+        e->has_failed = true;
+    else if (reply_text(reply, &answer))
+        e->facts.replay = text_equal(answer, TEXT("OK")) ? STORE_REPLAY_WHOLE : STORE_REPLAY_DROPS;
+    part_done(store);
 }
 
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)

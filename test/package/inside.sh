@@ -47,7 +47,7 @@ no-appendfsync-on-rewrite no
 maxmemory-policy noeviction
 save ""
 user default on >ADMIN ~* &* +@all
-user chatelaine on >PASSWORD ~chatelaine:* &chatelaine:* +@all -@dangerous +info +role +config|get
+user chatelaine on >PASSWORD ~chatelaine:* &chatelaine:* +@all -@dangerous +info +role +config|get +acl|dryrun
 END
     systemctl start redis-server
 }

@@ -29,6 +29,7 @@ static void make_fit(void)
                   .server = "Redis 7.0.15",
                   .appendonly = true,
                   .appendfsync_always = true,
+                  .replay = STORE_REPLAY_WHOLE,
                   .no_fsync_on_rewrite_off = true,
                   .noeviction = true,
                   .writable = true,
@@ -267,6 +268,14 @@ static void no_aof(void)
 {
     evidence.facts.appendonly = false;
 }
+static void nobody_may_ask_who_reads_the_aof(void)
+{
+    evidence.facts.replay = STORE_REPLAY_UNKNOWN;
+}
+static void aof_is_not_replayed(void)
+{
+    evidence.facts.replay = STORE_REPLAY_DROPS;
+}
 static void fsync_everysec(void)
 {
     evidence.facts.appendfsync_always = false;
@@ -436,6 +445,8 @@ Test(doctor, finds_each_single_fault)
     } CASES[] = {
         {old_redis, "redis-version", DOCTOR_FAIL},
         {no_aof, "appendonly", DOCTOR_FAIL},
+        {nobody_may_ask_who_reads_the_aof, "append-only-file-user", DOCTOR_WARN},
+        {aof_is_not_replayed, "append-only-file-user", DOCTOR_FAIL},
         {fsync_everysec, "appendfsync", DOCTOR_FAIL},
         {fsync_off_on_rewrite, "no-appendfsync-on-rewrite", DOCTOR_FAIL},
         {evicts, "maxmemory-policy", DOCTOR_FAIL},

@@ -42,6 +42,7 @@ Test(fitness, looks_at_each_fact)
     EXPECT(appendfsync_always, false, "appendfsync always");
     EXPECT(no_fsync_on_rewrite_off, false, "no-appendfsync-on-rewrite no");
     EXPECT(noeviction, false, "noeviction");
+    EXPECT(replay, STORE_REPLAY_DROPS, "ACL SETUSER default ~* &* +@all");
     EXPECT(writable, false, "master");
     EXPECT(is_of_cluster, true, "write redis-cluster://");
     EXPECT(schema, 3, "upgrade");
