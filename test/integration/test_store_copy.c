@@ -248,8 +248,8 @@ Test(store_copy, into_a_cluster_and_back)
     static struct cluster_servers cluster;
     char *exported;
 
-    setenv("CHATELAINE_UNSAFE_REDIS", "1", 1);
     clinic_start(&c);
+    setenv("CHATELAINE_UNSAFE_REDIS", "1", 1);
     exported = export_of(&c, c.people.fixture.account);
     cluster_servers_start(&cluster, 3, false);
     snprintf(c.urls[1], sizeof c.urls[1], "%s", cluster.url);
