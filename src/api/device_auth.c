@@ -4,33 +4,14 @@
 #include "base/secure.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
-#include "form_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
+#include "oauth_internal.h"
 #include "views_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const scope_set DEVICE_SCOPES = SCOPE_DOCUMENTS_WRITE;
-
-/* RFC 6749 section 5.1 requires Pragma in addition to Cache-Control, which every response has. */
-static void reply_uncached(struct exchange *exchange, int status, const struct buf *out)
-{
-    http_response_header(exchange->request, TEXT("Pragma"), TEXT("no-cache"));
-    http_reply_json(exchange->request, status, out);
-}
-
-/* All OAuth errors are sent from here. description: printable ASCII without quotes and backslashes. */
-static void refuse_oauth(struct exchange *exchange, const char *error, const char *description)
-{
-    char storage[512];
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    view_oauth_error(&(struct json_writer){.out = &out}, error, description);
-    reply_uncached(exchange, 400, &out);
-}
 
 static void refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
 {
@@ -38,36 +19,12 @@ static void refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
     exchange_refuse_throttled(exchange, retry_after_s);
 }
 
-/* False if the exchange has been refused. */
-static bool read_form(struct exchange *exchange, const struct form_field *fields, size_t count, void *target)
-{
-    char *storage = http_request_alloc(exchange->request, exchange->form.len + 1);
-    char description[96];
-    struct text name;
-
-    switch (form_read(exchange->form, storage, fields, count, target, &name)) {
-    case FORM_OK:
-        return true;
-    case FORM_MISSING:
-        snprintf(description, sizeof description, "The parameter %.*s is missing.", TEXT_ARG(name));
-        refuse_oauth(exchange, "invalid_request", description);
-        return false;
-    case FORM_REPEATED:
-        refuse_oauth(exchange, "invalid_request", "A parameter is repeated.");
-        return false;
-    case FORM_MALFORMED:
-        break;
-    }
-    refuse_oauth(exchange, "invalid_request", "The body is not a valid form in UTF-8.");
-    return false;
-}
-
 static bool client_is_known(struct exchange *exchange, struct text client)
 {
     bool known = device_clients_include(exchange->service->device_clients, client);
 
     if (!known)
-        refuse_oauth(exchange, "invalid_client", "This client_id is unknown.");
+        oauth_refuse(exchange, "invalid_client", "This client_id is unknown.");
     return known;
 }
 
@@ -133,15 +90,15 @@ static bool authorization_read(struct authorization *op)
     struct authorization_input input = {0};
     struct key_record named;
 
-    if (!read_form(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
+    if (!oauth_read_form(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
         !client_is_known(op->exchange, input.client))
         return false;
     if (input.scope.len && scope_parse(input.scope) != DEVICE_SCOPES) {
-        refuse_oauth(op->exchange, "invalid_scope", "Devices can get only the scope documents:write.");
+        oauth_refuse(op->exchange, "invalid_scope", "Devices can get only the scope documents:write.");
         return false;
     }
     if (input.name.len && !key_set_name(&named, input.name)) {
-        refuse_oauth(
+        oauth_refuse(
             op->exchange, "invalid_request",
             "device_name must have 1 to 200 characters, not only blanks, and no control or format characters.");
         return false;
@@ -191,7 +148,7 @@ static void authorization_answer(struct authorization *op)
     buf_init_fixed(&out, storage, sizeof storage);
     view_device_codes(&(struct json_writer){.out = &out}, &op->device_code, &op->user_code,
                       exchange->service->public_origin);
-    reply_uncached(exchange, 200, &out);
+    oauth_reply(exchange, 200, &out);
     secure_wipe(storage, sizeof storage);
     exchange_log(exchange, "device enrolment begun", (struct text){0}, (struct text){0}, (struct text){0});
 }
@@ -234,7 +191,7 @@ void device_token(struct exchange *exchange)
 
 static void refuse_grant(struct exchange *exchange)
 {
-    refuse_oauth(exchange, "invalid_grant",
+    oauth_refuse(exchange, "invalid_grant",
                  "This device_code is unknown, belongs to another client, or has been used.");
 }
 
@@ -248,14 +205,14 @@ static bool token_read(struct exchange *exchange, struct text *ret_client, struc
     };
     struct token_input input = {0};
 
-    if (!read_form(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!oauth_read_form(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
     if (!text_equal(input.grant_type, DEVICE_GRANT_TYPE)) {
-        refuse_oauth(exchange, "unsupported_grant_type", "grant_type must be " DEVICE_GRANT_TYPE_LITERAL ".");
+        oauth_refuse(exchange, "unsupported_grant_type", "grant_type must be " DEVICE_GRANT_TYPE_LITERAL ".");
         return false;
     }
     if (!input.device_code.len || !input.client.len) {
-        refuse_oauth(exchange, "invalid_request", "device_code and client_id are required.");
+        oauth_refuse(exchange, "invalid_request", "device_code and client_id are required.");
         return false;
     }
     if (!client_is_known(exchange, input.client))
@@ -304,7 +261,7 @@ static void token_answer(struct token_request *op, const struct device_poll *pol
 
     buf_init_fixed(&out, storage, sizeof storage);
     view_token(&(struct json_writer){.out = &out}, secret_text(&op->grant.secret), poll);
-    reply_uncached(exchange, 200, &out);
+    oauth_reply(exchange, 200, &out);
     secure_wipe(storage, sizeof storage);
     exchange_log(exchange, "key created", id_text(&poll->account), id_text(&poll->approver),
                  id_text(&op->grant.key.id));
@@ -314,16 +271,16 @@ static void token_refuse(struct exchange *exchange, const struct device_poll *po
 {
     switch (poll->refusal) {
     case DEVICE_PENDING:
-        refuse_oauth(exchange, "authorization_pending", "Nobody has decided yet. Poll again after the interval.");
+        oauth_refuse(exchange, "authorization_pending", "Nobody has decided yet. Poll again after the interval.");
         break;
     case DEVICE_SLOW_DOWN:
-        refuse_oauth(exchange, "slow_down", "From now on, wait 5 seconds longer between polls.");
+        oauth_refuse(exchange, "slow_down", "From now on, wait 5 seconds longer between polls.");
         break;
     case DEVICE_DENIED:
-        refuse_oauth(exchange, "access_denied", "The request was denied.");
+        oauth_refuse(exchange, "access_denied", "The request was denied.");
         break;
     case DEVICE_EXPIRED:
-        refuse_oauth(exchange, "expired_token", "The codes have expired. Start again.");
+        oauth_refuse(exchange, "expired_token", "The codes have expired. Start again.");
         break;
     case DEVICE_THROTTLED:
         refuse_throttled(exchange, poll->retry_after_s);
