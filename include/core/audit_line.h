@@ -47,8 +47,8 @@ struct audit_line {
     struct audit_line_datum data[AUDIT_LINE_DATA_MAX];
 };
 
-/* "api_key", "device_key", "user", or empty. Of actors also "operator" and "system"; of targets also "account" and
- * "device" (target is the name that a device gave itself). */
+/* "api_key", "device_key", "user", or empty. Of actors also "operator", "system" and "holder"; of targets also
+ * "account" and "device" (target is the name that a device gave itself). */
 struct text audit_actor_kind(struct text actor);
 struct text audit_target_kind(struct text type, struct text target);
 

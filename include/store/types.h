@@ -38,9 +38,12 @@ struct credential {
     enum role least_role;                /* of a session: of its user */
 };
 
+/* Whoever holds the secret of a key and revokes it: nobody is signed in. The event then has the reason "holder". */
+#define ACTOR_HOLDER TEXT("holder")
+
 /* The actor of a change, for its audit event, and the credential that allows it. */
 struct audit_source {
-    struct text actor;      /* "key_…", "usr_…", "operator" for commands, or "system" */
+    struct text actor;      /* "key_…", "usr_…", "operator" for commands, ACTOR_HOLDER, or "system" */
     struct text ip;         /* empty for commands */
     struct text request_id; /* empty for commands */
     struct credential credential;

@@ -30,6 +30,7 @@ void device_keys_revoke(struct exchange *exchange);
 void oauth_metadata_show(struct exchange *exchange);
 void device_authorize(struct exchange *exchange);
 void device_token(struct exchange *exchange);
+void token_revoke(struct exchange *exchange);
 void enrolment_show(struct exchange *exchange);
 void enrolment_approve(struct exchange *exchange);
 void enrolment_deny(struct exchange *exchange);

@@ -233,10 +233,11 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
     struct exchange *exchange = op->exchange;
 
     if (result == STORE_OK) {
-        revocation_note(exchange, key);
+        revocation_note(exchange, key, id_text(exchange_actor(exchange)));
         reply_key(exchange, key);
     } else {
-        revocation_note_unconfirmed(exchange, result);
+        revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
+                                    id_text(exchange_actor(exchange)), exchange->match.id);
         refuse_key(exchange, op->kind, result);
     }
     http_request_release(exchange->request);

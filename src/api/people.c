@@ -156,7 +156,9 @@ void person_remove(struct exchange *exchange)
 
 static void person_key_noted(void *arg, const struct key_record *key)
 {
-    revocation_note(arg, key);
+    const struct exchange *exchange = arg;
+
+    revocation_note(arg, key, id_text(exchange_actor(exchange)));
 }
 
 static void log_change(const struct exchange *exchange, const char *message)
@@ -189,7 +191,8 @@ static void person_ended(void *arg, enum store_result result, const struct perso
         http_reply_json(exchange->request, 200, &out);
         log_change(exchange, exchange->method == HTTP_DELETE ? "user removed" : "user disabled");
     } else {
-        revocation_note_unconfirmed(exchange, result);
+        revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
+                                    id_text(exchange_actor(exchange)), exchange->match.id);
         people_refuse(exchange, result);
     }
     http_request_release(exchange->request);

@@ -22,17 +22,16 @@ static void append(struct service *service, const struct key_record *key)
         log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
 }
 
-void revocation_note(struct exchange *exchange, const struct key_record *key)
+void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor)
 {
     append(exchange->service, key);
-    exchange_log(exchange, "key revoked", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                 id_text(&key->id));
+    exchange_log(exchange, "key revoked", id_text(&key->account), actor, id_text(&key->id));
 }
 
-void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result)
+void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result, struct text account,
+                                 struct text actor, struct text target)
 {
     if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
-        LOG(LOG_WARN, "revocation not confirmed: repeat it", log_text("target", exchange->match.id),
-            log_text("account", id_text(exchange_account(exchange))),
-            log_text("actor", id_text(exchange_actor(exchange))), LOG_REQUEST(exchange));
+        LOG(LOG_WARN, "revocation not confirmed: repeat it", log_text("target", target), log_text("account", account),
+            log_text("actor", actor), LOG_REQUEST(exchange));
 }

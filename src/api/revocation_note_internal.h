@@ -5,7 +5,8 @@
 
 /* Appends a revoked key to the revocation log, and logs it. If the former fails, that is logged and the response is
  * still 200: the key is revoked. */
-void revocation_note(struct exchange *exchange, const struct key_record *key);
-/* The keys of the target may still be valid, and whoever is called at night must know which ones. Does nothing for
- * results that are certain. */
-void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result);
+void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor);
+/* The keys of the target, itself a key or a user, may still be valid, and whoever is called at night must know which
+ * ones. Does nothing for results that are certain. */
+void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result, struct text account,
+                                 struct text actor, struct text target);

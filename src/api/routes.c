@@ -35,6 +35,9 @@ const struct route ROUTES[] = {
     {HTTP_POST,   "/v1/auth/token",            device_token,      WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_FORM | ROUTE_ORIGIN},
 
+    {HTTP_POST,   "/v1/auth/revoke",           token_revoke,      WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_FORM | ROUTE_ORIGIN},
+
     {HTTP_GET,    "/v1/console/session",       session_show,      WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_EXPIRED},
     {HTTP_POST,   "/v1/console/step_up",       step_up_begin,     WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_JSON | ROUTE_CSRF | ROUTE_EXPIRED},

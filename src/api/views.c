@@ -302,10 +302,12 @@ void view_authorization_server(struct json_writer *w, struct text origin)
     json_put_member(w, "issuer", origin);
     put_address(w, "token_endpoint", origin, "/v1/auth/token", "");
     put_address(w, "device_authorization_endpoint", origin, "/v1/auth/device_authorization", "");
+    put_address(w, "revocation_endpoint", origin, "/v1/auth/revoke", "");
     put_list_of_one(w, "scopes_supported", TEXT("documents:write"));
     put_list_of_one(w, "response_types_supported", TEXT(""));
     put_list_of_one(w, "grant_types_supported", DEVICE_GRANT_TYPE);
     put_list_of_one(w, "token_endpoint_auth_methods_supported", TEXT("none"));
+    put_list_of_one(w, "revocation_endpoint_auth_methods_supported", TEXT("none"));
     json_object_end(w);
 }
 

@@ -38,7 +38,7 @@ static struct text kind_of_id(struct text id)
 
 struct text audit_actor_kind(struct text actor)
 {
-    if (text_equal(actor, TEXT("operator")) || text_equal(actor, TEXT("system")))
+    if (text_equal(actor, TEXT("operator")) || text_equal(actor, TEXT("system")) || text_equal(actor, TEXT("holder")))
         return actor;
     return kind_of_id(actor);
 }

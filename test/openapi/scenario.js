@@ -546,6 +546,24 @@ async function mistakesOfAgents(talk, code) {
     );
 }
 
+const revoke = (values, headers) => form('/v1/auth/revoke', values, headers);
+
+const NOBODYS = 'svc_sk_live_000000000000000000000000000000001Z5csm'; // the checksum is right
+
+async function revocationsBySecret(talk, all) {
+    const {secret} = (
+        await talk.right('a key', post('/v1/api_keys', {name: 'Found', mode: 'test'}, bearer(all)), 201)
+    ).json;
+    await talk.wrong('no token', revoke({token_type_hint: 'access_token'}), 400, 'invalid_request');
+    await talk.right('what is no secret', revoke({token: 'something'}), 200);
+    await talk.right('by its secret', revoke({token: secret, token_type_hint: 'access_token'}), 200);
+    await talk.right('again', revoke({token: secret}), 200);
+    await talk.right('it is refused', get('/v1/whoami', bearer(secret)), 401, 'api_key_revoked');
+    await talk.wrongDirectly('twice', {...revoke({}), body: 'token=a&token=b'}, 400, 'invalid_request');
+    await talk.right('a page elsewhere', revoke({token: secret}, {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');
+    await untilThrottled(talk, 'guesses', revoke({token: NOBODYS}), 200);
+}
+
 async function enrolOne(talk, browser) {
     const codes = (
         await talk.right(
@@ -824,6 +842,7 @@ export async function play(talk, deployment, contract, file) {
     const auditor = await signIn(talk, deployment.addPerson({role: 'auditor'}));
     await everyRoute(talk, contract, {browser, early, auditor, all, narrow});
     await refusedCredentials(talk, browser, {all, narrow});
+    await revocationsBySecret(talk, all);
     await otherRoutes(talk, {all, lister});
     await devices(talk, browser);
     await ownAccount(talk, deployment, contract);

@@ -18,7 +18,7 @@ const PAGE = 50;
 const NAMES = ['type', 'actor', 'target', 'ip', 'since', 'until']; // in the address and for the server
 const ID = /^(usr|key|dev|acct)_[0-9a-z]{26}$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
-const SERVICE = {operator: EVENTS.operator, system: EVENTS.system};
+const SERVICE = {operator: EVENTS.operator, holder: EVENTS.holder, system: EVENTS.system};
 const FILES = {
     'text/csv': {text: ACTIVITY.exportCsv, name: 'activity.csv'},
     'application/x-ndjson': {text: ACTIVITY.exportLines, name: 'activity.ndjson'},

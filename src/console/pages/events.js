@@ -11,8 +11,8 @@ import {TEXTS} from './texts.js';
 
 const ACTIVITY = '/console/activity';
 
-// Actors without an id: operators on the command line, and the service itself.
-const NAMED_ACTORS = {operator: EVENTS.operator, system: EVENTS.system};
+// Actors without an id: operators on the command line, whoever revokes a key by its secret, and the service itself.
+const NAMED_ACTORS = {operator: EVENTS.operator, holder: EVENTS.holder, system: EVENTS.system};
 // Done by an unknown person to the named user. Older entries name that user as the actor.
 const STRANGERS = new Set(['login.failed']);
 // Done by whoever has the key.

@@ -12,6 +12,7 @@ const REASONS = {
     insufficient_scope: 'scope missing',
     mode_not_permitted: 'wrong mode',
     account_suspended: 'account suspended',
+    holder: 'Its secret was sent to be revoked',
 };
 
 export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason);

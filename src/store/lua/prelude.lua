@@ -155,7 +155,10 @@ local function audit(account, event, target, source, more)
     audit_in(K.audit(account, class), source[4], account, class, fields)
 end
 
--- The class of an event by this actor on this key.
+-- The class of an event by this actor on this key. Whoever holds a key's secret can revoke it without being signed in
+-- ('holder'); that event is among those of keys: whoever has a live key that manages keys can create and revoke others
+-- by their secrets, and must not push out what people did. Strangers cannot push it out, because each key is revoked
+-- once and an unknown secret writes no event; neither can test keys, nor refusals.
 local function audit_class(key, actor)
     if key.mode == 'test' then
         return 'test'
@@ -344,7 +347,8 @@ local function key_revoke(record, source, member, barrier)
     redis.call('SET', K.key(record.digest), key_pack(record))
     redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
-    audit(record.account, record.kind .. '.revoked', record.id, source, {class = audit_class(record, source[1])})
+    audit(record.account, record.kind .. '.revoked', record.id, source,
+          {class = audit_class(record, source[1]), data = source[1] == 'holder' and {reason = 'holder'} or nil})
     return false
 end
 

@@ -44,7 +44,7 @@ struct world {
     uint32_t retry_after_s; /* of a refused session */
     struct login_failure failure;
     bool user_known;
-    enum store_result begin_result, poll_result, enrolment_result;
+    enum store_result begin_result, poll_result, enrolment_result, held_result;
     unsigned begin_conflicts; /* this many conflicts come first */
     struct device_poll poll;
     struct device_enrolment enrolment;
@@ -65,7 +65,8 @@ struct world {
     char browser[BROWSER_NAME_BYTES];
     unsigned refusals[USAGE_REASONS];
     struct usage_refusal refusal; /* of the first */
-    unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits;
+    unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits, helds;
+    struct token_digests held_secret; /* of the last revocation by secret */
     char device_name[64];
     bool approves;
     bool needs_step_up; /* the last change */

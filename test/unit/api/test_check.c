@@ -277,6 +277,7 @@ Test(check, every_limit_counts_the_network_of_a_client)
         {"/v1/auth/token", FORM_TYPE,
          "grant_type=urn:ietf:params:oauth:grant-type:device_code&client_id=desktop-agent"
          "&device_code=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+        {"/v1/auth/revoke", FORM_TYPE, "token=svc_sk_live_000000000000000000000000000000001Z5csm"},
     };
     char tags[3][THROTTLE_TAG_CHARS + 1];
 

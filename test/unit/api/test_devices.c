@@ -37,9 +37,11 @@ Test(devices, metadata)
     cr_assert_str_eq(answer_body(request),
                      "{\"issuer\":\"https://console.test\",\"token_endpoint\":\"https://console.test/v1/auth/token\","
                      "\"device_authorization_endpoint\":\"https://console.test/v1/auth/device_authorization\","
+                     "\"revocation_endpoint\":\"https://console.test/v1/auth/revoke\","
                      "\"scopes_supported\":[\"documents:write\"],\"response_types_supported\":[],"
                      "\"grant_types_supported\":[\"urn:ietf:params:oauth:grant-type:device_code\"],"
-                     "\"token_endpoint_auth_methods_supported\":[\"none\"]}");
+                     "\"token_endpoint_auth_methods_supported\":[\"none\"],"
+                     "\"revocation_endpoint_auth_methods_supported\":[\"none\"]}");
     request_forget(request);
 }
 

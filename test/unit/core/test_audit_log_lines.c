@@ -99,6 +99,7 @@ Test(audit_line, names_kinds)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         cr_expect(text_equal(audit_target_kind(CASES[i].type, CASES[i].target), CASES[i].kind), "case %zu", i);
     cr_expect(text_equal(audit_actor_kind(TEXT("system")), TEXT("system")));
+    cr_expect(text_equal(audit_actor_kind(TEXT("holder")), TEXT("holder")));
     cr_expect(text_equal(audit_actor_kind(TEXT("systems")), TEXT("")));
 }
 

@@ -1,0 +1,192 @@
+/* Revocation by whoever holds the secret: POST /v1/auth/revoke at one node is in effect at all of them. */
+#include "core/secret.h"
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(holder, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+enum { TEXT_BYTES = 512, MISSES_FREE = 30 };
+
+static const char *json_of(const struct http_answer *answer, const char *path)
+{
+    static char value[TEXT_BYTES];
+
+    if (!http_answer_json(answer, path, value, sizeof value))
+        snprintf(value, sizeof value, "(absent)");
+    return value;
+}
+
+static int revoke(const struct fixture *fixture, size_t node, const char *secret, struct http_answer *ret_answer)
+{
+    char form[TEXT_BYTES];
+    struct http_call call = {.method = "POST", .target = "/v1/auth/revoke", .form = form};
+
+    snprintf(form, sizeof form, "token=%s&token_type_hint=access_token", secret);
+    return fixture_call(fixture, node, &call, ret_answer);
+}
+
+static void expect_revoked(const struct fixture *fixture, size_t node, const char *secret)
+{
+    struct http_answer answer;
+
+    cr_assert_eq(revoke(fixture, node, secret, &answer), 200, "%s", answer.body);
+    cr_expect_str_eq(answer.body, "");
+}
+
+static void expect_refused_everywhere(const struct fixture *fixture, const char *secret, const char *code)
+{
+    struct http_call call = {.target = "/v1/whoami", .bearer = secret};
+    struct http_answer answer;
+
+    for (size_t node = 0; node < fixture->node_count; node++) {
+        fixture_await_key(fixture, node, secret, 401); /* 503 or 401; 200 would break the promise */
+        fixture_call(fixture, node, &call, &answer);
+        cr_expect(answer.status == 503 || strcmp(http_answer_code(&answer), code) == 0, "%s", answer.body);
+    }
+}
+
+static void expect_event(const struct fixture *fixture, const struct fixture_session *session, const char *type,
+                         const char *key)
+{
+    char path[128];
+    struct http_call call = {.target = path, .cookie = session->token};
+    struct http_answer answer;
+
+    snprintf(path, sizeof path, "/v1/console/audit_events?actor=holder&target=%s", key);
+    cr_assert_eq(fixture_call(fixture, 0, &call, &answer), 200, "%s", answer.body);
+    cr_assert_eq(http_answer_json_count(&answer, "data"), 1, "%s", answer.body);
+    cr_expect_str_eq(json_of(&answer, "data.0.type"), type);
+    cr_expect_str_eq(json_of(&answer, "data.0.actor_kind"), "holder");
+    cr_expect_str_eq(json_of(&answer, "data.0.data.reason"), "holder");
+    cr_expect_str_eq(json_of(&answer, "data.0.ip"), "127.0.0.1");
+}
+
+static void expect_nowhere(const struct fixture *fixture, const char *secret)
+{
+    for (size_t i = 0; i < fixture->node_count; i++) {
+        char *log = node_log(&fixture->nodes[i]);
+
+        cr_expect_null(strstr(log, secret), "the log has the secret");
+        cr_expect_not_null(strstr(log, "key revoked"), "%s", log);
+        free(log);
+    }
+}
+
+Test(holder, a_secret_ends_its_key_at_every_node)
+{
+    static const struct {
+        enum key_kind kind;
+        enum key_mode mode;
+        scope_set scopes;
+        const char *code, *event;
+    } CASES[] = {
+        {KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, "api_key_revoked", "api_key.revoked"},
+        {KEY_API, MODE_TEST, SCOPE_ALL, "api_key_revoked", "api_key.revoked"},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, "device_key_revoked", "device_key.revoked"},
+    };
+    struct fixture_session session;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_add_session(&fixture, NULL, false, &session);
+    for (size_t i = 0; i < 2 * (sizeof CASES / sizeof *CASES); i++) {
+        size_t c = i / 2, node = i % 2;
+        int before = CASES[c].kind == KEY_DEVICE ? 403 : 200;
+        struct fixture_key key;
+
+        fixture_add_key(&fixture, NULL, CASES[c].kind, CASES[c].mode, CASES[c].scopes, &key);
+        fixture_await_key(&fixture, 0, key.secret, before);
+        fixture_await_key(&fixture, 1, key.secret, before);
+        expect_revoked(&fixture, node, key.secret);
+        expect_refused_everywhere(&fixture, key.secret, CASES[c].code);
+        expect_revoked(&fixture, 1 - node, key.secret);
+        expect_event(&fixture, &session, CASES[c].event, key.id);
+        expect_nowhere(&fixture, key.secret);
+    }
+    fixture_stop(&fixture);
+}
+
+static void expect_command(struct fixture *fixture, const char *verb, const char *account, const char *more)
+{
+    const char *const args[] = {"account", verb, account, more, NULL};
+    char *out, *err;
+
+    cr_assert_eq(fixture_run(fixture, args, NULL, &out, &err), 0, "%s%s", out, err);
+    free(out);
+    free(err);
+}
+
+Test(holder, keys_of_suspended_and_closed_accounts)
+{
+    char account[ID_TEXT_BYTES];
+    struct fixture_key key;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_add_account(&fixture, account);
+    fixture_add_key(&fixture, account, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    expect_command(&fixture, "suspend", account, NULL);
+    expect_revoked(&fixture, 0, key.secret);
+    expect_command(&fixture, "resume", account, NULL);
+    expect_refused_everywhere(&fixture, key.secret, "api_key_revoked");
+    expect_command(&fixture, "close", account, "--yes");
+    expect_revoked(&fixture, 1, key.secret);
+    fixture_stop(&fixture);
+}
+
+/* Every second one is malformed, and costs nothing. */
+Test(holder, guesses_are_limited_and_revocations_of_keys_are_not)
+{
+    unsigned done = 0, limited = 0;
+    struct fixture_key key;
+    struct http_answer answer;
+    struct secret guess;
+    char wait[16];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    for (unsigned i = 0; i < 2 * MISSES_FREE; i++)
+        expect_revoked(&fixture, i % 2, key.secret);
+    for (unsigned i = 0; i < 2 * MISSES_FREE; i++) {
+        secret_mint(KEY_API, MODE_LIVE, &guess);
+        int status = revoke(&fixture, i % 2, guess.text, &answer);
+
+        done += status == 200;
+        limited += status == 429;
+        cr_expect(status != 429 || http_answer_field(&answer, "Retry-After", wait, sizeof wait), "no Retry-After");
+        guess.text[20]++;
+        expect_revoked(&fixture, i % 2, guess.text);
+    }
+    cr_expect_eq(done, MISSES_FREE);
+    cr_expect_eq(limited, MISSES_FREE);
+    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200, "others are not affected");
+    fixture_stop(&fixture);
+}
+
+Test(holder, what_cannot_be_said_is_repeated)
+{
+    static const char *const HASTY[] = {"--redis-timeout-ms", "500", NULL};
+    struct fixture_key key;
+    struct http_answer answer;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, HASTY);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    redis_server_tell_all(&fixture.redis, "CLIENT", "PAUSE", "600000", "WRITE", NULL);
+    cr_expect_eq(revoke(&fixture, 0, key.secret, &answer), 503, "%s", answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "store_unavailable");
+    redis_server_tell_all(&fixture.redis, "CLIENT", "UNPAUSE", NULL);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    while (revoke(&fixture, 0, key.secret, &answer) == 503 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 50);
+    cr_expect_eq(answer.status, 200, "%s", answer.body);
+    expect_refused_everywhere(&fixture, key.secret, "api_key_revoked");
+    fixture_stop(&fixture);
+}
