@@ -15,6 +15,7 @@ struct command_line {
     const char *email;
     const char *password_file;
     const char *file;
+    const char *secret_file;
     const char *dir;
     const char *write;
     const char *from, *from_file, *to, *to_file; /* of store copy */

@@ -7,10 +7,10 @@ extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[
     ACCOUNT_RESUME_OPTIONS[], ACCOUNT_CLOSE_OPTIONS[], ACCOUNT_EXPORT_OPTIONS[], USER_CREATE_OPTIONS[],
     USER_LIST_OPTIONS[], USER_INVITE_OPTIONS[], USER_SHOW_OPTIONS[], USER_ROLE_OPTIONS[], USER_END_OPTIONS[],
     USER_RESET_OPTIONS[], USER_UNLOCK_OPTIONS[], USER_RESET_TOTP_OPTIONS[], USER_RESET_PASSWORD_OPTIONS[],
-    KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[], DEVICE_REVOKE_OPTIONS[],
-    SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[], TOTP_OPTIONS[],
-    MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[], STORE_ACCEPT_LOSS_OPTIONS[],
-    STORE_UPGRADE_OPTIONS[], STORE_COPY_OPTIONS[];
+    KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_FIND_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[],
+    DEVICE_REVOKE_OPTIONS[], SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[],
+    TOTP_OPTIONS[], MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[],
+    STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[], STORE_COPY_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
@@ -32,6 +32,7 @@ int user_reset_totp_run(const struct command_line *line);
 int user_reset_password_run(const struct command_line *line);
 int key_list_run(const struct command_line *line);
 int key_show_run(const struct command_line *line);
+int key_find_run(const struct command_line *line);
 int key_revoke_run(const struct command_line *line);
 int key_verify_run(const struct command_line *line);
 int device_list_run(const struct command_line *line);

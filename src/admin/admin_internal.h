@@ -2,6 +2,7 @@
 #pragma once
 #include "admin/users.h"
 #include "config/key_file.h"
+#include "core/key.h"
 
 /* ADMIN_OUTPUT_MAX_BYTES: the longest output is a list of accounts or users. */
 enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
@@ -35,6 +36,17 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
         .name = "json", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(json), .help = "Print JSON, for scripts." \
     }
 
+#define ROW_SECRET_FILE                                                                                             \
+    {                                                                                                               \
+        .name = "secret-file", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(secret_file), .value_name = "PATH",    \
+        .help = "Read the secrets of keys from this file, one in a line ('-': standard input). Other users of the " \
+                "machine can see arguments, but not this."                                                          \
+    }
+/* Why a secret in place of a file name is refused. */
+#define KEY_AS_ARGUMENT                                                                                      \
+    "this is a key, not the name of a file with one. Arguments are seen by other users and kept by shells: " \
+    "revoke the key unless it was only a test"
+
 /* The actor in audit events of changes made here. */
 extern const struct audit_source OPERATOR;
 
@@ -53,6 +65,17 @@ MUST_CHECK int account_suspend_now(struct store_client *client, const struct id 
                                    struct account_suspension *ret);
 /* Writes what the store holds of the account to a new file, without secrets; removes it again if that fails. */
 MUST_CHECK int account_export_to(struct store_client *client, const struct id *account, const char *path);
+struct revocation_log;
+/* 'key revoke --secret-file'. log: gets the keys that were revoked; NULL: none. */
+MUST_CHECK int key_revoke_secrets(const struct command_line *line, struct revocation_log *log);
+/* Prints a key that was revoked. */
+MUST_CHECK int key_print_revoked(const struct command_line *line, const struct key_record *key);
+/* EXIT_FAILED: it was revoked, but not added to the revocation log. */
+MUST_CHECK int key_fail_unlogged(const struct command_line *line, int error);
+/* Why a text is no secret. */
+const char *key_malformed(struct text secret);
+/* Prints a key, which is in the chosen partition, as 'key show' does. */
+MUST_CHECK int key_show_by_id(struct store_client *client, const struct command_line *line, const struct id *id);
 /* A key's or a device's id. */
 MUST_CHECK int key_operand_read(const char *operand, struct id *ret_id);
 /* EXIT_DONE if --yes was given, or the question is answered so on the terminal. Without a terminal, --yes is required.

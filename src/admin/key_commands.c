@@ -15,6 +15,7 @@ static const struct option_row REVOKE_ROWS[] = {
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(from_log),
      .help = "Read the operands as revocation logs, and revoke every key named in them."},
+    ROW_SECRET_FILE,
     ROW_JSON,
 };
 static const struct option_row DEVICE_REVOKE_ROWS[] = {ROW_JSON};
@@ -58,7 +59,7 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
     store_client_done(revocation->client);
 }
 
-static int print_revoked(const struct command_line *line, const struct key_record *key)
+int key_print_revoked(const struct command_line *line, const struct key_record *key)
 {
     char revoked[CLOCK_RFC3339_BYTES];
     struct buf out CLEANUP(buf_finish);
@@ -104,6 +105,12 @@ static int revoke_in_store(const struct command_line *line, const struct id *id,
     return code;
 }
 
+int key_fail_unlogged(const struct command_line *line, int error)
+{
+    return command_fail(EXIT_FAILED, "the key is revoked, but could not be added to the revocation log %s: %s",
+                        line->settings.revocation_log, strerror(error));
+}
+
 static int revoke_one(const struct command_line *line, const struct id *id, struct revocation_log *log)
 {
     struct key_record key;
@@ -112,11 +119,8 @@ static int revoke_one(const struct command_line *line, const struct id *id, stru
     if (code != EXIT_DONE)
         return code;
     int error = log ? revocation_log_append(log, &key) : 0;
-    code = print_revoked(line, &key);
-    if (error != 0)
-        return command_fail(EXIT_FAILED, "the key is revoked, but could not be added to the revocation log %s: %s",
-                            line->settings.revocation_log, strerror(error));
-    return code;
+    code = key_print_revoked(line, &key);
+    return error != 0 ? key_fail_unlogged(line, error) : code;
 }
 
 int key_operand_read(const char *operand, struct id *ret_id)
@@ -128,6 +132,7 @@ int key_operand_read(const char *operand, struct id *ret_id)
     return command_fail(EXIT_USAGE, "'%s' is not a key id (key_… or dev_…)", operand);
 }
 
+/* id: NULL for the keys of --secret-file. */
 static int revoke_and_log(const struct command_line *line, const struct id *id)
 {
     const char *path = line->settings.revocation_log;
@@ -138,7 +143,7 @@ static int revoke_and_log(const struct command_line *line, const struct id *id)
     buf_init_fixed(&why, storage, sizeof storage);
     if (path && !(log = revocation_log_open(path, &why)))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
-    int code = revoke_one(line, id, log);
+    int code = id ? revoke_one(line, id, log) : key_revoke_secrets(line, log);
     revocation_log_close(log);
     return code;
 }
@@ -147,6 +152,10 @@ int key_revoke_run(const struct command_line *line)
 {
     struct id id;
 
+    if ((line->operand_count == 0) != (line->secret_file != NULL) || (line->from_log && line->secret_file))
+        return command_fail(EXIT_USAGE, "give one key id, --secret-file, or --from-log with files");
+    if (line->secret_file)
+        return revoke_and_log(line, NULL);
     if (line->from_log)
         return revocation_replay_run(line);
     if (line->operand_count > 1)

@@ -253,10 +253,29 @@ static enum store_result show_here(struct store_client *client, void *arg)
     return showing->result;
 }
 
-int key_show_run(const struct command_line *line)
+/* Prints what was shown, or explains the result. */
+static int showing_end(struct showing *showing, enum store_result result)
 {
     static const struct store_refusals REFUSALS = {.not_found =
                                                        "there is no key with this id; 'chatelaine key list' shows all"};
+    int code = store_client_explain(showing->client, result, &REFUSALS);
+
+    if (code == EXIT_DONE)
+        code = command_print(buf_text(&showing->out));
+    buf_finish(&showing->out);
+    return code;
+}
+
+int key_show_by_id(struct store_client *client, const struct command_line *line, const struct id *id)
+{
+    struct showing showing = {.client = client, .id = id, .json = line->json};
+
+    buf_init(&showing.out, ADMIN_OUTPUT_MAX_BYTES);
+    return showing_end(&showing, show_here(client, &showing));
+}
+
+int key_show_run(const struct command_line *line)
+{
     struct store_client client;
     struct id id;
     struct showing showing = {.client = &client, .id = &id, .json = line->json};
@@ -267,10 +286,7 @@ int key_show_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     buf_init(&showing.out, ADMIN_OUTPUT_MAX_BYTES);
-    code = store_client_explain(&client, store_client_ask_each(&client, show_here, &showing), &REFUSALS);
-    if (code == EXIT_DONE)
-        code = command_print(buf_text(&showing.out));
-    buf_finish(&showing.out);
+    code = showing_end(&showing, store_client_ask_each(&client, show_here, &showing));
     store_client_close(&client);
     return code;
 }

@@ -36,6 +36,12 @@ static int print_verdict(const struct command_line *line, bool is_whole, enum ke
     return command_print(buf_text(&out));
 }
 
+const char *key_malformed(struct text secret)
+{
+    return secret_has_shape(secret) ? "the checksum is wrong: a character was changed or swapped"
+                                    : "this is not a key: it has another prefix or length, so perhaps it was cut";
+}
+
 int key_verify_run(const struct command_line *line)
 {
     const char *operand = line->operands[0];
@@ -47,8 +53,7 @@ int key_verify_run(const struct command_line *line)
     buf_init(&content, FILE_MAX_BYTES);
     buf_init_fixed(&why, storage, sizeof storage);
     if (secret_has_shape(text_of(operand)))
-        return command_fail(EXIT_USAGE, "this is a key, not the name of a file with one. Arguments are seen by other "
-                                        "users and kept by shells: revoke the key unless it was only a test");
+        return command_fail(EXIT_USAGE, KEY_AS_ARGUMENT);
     if (!secret_file_read(operand, &content, &why))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     struct text secret = text_trim(buf_text(&content));
@@ -58,8 +63,5 @@ int key_verify_run(const struct command_line *line)
         return code;
     if (line->json)
         return EXIT_FAILED;
-    return command_fail(EXIT_FAILED, secret_has_shape(secret)
-                                         ? "the checksum is wrong: a character was changed or swapped"
-                                         : "this is not a key: it has another prefix or length, so "
-                                           "perhaps it was cut");
+    return command_fail(EXIT_FAILED, "%s", key_malformed(secret));
 }

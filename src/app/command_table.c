@@ -201,6 +201,14 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine key show key_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
      .groups = KEY_SHOW_OPTIONS,
      .run = key_show_run},
+    {.name = "key find",
+     .summary = "Find the keys that secrets belong to",
+     .text = "Reads secrets from a file, one in a line ('-': standard input), and shows each key as 'key show' does.\n"
+             "Works with the secrets of API keys and devices. Needs the master keys.",
+     .examples = "chatelaine key find --secret-file found.secret\n"
+                 "chatelaine key find --secret-file - --json < found.secret",
+     .groups = KEY_FIND_OPTIONS,
+     .run = key_find_run},
     {.name = "key verify",
      .operands = "FILE",
      .summary = "Look at a secret: is it whole, and of which kind and mode",
@@ -212,13 +220,17 @@ const struct command COMMANDS[] = {
      .run = key_verify_run},
     {.name = "key revoke",
      .operands = "ID|FILE...",
+     .optional_operand = true,
      .many_operands = true,
-     .summary = "Revoke a key of any account, or all keys named in revocation logs",
+     .summary = "Revoke a key of any account, keys by their secrets, or all keys named in revocation logs",
      .text = "Once this exits with 0, no node accepts the key for a request that arrives later. With --from-log,\nthe "
              "operands are revocation logs that nodes wrote (--revocation-log; '-': standard input), and every\nkey "
-             "named in them is revoked. Do this after restoring a backup of Redis, before nodes serve again.\nThe "
+             "named in them is revoked. Do this after restoring a backup of Redis, before nodes serve again.\nWith "
+             "--secret-file, the keys and devices' keys whose secrets the file has are revoked; this needs the\nmaster "
+             "keys. The exit status is 1 if a line is no secret of a key; the others are revoked all the same.\nThe "
              "command can be repeated, and keys may occur more than once.",
      .examples = "chatelaine key revoke key_01KAWT0E8G3M7Q5V9X2Z4B6D8F\n"
+                 "chatelaine key revoke --secret-file found.secret\n"
                  "chatelaine key revoke --from-log /var/log/chatelaine/revocations.log",
      .groups = KEY_REVOKE_OPTIONS,
      .run = key_revoke_run},

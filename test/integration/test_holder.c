@@ -190,3 +190,111 @@ Test(holder, what_cannot_be_said_is_repeated)
     expect_refused_everywhere(&fixture, key.secret, "api_key_revoked");
     fixture_stop(&fixture);
 }
+
+/* key find and key revoke --secret-file */
+
+static void expect_run(struct fixture *fixture, const char *const *args, const char *input, int exit_code,
+                       const char *out_says, const char *err_says)
+{
+    char *out, *err;
+
+    cr_expect_eq(fixture_run(fixture, args, input, &out, &err), exit_code, "%s%s", out, err);
+    cr_expect_not_null(strstr(out, out_says), "\"%s\" lacks: %s", out_says, out);
+    cr_expect_not_null(strstr(err, err_says), "\"%s\" lacks: %s", err_says, err);
+    cr_expect(!strstr(out, "svc_") && !strstr(err, "svc_"), "a secret is printed: %s%s", out, err);
+    free(out);
+    free(err);
+}
+#define EXPECT_RUN(fixture, input, exit_code, out_says, err_says, ...) \
+    expect_run(fixture, (const char *const[]){__VA_ARGS__, NULL}, input, exit_code, out_says, err_says)
+
+struct commanded {
+    struct fixture fixture;
+    struct fixture_key live, device, other;
+    char other_account[ID_TEXT_BYTES];
+};
+
+static void commanded_start(struct commanded *commanded, size_t nodes)
+{
+    struct fixture *fixture = &commanded->fixture;
+
+    fixture_start(fixture, nodes, NULL);
+    fixture_add_account(fixture, commanded->other_account);
+    fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &commanded->live);
+    fixture_add_key(fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &commanded->device);
+    fixture_add_key(fixture, commanded->other_account, KEY_API, MODE_TEST, SCOPE_ALL, &commanded->other);
+}
+
+Test(holder, commands_find_keys_by_their_secrets)
+{
+    struct commanded c;
+    char path[PROCESS_PATH_BYTES], input[TEXT_BYTES];
+
+    commanded_start(&c, 0);
+    snprintf(path, sizeof path, "%.150s/found", c.fixture.folder);
+    file_write(path, c.live.secret);
+    EXPECT_RUN(&c.fixture, NULL, 0, c.live.id, "", "key", "find", "--secret-file", path);
+    EXPECT_RUN(&c.fixture, NULL, 0, c.fixture.account, "", "key", "find", "--secret-file", path);
+    snprintf(input, sizeof input, "\n%s\r\n  %s\n%s", c.live.secret, c.device.secret, c.other.secret);
+    EXPECT_RUN(&c.fixture, input, 0, c.device.id, "", "key", "find", "--secret-file", "-");
+    EXPECT_RUN(&c.fixture, input, 0, c.other_account, "", "key", "find", "--secret-file", "-", "--json");
+    EXPECT_RUN(&c.fixture, input, 0, "\"account_name\":", "", "key", "find", "--secret-file", "-", "--json");
+    fixture_stop(&c.fixture);
+}
+
+/* What is wrong with one line does not keep the others from being revoked. */
+Test(holder, commands_revoke_keys_by_their_secrets)
+{
+    struct commanded c;
+    struct secret unknown;
+    char input[TEXT_BYTES], says[TEXT_BYTES];
+
+    commanded_start(&c, 2);
+    secret_mint(KEY_API, MODE_LIVE, &unknown);
+    snprintf(input, sizeof input, "%s\nsvc_sk_live_x\n%s\n%s\n", c.live.secret, unknown.text, c.device.secret);
+    snprintf(says, sizeof says, "Key %s was revoked at ", c.device.id);
+    EXPECT_RUN(&c.fixture, input, 1, says, "Line 2: this is not a key", "key", "revoke", "--secret-file", "-");
+    EXPECT_RUN(&c.fixture, input, 1, c.live.id, "Line 3: no key of this store has this secret", "key", "revoke",
+               "--secret-file", "-", "--json");
+    expect_refused_everywhere(&c.fixture, c.live.secret, "api_key_revoked");
+    expect_refused_everywhere(&c.fixture, c.device.secret, "device_key_revoked");
+    cr_expect_eq(fixture_try_key(&c.fixture, 0, c.other.secret), 200);
+    snprintf(input, sizeof input, "%s", c.other.secret);
+    EXPECT_RUN(&c.fixture, input, 0, c.other.id, "", "key", "revoke", "--secret-file", "-");
+    expect_refused_everywhere(&c.fixture, c.other.secret, "api_key_revoked");
+    fixture_stop(&c.fixture);
+}
+
+Test(holder, commands_revoke_into_the_revocation_log)
+{
+    struct commanded c;
+    char path[PROCESS_PATH_BYTES];
+
+    commanded_start(&c, 0);
+    snprintf(path, sizeof path, "%.150s/revocations", c.fixture.folder);
+    EXPECT_RUN(&c.fixture, c.live.secret, 0, c.live.id, "", "key", "revoke", "--secret-file", "-", "--revocation-log",
+               path);
+    cr_expect(file_contains(path, c.live.id));
+    cr_expect_not(file_contains(path, c.live.secret));
+    fixture_stop(&c.fixture);
+}
+
+Test(holder, commands_take_no_secret_as_an_argument)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    EXPECT_RUN(&fixture, NULL, 2, "", "This is a key, not the name of a file", "key", "find", "--secret-file",
+               key.secret);
+    EXPECT_RUN(&fixture, NULL, 2, "", "This is a key, not the name of a file", "key", "revoke", "--secret-file",
+               key.secret);
+    EXPECT_RUN(&fixture, "\n \n", 1, "", "has no secret", "key", "find", "--secret-file", "-");
+    EXPECT_RUN(&fixture, NULL, 2, "", "--secret-file is required", "key", "find");
+    EXPECT_RUN(&fixture, NULL, 2, "", "Give one key id, --secret-file, or --from-log", "key", "revoke");
+    EXPECT_RUN(&fixture, NULL, 2, "", "Give one key id, --secret-file, or --from-log", "key", "revoke", key.id,
+               "--secret-file", "-");
+    EXPECT_RUN(&fixture, NULL, 2, "", "Give one key id, --secret-file, or --from-log", "key", "revoke", "--from-log");
+    fixture_stop(&fixture);
+}

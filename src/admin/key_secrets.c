@@ -1,0 +1,242 @@
+/* key find, and key revoke --secret-file: keys by their secrets, which come from a file, one in a line. Secrets are
+ * never arguments, and are wiped once their digests are made. */
+#include "admin/commands.h"
+
+#include "admin_internal.h"
+
+#include "auth/revocation_log.h"
+#include "base/mem.h"
+#include "core/secret.h"
+#include "store/key_holder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option_row FIND_ROWS[] = {ROW_SECRET_FILE, ROW_JSON};
+static const struct option_table FIND_TABLE = OPTION_TABLE(FIND_ROWS);
+const struct option_group KEY_FIND_OPTIONS[] = ADMIN_OPTIONS(FIND_TABLE);
+
+/* A file with more is none with secrets. At once: this program is no node, so nodes cannot acknowledge to it, and each
+ * revocation waits until all leases have ended; together they wait once. */
+enum { FILE_MAX_BYTES = 1024 * 1024, AT_ONCE = 256 };
+
+struct held_key {
+    struct key_secrets *all;
+    size_t line;           /* in the file, from 1 */
+    const char *malformed; /* why the line is no secret; NULL: it is one */
+    struct token_digests digests;
+    enum store_result result;
+    struct key_record key; /* if it was found */
+    bool is_found;
+    int log_error;
+};
+
+struct key_secrets {
+    const struct command_line *line;
+    struct keyring *keyring;
+    struct store_client client;
+    struct revocation_log *log; /* NULL: none */
+    bool revokes;
+    struct held_key *of;
+    size_t count, next, under_way;
+};
+
+/* Reading. A line that is no secret does not keep the others from being revoked. */
+
+static struct text trim_line(struct text line)
+{
+    if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+        line.len--;
+    return text_trim(line);
+}
+
+static void read_line(struct key_secrets *all, struct text secret, struct held_key *held)
+{
+    enum key_kind kind;
+    enum key_mode mode;
+
+    if (secret_parse(secret, &kind, &mode))
+        token_digests_of(all->keyring, KEYRING_KEY_DIGEST, secret, &held->digests);
+    else
+        held->malformed = key_malformed(secret);
+}
+
+static int read_secrets(struct key_secrets *all, struct text content)
+{
+    struct text line;
+
+    for (size_t number = 1; text_next(&content, '\n', &line); number++) {
+        struct text secret = trim_line(line);
+
+        if (secret.len == 0)
+            continue;
+        all->of = mem_resize(all->of, (all->count + 1) * sizeof *all->of);
+        all->of[all->count] = (struct held_key){.all = all, .line = number};
+        read_line(all, secret, &all->of[all->count++]);
+    }
+    return all->count > 0 ? EXIT_DONE : command_fail(EXIT_FAILED, "%s has no secret", all->line->secret_file);
+}
+
+static int read_file(struct key_secrets *all)
+{
+    const char *path = all->line->secret_file;
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf why, content CLEANUP(buf_wipe);
+
+    buf_init(&content, FILE_MAX_BYTES);
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (secret_has_shape(text_of(path)))
+        return command_fail(EXIT_USAGE, KEY_AS_ARGUMENT);
+    if (!secret_file_read(path, &content, &why))
+        return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
+    return read_secrets(all, buf_text(&content));
+}
+
+/* Asking the store */
+
+static void go_on(struct key_secrets *all);
+static void key_found_by_secret(void *arg, enum store_result result, const struct key_record *key);
+static void key_revoked_by_secret(void *arg, enum store_result result, const struct key_record *key);
+
+static void ask_all(struct key_secrets *all)
+{
+    go_on(all);
+    store_client_wait(&all->client);
+}
+
+static void go_on(struct key_secrets *all)
+{
+    while (all->under_way < AT_ONCE && all->next < all->count) {
+        struct held_key *held = &all->of[all->next++];
+
+        if (held->malformed)
+            continue;
+        all->under_way++;
+        key_holder_find(all->client.partitions, &held->digests, key_found_by_secret, held);
+    }
+    if (all->under_way == 0)
+        store_client_done(&all->client);
+}
+
+static void held_finish(struct held_key *held, enum store_result result)
+{
+    held->result = result;
+    held->all->under_way--;
+    go_on(held->all);
+}
+
+static void key_found_by_secret(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct held_key *held = arg;
+    const struct key_view view = {.any_kind = true};
+
+    held->is_found = result == STORE_OK;
+    if (result == STORE_OK)
+        held->key = *key;
+    if (result == STORE_OK && held->all->revokes)
+        key_store_revoke(partition_of_account(held->all->client.partitions, &key->account), &view, &held->key.id,
+                         &OPERATOR, key_revoked_by_secret, held);
+    else
+        held_finish(held, result);
+}
+
+static void key_revoked_by_secret(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct held_key *held = arg;
+
+    if (result == STORE_OK) {
+        held->key = *key;
+        held->log_error = held->all->log ? revocation_log_append(held->all->log, key) : 0;
+    }
+    held_finish(held, result);
+}
+
+/* Reporting, in the order of the lines */
+
+static int report_revoked(const struct held_key *held)
+{
+    const struct command_line *line = held->all->line;
+    int code = key_print_revoked(line, &held->key);
+
+    if (held->log_error != 0)
+        return key_fail_unlogged(line, held->log_error);
+    return code;
+}
+
+static int report(struct held_key *held)
+{
+    struct key_secrets *all = held->all;
+    static const struct store_refusals REFUSALS = {0};
+
+    if (held->malformed)
+        return command_fail(EXIT_FAILED, "line %zu: %s", held->line, held->malformed);
+    if (held->result == STORE_NOT_FOUND)
+        return command_fail(EXIT_FAILED, "line %zu: no key of this store has this secret", held->line);
+    if (held->result != STORE_OK) {
+        command_fail(EXIT_FAILED, "line %zu: %s %s", held->line,
+                     held->is_found ? held->key.id.text : "the key with this secret",
+                     all->revokes ? "may still be accepted" : "could not be looked up");
+        return store_client_explain(&all->client, held->result, &REFUSALS);
+    }
+    if (all->revokes)
+        return report_revoked(held);
+    store_client_choose(&all->client, &held->key.account);
+    return key_show_by_id(&all->client, all->line, &held->key.id);
+}
+
+static int report_all(struct key_secrets *all)
+{
+    int code = EXIT_DONE;
+
+    for (size_t i = 0; i < all->count; i++) {
+        int one = EXIT_DONE;
+
+        if (i > 0 && !all->revokes && !all->line->json)
+            one = command_print(TEXT("\n"));
+        if (one == EXIT_DONE)
+            one = report(&all->of[i]);
+        code = one != EXIT_DONE ? one : code;
+    }
+    return code;
+}
+
+static int ask_store(struct key_secrets *all)
+{
+    int code = store_client_open(&all->client, &all->line->settings, all->keyring);
+
+    if (code != EXIT_DONE)
+        return code;
+    ask_all(all);
+    code = report_all(all);
+    store_client_close(&all->client);
+    return code;
+}
+
+static int run(struct key_secrets *all)
+{
+    int code = command_require(all->line->secret_file, "--secret-file");
+
+    if (code == EXIT_DONE)
+        all->keyring = command_keyring(all->line, &code);
+    if (code == EXIT_DONE)
+        code = read_file(all);
+    if (code == EXIT_DONE)
+        code = ask_store(all);
+    free(all->of);
+    keyring_destroy(all->keyring);
+    return code;
+}
+
+int key_find_run(const struct command_line *line)
+{
+    struct key_secrets all = {.line = line};
+
+    return run(&all);
+}
+
+int key_revoke_secrets(const struct command_line *line, struct revocation_log *log)
+{
+    struct key_secrets all = {.line = line, .log = log, .revokes = true};
+
+    return run(&all);
+}
