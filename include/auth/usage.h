@@ -14,7 +14,8 @@ struct usage *usage_create(uv_loop_t *loop, const struct partitions *partitions,
  * and a million of all together; a metric counts uses beyond that. */
 void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms);
 /* Counts one refused request of a known key. Returns a new entry for the first of its key, reason and day since the
- * last flush, whose ip and request_id the caller sets at once; otherwise NULL. At most 1,024 entries of a partition are
+ * last flush, whose ip, request_id and route the caller sets at once; otherwise NULL. An entry of a revoked key is
+ * written without waiting for the interval, once a second at most. At most 1,024 entries of a partition are
  * gathered; a metric counts requests beyond that. */
 struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
                                    int64_t wall_ms);

@@ -18,6 +18,8 @@ struct usage_entry {
 /* Why a known key was refused. */
 enum usage_reason { USAGE_REVOKED, USAGE_SCOPE, USAGE_MODE, USAGE_SUSPENDED, USAGE_REASONS };
 
+enum { USAGE_ROUTE_BYTES = 128 };
+
 /* Refused requests of one key, for one reason, on one UTC day. */
 struct usage_refusal {
     char account[ULID_TEXT_CHARS], key[ULID_TEXT_CHARS]; /* of the ids: id_chars() */
@@ -25,8 +27,9 @@ struct usage_refusal {
     bool is_device, is_live;
     uint32_t count;
     int64_t first_ms;            /* also gives the day */
-    char ip[ADDRESS_TEXT_BYTES]; /* of the first one; NUL-terminated, as is request_id */
+    char ip[ADDRESS_TEXT_BYTES]; /* of the first one; NUL-terminated, as are these two */
     char request_id[ID_TEXT_BYTES];
+    char route[USAGE_ROUTE_BYTES]; /* method and route, "GET /v1/patients"; never the path. Perhaps cut short */
 };
 
 enum { USAGE_BATCH_MAX = 1024, USAGE_REFUSALS_BATCH_MAX = 64 };
@@ -41,7 +44,7 @@ struct usage_batch {
 
 /* Adds a batch, which is copied. sender is the node's random name; sequence numbers its batches, and a batch resent
  * under its old number counts once. The time of last use never moves back. Use of a revoked key is an event of its
- * account, at most one per key and hour. */
+ * account, at most one per key, network and hour. */
 void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_batch *batch,
                        store_done *done, void *arg);
 

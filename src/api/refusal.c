@@ -4,6 +4,7 @@
 #include "exchange_log_internal.h"
 #include "http/cookie.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { REFUSAL_PAUSE_MS = 5000 };
@@ -69,6 +70,25 @@ static void copy_text(char *to, size_t size, struct text from)
     to[bytes] = '\0';
 }
 
+/* At the beginning of a character in UTF-8. */
+static struct text cut(struct text t, size_t most)
+{
+    if (t.len <= most)
+        return t;
+    while (most > 0 && ((unsigned char)t.ptr[most] & 0xc0) == 0x80)
+        most--;
+    return (struct text){t.ptr, most};
+}
+
+/* The row of a policy may be long. */
+static void copy_route(const struct exchange *exchange, struct usage_refusal *entry)
+{
+    size_t size = sizeof entry->route;
+    size_t used = (size_t)snprintf(entry->route, size, "%s ", exchange_method_text(exchange));
+
+    copy_text(entry->route + used, size - used, cut(exchange_route(exchange), size - used - 1));
+}
+
 static void count(struct exchange *exchange, const struct key_principal *key, enum usage_reason reason)
 {
     struct usage_refusal *entry =
@@ -78,6 +98,7 @@ static void count(struct exchange *exchange, const struct key_principal *key, en
         return;
     copy_text(entry->ip, sizeof entry->ip, exchange_client_address(exchange));
     copy_text(entry->request_id, sizeof entry->request_id, http_request_id(exchange->request));
+    copy_route(exchange, entry);
 }
 
 void refusal_note(struct exchange *exchange, enum problem_code code)

@@ -1,5 +1,6 @@
 #include "auth/usage.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 
 enum { SENDER_BYTES = 16, BACKOFF_FIRST_MS = 50 };
+/* Use of a revoked key is told at once, but whoever has one must not cause a batch with each request. */
+enum { URGENT_EVERY_MS = 1000 };
 /* In keys of one account. Redis does nothing else while it adds a batch: 0.6 ms for 256 keys, 2 ms for 1,024. Each key
  * of the larger one costs a third less, because a batch is one fsync. So batches grow with the amount to write. */
 enum { BATCH_MIN = 256, BATCHES_WANTED = 32 };
@@ -31,8 +34,10 @@ struct writer {
     size_t batch, batch_refusals;           /* entries in the batch that is being sent; a retry sends the same ones */
     uint64_t sequence;                      /* of that batch; the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
-    bool is_sending; /* the store will call batch_done() */
-    bool is_drained; /* while the usage drains: everything was written */
+    uint64_t urgent_ns; /* when the last urgent refusal came; 0: never */
+    bool is_urgent;     /* it is among `refused` */
+    bool is_sending;    /* the store will call batch_done() */
+    bool is_drained;    /* while the usage drains: everything was written */
 };
 
 struct usage {
@@ -132,13 +137,30 @@ void usage_count(struct usage *usage, const struct key_principal *key, int64_t w
         schedule(writer, 0);
 }
 
+/* At the next turn, or when the batch under way is written. */
+static void write_soon(struct writer *writer)
+{
+    const uint64_t now_ns = clock_boot_ns();
+    if (writer->is_urgent || (writer->urgent_ns && now_ns - writer->urgent_ns < URGENT_EVERY_MS * CLOCK_NS_PER_MS))
+        return;
+    writer->urgent_ns = now_ns;
+    writer->is_urgent = true;
+    if (is_waiting(writer))
+        schedule(writer, 0);
+}
+
 struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
                                    int64_t wall_ms)
 {
-    struct usage_refusal *entry = refusal_table_add(&writer_of(usage, &key->account)->refused, key, reason, wall_ms);
+    struct writer *writer = writer_of(usage, &key->account);
+    struct usage_refusal *entry = refusal_table_add(&writer->refused, key, reason, wall_ms);
     if (!entry)
         metric_add(METRIC_REFUSALS_DROPPED, 1);
-    return entry && entry->count == 1 ? entry : NULL;
+    if (!entry || entry->count > 1)
+        return NULL;
+    if (reason == USAGE_REVOKED)
+        write_soon(writer);
+    return entry;
 }
 
 void usage_prefetch_first(const struct usage *usage, unsigned bucket, const struct id *key)
@@ -213,6 +235,7 @@ static void swap_tables(struct writer *writer)
     const struct refusal_table no_refusals = writer->refusing;
     writer->refusing = writer->refused;
     writer->refused = no_refusals;
+    writer->is_urgent = false;
     writer->told = 0;
 }
 
@@ -287,7 +310,7 @@ static void batch_done(void *arg, enum store_result result)
     else if (has_work(writer))
         send_batch(writer);
     else
-        schedule(writer, usage->drained || is_getting_full(writer) ? 0 : usage->interval_ms);
+        schedule(writer, usage->drained || writer->is_urgent || is_getting_full(writer) ? 0 : usage->interval_ms);
 }
 
 static void on_deadline(uv_timer_t *timer)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 5, GROUP_ARGS = 4, REFUSAL_ARGS = 10 };
+enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 5, GROUP_ARGS = 4, REFUSAL_ARGS = 11 };
 enum { USES_BYTES = 4, LAST_USED_BYTES = 6, COUNTS_BYTES = USES_BYTES + LAST_USED_BYTES };
 
 struct flush_call {
@@ -129,6 +129,7 @@ static void add_refusal(struct batch *batch, const struct usage_refusal *refusal
     add_argument(batch, text_of(refusal->request_id));
     add_network(batch, text_of(refusal->ip));
     add_time(batch, refusal->first_ms);
+    add_argument(batch, text_of(refusal->route));
 }
 
 static void add_group(struct batch *batch, const struct usage_entry *const *entries, size_t n)

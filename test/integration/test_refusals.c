@@ -4,6 +4,7 @@
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,43 @@ Test(refusals, a_flood_of_a_revoked_key_leaves_few_lines_and_one_event)
     expect_soon(&fixture, &session, "/v1/console/audit_events?limit=1", "data.0.type", "api_key.used_after_revocation");
     expect_soon(&fixture, &session, "/v1/console/audit_events?limit=1", "data.0.target", key.id);
     expect_soon(&fixture, &session, "/v1/console/audit_events?limit=1", "data.0.ip", "127.0.0.1");
+    fixture_stop(&fixture);
+}
+
+static void expect_used(const struct fixture *fixture, const struct fixture_session *session, const char *ip,
+                        const char *network, const char *route)
+{
+    const char *const target = "/v1/console/audit_events?limit=1&type=api_key.used_after_revocation";
+
+    expect_soon(fixture, session, target, "data.0.ip", ip);
+    expect_soon(fixture, session, target, "data.0.data.network", network);
+    expect_soon(fixture, session, target, "data.0.data.route", route);
+}
+
+/* Long before the node writes its usage; and somebody else within the hour, too, when a second has passed. */
+Test(refusals, use_of_a_revoked_key_is_told_at_once_with_address_and_route)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    struct fixture_session session;
+
+    fixture_start(&fixture, 1,
+                  (const char *const[]){"--usage-flush-ms", "60000", "--trusted-proxies", "127.0.0.1/32", NULL});
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    fixture_revoke_key(&fixture, &key);
+    fixture_add_session(&fixture, NULL, false, &session);
+    cr_expect_eq(call(&fixture, &(struct http_call){.method = "DELETE",
+                                                    .target = "/v1/patients/secret",
+                                                    .bearer = key.secret,
+                                                    .fields = "X-Forwarded-For: 192.0.2.7\r\n"}),
+                 401);
+    expect_used(&fixture, &session, "192.0.2.7", "192.0.2.0/24", "DELETE /v1/patients");
+    poll(NULL, 0, 1100);
+    cr_expect_eq(call(&fixture, &(struct http_call){.target = "/v1/whoami",
+                                                    .bearer = key.secret,
+                                                    .fields = "X-Forwarded-For: 198.51.100.7\r\n"}),
+                 401);
+    expect_used(&fixture, &session, "198.51.100.7", "198.51.100.0/24", "GET /v1/whoami");
     fixture_stop(&fixture);
 }
 

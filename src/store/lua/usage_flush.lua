@@ -1,14 +1,15 @@
 -- Adds a batch of uses on one day. Batch numbers of a sender rise, and a batch sent twice counts once.
 -- ARGV: prefix, sender, sequence, date, events to keep, number of refusals, refusals, then groups, one per account and
 --   mode.
---   refusal: account, key, mode, reason, date, requests, and of the first: address, request id, network, time
+--   refusal: account, key, mode, reason, date, requests, and of the first: address, request id, network, time,
+--     method and route
 --   group: account, mode, n, the counts of n keys, n keys. The counts of a key are its uses (4 bytes) and its last use
 --   in ms (6 bytes), least significant byte first. No key appears twice in a batch.
 -- Returns: ok
 -- Checks wait while a batch is written. So each group costs one read and one write however many keys it has, with as
 -- little work per key as possible. The script runs alone, so nothing changes between the two.
 
-local REFUSAL_ARGS = 10
+local REFUSAL_ARGS = 11
 local SEQUENCE_KEPT_S = 86400
 local DAY_KEPT_S = 400 * 86400 -- longer than usage is shown (USAGE_DAYS_MAX)
 local KEYS_RANKED = 200        -- twice as many as are shown (USAGE_KEYS_LISTED)
@@ -78,58 +79,45 @@ local function write_group(account, mode, sum, records, ranks, others)
     end
 end
 
--- Use of a revoked key is an event. Further uses within the hour, on any node, are reported by the next event, which
--- says how many requests came since the last one.
+-- Refusals of a key are gathered by reason and network: the first is an event at once, and further ones within the hour,
+-- at any node, are in the next event. So whoever takes a key that somebody else still uses is told, too. A key that is
+-- refused from everywhere has no network of its own for each.
 local EVENT_EVERY_MS = 3600 * 1000
 local EVENT_KEPT_S = 86400
-
-local function tell_used_after(account, id, requests, ip, request_id)
-    local name, now = K.used_after(id), now_ms()
-    local last = redis.call('HMGET', name, 'told', 'since')
-    local since = tonumber(last[2] or '0') + tonumber(requests)
-    if last[1] and now - tonumber(last[1]) < EVENT_EVERY_MS then
-        redis.call('HSET', name, 'since', string.format('%d', since))
-    else
-        redis.call('HSET', name, 'told', string.format('%d', now), 'since', '0')
-        audit(account, 'api_key.used_after_revocation', id, {'', ip, request_id, ARGV[5]},
-              {class = 'refused', count = string.format('%d', since)})
-    end
-    redis.call('EXPIRE', name, EVENT_KEPT_S)
-end
-
--- Other refusals of a key are gathered by reason and network: the first is an event at once, and further ones within
--- the hour are in the next event. A key that is refused from everywhere has no network of its own for each.
 local NETWORKS_MAX = 100
 
-local function tell_refused(account, id, reason, requests, ip, request_id, network, at)
-    local name, now = K.refused_told(id), now_ms()
+-- name: of the hash that gathers. data: what the event tells besides the network.
+local function tell_gathered(name, event, reason, refusal, data)
+    local now, network = now_ms(), refusal.network
     local tag = reason .. ' ' .. network
     if redis.call('HEXISTS', name, tag) == 0 and redis.call('HLEN', name) >= NETWORKS_MAX then
         network, tag = 'other', reason .. ' other'
     end
     local told, since, first = (redis.call('HGET', name, tag) or '0 0 '):match('^(%d+) (%d+) (.*)$')
-    since, first = since + requests, first ~= '' and first or at
+    since, first = since + refusal.requests, first ~= '' and first or refusal.at
     if now - told < EVENT_EVERY_MS then
         redis.call('HSET', name, tag, string.format('%s %d %s', told, since, first))
     else
         redis.call('HSET', name, tag, string.format('%d 0 ', now))
-        audit(account, 'requests.refused', id, {'', ip, request_id, ARGV[5]},
-              {class = 'refused', count = string.format('%d', since),
-               data = {reason = reason, network = network, first = first, last = at}})
+        data.network, data.route, data.first, data.last = network, refusal.route, first, refusal.at
+        audit(refusal.account, event, refusal.id, {'', refusal.ip, refusal.request_id, ARGV[5]},
+              {class = 'refused', count = string.format('%d', since), data = data})
     end
     redis.call('EXPIRE', name, EVENT_KEPT_S)
 end
 
-local function write_refusal(account, id, mode, reason, day, requests, ip, request_id, network, at)
+local function write_refusal(account, id, mode, reason, day, requests, ip, request_id, network, at, route)
     local of_day = K.refused_of_day(account, day)
+    local refusal = {account = account, id = id, requests = requests, ip = ip, request_id = request_id,
+                     network = network, at = at, route = route}
     redis.call('HINCRBY', K.refused(account), day .. ':' .. mode, requests)
     redis.call('HINCRBY', K.key_refused(account), id .. ':' .. reason, requests)
     redis.call('HINCRBY', of_day, id .. ':' .. reason, requests)
     redis.call('EXPIRE', of_day, DAY_KEPT_S)
     if reason == 'revoked' then
-        tell_used_after(account, id, requests, ip, request_id)
+        tell_gathered(K.used_after(id), 'api_key.used_after_revocation', reason, refusal, {})
     else
-        tell_refused(account, id, reason, requests, ip, request_id, network, at)
+        tell_gathered(K.refused_told(id), 'requests.refused', reason, refusal, {reason = reason})
     end
 end
 

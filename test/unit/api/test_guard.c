@@ -231,6 +231,7 @@ Test(guard, refusals_of_known_keys_are_counted)
     cr_assert_eq(world.refusals[USAGE_SCOPE], 2);
     cr_assert_str_eq(world.refusal.ip, "192.0.2.1");
     cr_assert(text_starts_with(text_of(world.refusal.request_id), TEXT("req_")));
+    cr_assert_str_eq(world.refusal.route, "GET /v1/api_keys");
 }
 
 Test(guard, device_keys_write_documents_and_nothing_else)

@@ -1,5 +1,6 @@
 #include "auth/usage.h"
 #include "auth/usage_table_internal.h"
+#include "base/clock.h"
 #include "base/metrics.h"
 
 #include "fake_store.h"
@@ -573,6 +574,58 @@ Test(usage, refusals_of_many_keys_are_bounded)
     }
     cr_assert_eq(batches, ROOM / USAGE_REFUSALS_BATCH_MAX);
     cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_MODE, NOON), "there is room again");
+    tear_down(&f);
+}
+
+enum { NEVER_MS = 3600000, RUN_MS = 50 };
+
+Test(usage, use_of_a_revoked_key_waits_for_no_interval)
+{
+    struct fixture f;
+    set_up_with(&f, NEVER_MS);
+    cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_SCOPE, NOON));
+    test_loop_for(&f.loop, RUN_MS);
+    cr_assert_eq(f.store.flush_count, 0);
+    cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON));
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.refusal_count, 2);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    tear_down(&f);
+}
+
+Test(usage, use_of_a_revoked_key_goes_out_behind_the_batch_under_way)
+{
+    struct fixture f;
+    set_up_with(&f, NEVER_MS);
+    usage_count(f.usage, &f.key, NOON);
+    usage_drain(f.usage, RUN_MS, on_drained, &f);
+    wait_for_batch(&f);
+    cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS)); /* at its deadline: nobody waits any more */
+    cr_assert_not_null(usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON));
+    fake_store_answer_flush(&f.store, STORE_OK);
+    wait_for_batch(&f);
+    cr_assert_eq(f.store.refusal_count, 1);
+    fake_store_answer_flush(&f.store, STORE_OK);
+    tear_down(&f);
+}
+
+/* Whoever has revoked keys causes a batch a second, however many requests he sends. */
+Test(usage, use_of_revoked_keys_causes_few_batches)
+{
+    enum { KEYS = 20 };
+    const uint64_t began_ns = clock_boot_ns();
+    struct fixture f;
+    set_up_with(&f, NEVER_MS);
+    for (size_t i = 0; i < KEYS; i++) {
+        const struct key_principal key = make_another(&f.key);
+        cr_assert_not_null(usage_refuse(f.usage, &key, USAGE_REVOKED, NOON));
+        test_loop_for(&f.loop, RUN_MS);
+        if (f.store.flush_waits)
+            fake_store_answer_flush(&f.store, STORE_OK);
+    }
+    const uint64_t seconds = (clock_boot_ns() - began_ns) / (1000 * CLOCK_NS_PER_MS);
+    cr_assert(f.store.flush_count >= 1 && f.store.flush_count <= seconds + 2, "%d in %u s", (int)f.store.flush_count,
+              (unsigned)seconds);
     tear_down(&f);
 }
 

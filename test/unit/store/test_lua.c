@@ -1697,14 +1697,15 @@ Test(lua, usage_flush_ranks_the_200_most_used_keys)
           {"ZRANGE t:acct:acct_A:usage_keys 0 0 WITHSCORES", "(key_103 103)"});
 }
 
-/* A refusal is account, key, mode, reason, date, requests, address, request id, network, time. */
-#define REVOKED(day, requests) "acct_A key_1 live revoked " day " " requests " 192.0.2.1 req_1 192.0.2.0/24 T1"
+/* A refusal is account, key, mode, reason, date, requests, address, request id, network, time, method and route. */
+#define REVOKED(day, requests) \
+    "acct_A key_1 live revoked " day " " requests " 192.0.2.1 req_1 192.0.2.0/24 T1 GET+/v1/x"
 
 Test(lua, usage_flush_counts_refusals)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 2 " REVOKED(
                "2026-01-31",
-               "3") " acct_A key_2 test insufficient_scope 2026-01-30 2 ip req_2 net T2 acct_A live 1 =5:100 key_3",
+               "3") " acct_A key_2 test insufficient_scope 2026-01-30 2 ip req_2 net T2 r acct_A live 1 =5:100 key_3",
            "(ok)"},
           {"HGETALL t:acct:acct_A:refused", "(2026-01-31:live 3 2026-01-30:test 2)"},
           {"HGETALL t:acct:acct_A:key_refused", "(key_1:revoked 3 key_2:insufficient_scope 2)"},
@@ -1712,7 +1713,7 @@ Test(lua, usage_flush_counts_refusals)
           {"TTL t:acct:acct_A:refused:2026-01-31", "~34560000"}, {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
           /* Sent again, it counts once. Refusals alone are a batch too. */
           {"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
-          {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3 net at",
+          {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3 net at r",
            "(ok)"},
           {"@usage_read acct_A 9 2 2026-01-30 2026-01-31", "(ok (nil nil nil 5) (2 nil 1 3) (key_3 5   () (0 0 0 0)))"},
           {"@usage_read acct_A 9 1 2026-01-31 key_1 key_2",
@@ -1721,32 +1722,40 @@ Test(lua, usage_flush_counts_refusals)
            "(ok (nil nil nil 5) (2 nil 1 3) (key_2 0   (0 0) (0 2 1 0)))"});
 }
 
-Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour)
+#define REVOKED_ELSEWHERE "acct_A key_1 live revoked 2026-01-31 1 198.51.100.1 req_2 198.51.100.0/24 T2 POST+/v1/y"
+
+Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour_and_network)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
           {"XRANGE t:acct:acct_A:audit:refused - +",
            "((* (type api_key.used_after_revocation actor  target key_1 ip 192.0.2.1 "
-           "request_id req_1 count 3)))"},
+           "request_id req_1 count 3 data:first T1 data:last T1 data:network 192.0.2.0/24 data:route GET /v1/x)))"},
           {"TTL t:used_after:key_1", "~86400"},
-          /* From another node too; then an hour passes. */
+          /* From another node too. */
           {"@usage_flush other 1 2026-01-31 9 1 " REVOKED("2026-01-31", "40"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 2 " REVOKED("2026-01-31", "1") " " REVOKED("2026-02-01", "1"), "(ok)"},
-          {"XLEN t:acct:acct_A:audit:refused", "1"}, {"HGET t:used_after:key_1 since", "42"},
-          {"HINCRBY t:used_after:key_1 told -3600000", "*"},
-          {"@usage_flush node 3 2026-01-31 9 1 " REVOKED("2026-01-31", "8"), "(ok)"},
-          {"XLEN t:acct:acct_A:audit:refused", "2"}, {"HGET t:used_after:key_1 since", "0"},
-          {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (* count 50)))"});
+          {"XLEN t:acct:acct_A:audit:refused", "1"}, {"HGET t:used_after:key_1 revoked+192.0.2.0/24", "* 42 T1"},
+          /* Somebody else, who is told within the hour. */
+          {"@usage_flush node 3 2026-01-31 9 1 " REVOKED_ELSEWHERE, "(ok)"},
+          {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1",
+           "((* (* ip 198.51.100.1 * count 1 * data:route POST /v1/y)))"},
+          {"XLEN t:acct:acct_A:audit:refused", "2"});
+    /* An hour passes. */
+    STEPS({"HSET t:used_after:key_1 revoked+192.0.2.0/24 1+42+T1", "0"},
+          {"@usage_flush node 4 2026-01-31 9 1 " REVOKED("2026-01-31", "8"), "(ok)"},
+          {"XLEN t:acct:acct_A:audit:refused", "3"}, {"HGET t:used_after:key_1 revoked+192.0.2.0/24", "* 0 "},
+          {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1", "((* (* count 50 *)))"});
 }
 
 #define LACKING(requests, ip, network, at) \
-    "acct_A key_2 live insufficient_scope 2026-01-31 " requests " " ip " req_" at " " network " " at
+    "acct_A key_2 live insufficient_scope 2026-01-31 " requests " " ip " req_" at " " network " " at " r"
 
 Test(lua, usage_flush_gathers_refusals)
 {
     STEPS({"@usage_flush node 1 2026-01-31 9 1 " LACKING("3", "192.0.2.1", "192.0.2.0/24", "T1"), "(ok)"},
           {"XRANGE t:acct:acct_A:audit:refused - +",
            "((* (type requests.refused actor  target key_2 ip 192.0.2.1 request_id req_T1 count 3 data:first T1 "
-           "data:last T1 data:network 192.0.2.0/24 data:reason insufficient_scope)))"},
+           "data:last T1 data:network 192.0.2.0/24 data:reason insufficient_scope data:route r)))"},
           {"TTL t:refused_told:key_2", "~86400"},
           /* The same network, reason and hour; another network; another reason. */
           {"@usage_flush node 2 2026-01-31 9 2 " LACKING("5", "192.0.2.9", "192.0.2.0/24",
@@ -1756,7 +1765,7 @@ Test(lua, usage_flush_gathers_refusals)
           {"@usage_flush node 3 2026-01-31 9 1 " LACKING("1", "198.51.100.1", "198.51.100.0/24", "T4"), "(ok)"},
           {"XLEN t:acct:acct_A:audit:refused", "2"},
           {"@usage_flush node 4 2026-01-31 9 1 acct_A key_2 live mode_not_permitted 2026-01-31 1 192.0.2.1 req_5 "
-           "192.0.2.0/24 T5",
+           "192.0.2.0/24 T5 r",
            "(ok)"},
           {"XLEN t:acct:acct_A:audit:refused", "3"},
           {"HGET t:refused_told:key_2 insufficient_scope+192.0.2.0/24", "* 11 T2"});
@@ -1777,7 +1786,7 @@ Test(lua, usage_flush_gathers_refusals_from_everywhere)
         snprintf(
             command, sizeof command,
             "@usage_flush node %u 2026-01-31 1000 1 acct_A key_2 live insufficient_scope 2026-01-31 1 10.0.%u.1 req_1 "
-            "10.0.%u.0/24 T1",
+            "10.0.%u.0/24 T1 r",
             i + 1, i, i);
         free(run(command));
     }
