@@ -10,10 +10,11 @@ typedef void key_found(void *arg, enum store_result result, const struct key_rec
  * last_used_ms is not read and stays 0. */
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg);
 
-/* Adds a key and writes the audit event. STORE_REFUSED: no such account. STORE_CONFLICT: the digest or id exists, or
- * the id was discarded. STORE_UNKNOWN: the key may exist; discard it. STORE_FULL: the account has its maximum of active
- * keys. STORE_LIMITED: too many changes by this actor, or by all actors of its kind in the account; retry after
- * retry_after_s. */
+/* Adds a key and writes the audit event. A key with revoked_ms set is a decoy: revoked from the start, so that no node
+ * ever accepts it, and not counted among the active ones. STORE_REFUSED: no such account. STORE_CONFLICT: the digest or
+ * id exists, or the id was discarded. STORE_UNKNOWN: the key may exist; discard it. STORE_FULL: the account has its
+ * maximum of active keys. STORE_LIMITED: too many changes by this actor, or by all actors of its kind in the account;
+ * retry after retry_after_s. */
 typedef void key_inserted(void *arg, enum store_result result, uint32_t retry_after_s);
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_source *source, key_inserted *done, void *arg);

@@ -7,6 +7,7 @@ struct key_input {
     struct text name;
     struct text mode;
     const struct json *scopes;
+    bool is_decoy;
 };
 
 static bool read_scopes(const struct json *list, scope_set *ret_scopes)
@@ -24,18 +25,21 @@ static bool read_scopes(const struct json *list, scope_set *ret_scopes)
     return scopes != SCOPE_NONE;
 }
 
-bool key_json_read(struct exchange *exchange, struct key_record *key)
+bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_is_decoy)
 {
     static const struct json_field FIELDS[] = {
         {"name", JSON_FIELD_TEXT, true, offsetof(struct key_input, name)},
         {"mode", JSON_FIELD_TEXT, true, offsetof(struct key_input, mode)},
         {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct key_input, scopes)},
+        {"decoy", JSON_FIELD_BOOL, false, offsetof(struct key_input, is_decoy)}, /* last: only the console has it */
     };
+    const size_t fields = sizeof FIELDS / sizeof *FIELDS - (exchange->session ? 0 : 1);
     struct key_input input = {0};
     const char *wrong = NULL;
 
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!exchange_read_body(exchange, FIELDS, fields, &input))
         return false;
+    *ret_is_decoy = input.is_decoy;
     key->kind = KEY_API;
     key->scopes = SCOPE_ALL;
     if (!key_set_name(key, input.name))

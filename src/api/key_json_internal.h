@@ -3,8 +3,9 @@
 #pragma once
 #include "exchange_internal.h"
 
-/* Reads the body that describes a new API key. False if the exchange has been refused. */
-MUST_CHECK bool key_json_read(struct exchange *exchange, struct key_record *key);
+/* Reads the body that describes a new API key. is_decoy: it shall be revoked from the start. False if the exchange has
+ * been refused. */
+MUST_CHECK bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_is_decoy);
 
 /* The key object. for_people: for the console, which also shows who created an API key. */
 void key_json_put(struct json_writer *w, const struct key_record *key, bool for_people);

@@ -38,7 +38,8 @@ static void reply_key(struct exchange *exchange, const struct key_record *key)
     http_reply_json(exchange->request, 200, &out);
 }
 
-/* POST: draw a key, store only its digest, show the secret once. */
+/* POST: draw a key, store only its digest, show the secret once. A decoy is the same, except that it is revoked from
+ * the start: no node ever accepts it, and whoever uses it is told of (refusal.c) as with any revoked key. */
 
 static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
@@ -48,12 +49,15 @@ void keys_create(struct exchange *exchange)
 {
     struct key_grant *grant = http_request_alloc(exchange->request, sizeof *grant);
     struct audit_source source = exchange_source(exchange);
+    bool is_decoy;
 
-    if (!key_json_read(exchange, &grant->key) || !key_may_be_granted(exchange, &grant->key))
+    if (!key_json_read(exchange, &grant->key, &is_decoy) || !key_may_be_granted(exchange, &grant->key))
         return;
     grant->key.account = *exchange_account(exchange);
     grant->key.by = *exchange_actor(exchange);
     key_grant_begin(grant, exchange);
+    if (is_decoy)
+        grant->key.revoked_ms = grant->key.created_ms;
     key_grant_draw(grant);
     http_request_hold(exchange->request);
     key_store_insert(exchange_store(exchange), &grant->key, grant->digest, &source, key_stored, grant);
@@ -85,6 +89,8 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
 {
     struct key_grant *grant = arg;
 
+    if (result == STORE_OK && grant->key.revoked_ms)
+        revocation_note(grant->exchange, &grant->key, id_text(exchange_actor(grant->exchange)));
     if (key_grant_stored(grant, result)) {
         key_answered(grant);
         return;

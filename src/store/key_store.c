@@ -39,6 +39,9 @@ enum store_result key_reply_read(struct store *store, const struct redis_reply *
 
 struct insert_call {
     struct store *store;
+    bool is_decoy; /* these with a decoy */
+    struct id id;
+    char actor[ID_TEXT_BYTES];
     key_inserted *done;
     void *arg;
 };
@@ -57,6 +60,8 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     struct insert_call call = *(struct insert_call *)arg;
     uint32_t retry_after_s = 0;
 
+    if (result == STORE_OK && call.is_decoy)
+        store_keep_revocation(call.store, &call.id, text_of(call.actor));
     if (result == STORE_OK) {
         barriers_settle(lease_barriers(store_lease(call.store)), on_settled, arg);
         return;
@@ -77,7 +82,9 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     struct script_args args;
     struct buf packed;
 
-    *call = (struct insert_call){store, done, arg};
+    *call =
+        (struct insert_call){.store = store, .is_decoy = key->revoked_ms != 0, .id = key->id, .done = done, .arg = arg};
+    snprintf(call->actor, sizeof call->actor, "%.*s", TEXT_ARG(source->actor));
     args_begin(&args);
     args_add_hex(&args, digest, KEY_DIGEST_BYTES);
     buf_init_fixed(&packed, storage, sizeof storage);

@@ -37,11 +37,11 @@ static void expect_line(const struct node *node, const char *reason, const char 
 }
 
 /* The value at a path of GET target by a session, until it is the wanted one. */
-static void expect_soon(const struct fixture *fixture, const struct fixture_session *session, const char *target,
-                        const char *path, const char *wanted)
+static void expect_within(int ms, const struct fixture *fixture, const struct fixture_session *session,
+                          const char *target, const char *path, const char *wanted)
 {
     static struct http_answer answer;
-    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct deadline deadline = deadline_in(ms);
     char got[80] = "";
 
     do {
@@ -49,6 +49,12 @@ static void expect_soon(const struct fixture *fixture, const struct fixture_sess
         http_answer_json(&answer, path, got, sizeof got);
     } while (strcmp(got, wanted) != 0 && deadline_left_ms(deadline) > 0);
     cr_expect_str_eq(got, wanted, "%s %s: %s, not %s", target, path, got, wanted);
+}
+
+static void expect_soon(const struct fixture *fixture, const struct fixture_session *session, const char *target,
+                        const char *path, const char *wanted)
+{
+    expect_within(PATIENCE_MS, fixture, session, target, path, wanted);
 }
 
 static int count_events(const struct fixture *fixture, const struct fixture_session *session, const char *type)
@@ -186,25 +192,30 @@ Test(refusals, a_flood_of_a_revoked_key_leaves_few_lines_and_one_event)
     fixture_stop(&fixture);
 }
 
+/* Long before the node writes its usage. */
+enum { USAGE_FLUSH_MS = 60000, AT_ONCE_MS = USAGE_FLUSH_MS / 2 };
+#define USAGE_FLUSH_TEXT "60000"
+
 static void expect_used(const struct fixture *fixture, const struct fixture_session *session, const char *ip,
                         const char *network, const char *route)
 {
     const char *const target = "/v1/console/audit_events?limit=1&type=api_key.used_after_revocation";
 
-    expect_soon(fixture, session, target, "data.0.ip", ip);
-    expect_soon(fixture, session, target, "data.0.data.network", network);
-    expect_soon(fixture, session, target, "data.0.data.route", route);
+    expect_within(AT_ONCE_MS, fixture, session, target, "data.0.ip", ip);
+    expect_within(AT_ONCE_MS, fixture, session, target, "data.0.data.network", network);
+    expect_within(AT_ONCE_MS, fixture, session, target, "data.0.data.route", route);
 }
 
-/* Long before the node writes its usage; and somebody else within the hour, too, when a second has passed. */
+/* And somebody else within the hour, too, when a second has passed. */
 Test(refusals, use_of_a_revoked_key_is_told_at_once_with_address_and_route)
 {
     struct fixture fixture;
     struct fixture_key key;
     struct fixture_session session;
 
-    fixture_start(&fixture, 1,
-                  (const char *const[]){"--usage-flush-ms", "60000", "--trusted-proxies", "127.0.0.1/32", NULL});
+    fixture_start(
+        &fixture, 1,
+        (const char *const[]){"--usage-flush-ms", USAGE_FLUSH_TEXT, "--trusted-proxies", "127.0.0.1/32", NULL});
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     fixture_revoke_key(&fixture, &key);
     fixture_add_session(&fixture, NULL, false, &session);
@@ -220,6 +231,51 @@ Test(refusals, use_of_a_revoked_key_is_told_at_once_with_address_and_route)
                                                     .fields = "X-Forwarded-For: 198.51.100.7\r\n"}),
                  401);
     expect_used(&fixture, &session, "198.51.100.7", "198.51.100.0/24", "GET /v1/whoami");
+    fixture_stop(&fixture);
+}
+
+static void create_decoy(const struct fixture *fixture, const struct fixture_session *session, struct fixture_key *ret)
+{
+    struct http_answer answer;
+    const struct http_call call = {.method = "POST",
+                                   .target = "/v1/console/api_keys",
+                                   .cookie = session->token,
+                                   .csrf = session->csrf,
+                                   .json = "{\"name\":\"Decoy\",\"mode\":\"live\",\"decoy\":true}"};
+
+    cr_assert_eq(fixture_call(fixture, 0, &call, &answer), 201, "%s", answer.body);
+    cr_assert(http_answer_json(&answer, "id", ret->id, sizeof ret->id));
+    cr_assert(http_answer_json(&answer, "secret", ret->secret, sizeof ret->secret));
+}
+
+Test(refusals, a_decoy_never_works_and_tells_of_its_use)
+{
+    struct fixture fixture;
+    struct fixture_key decoy;
+    struct fixture_session session, weak;
+    char log[PROCESS_PATH_BYTES], target[128];
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(log, sizeof log, "%.150s/revocations", fixture.folder);
+    for (size_t node = 0; node < 2; node++)
+        fixture_add_node(&fixture,
+                         (const char *const[]){"--usage-flush-ms", USAGE_FLUSH_TEXT, "--revocation-log", log, NULL});
+    fixture_add_session(&fixture, NULL, false, &weak);
+    cr_expect_eq(call(&fixture, &(struct http_call){.method = "POST",
+                                                    .target = "/v1/console/api_keys",
+                                                    .cookie = weak.token,
+                                                    .csrf = weak.csrf,
+                                                    .json = "{\"name\":\"n\",\"mode\":\"live\",\"decoy\":true}"}),
+                 403);
+    fixture_add_session(&fixture, NULL, true, &session);
+    create_decoy(&fixture, &session, &decoy);
+    cr_expect(file_contains(log, decoy.id));
+    for (size_t node = 0; node < 2; node++)
+        cr_expect_eq(fixture_try_key(&fixture, node, decoy.secret), 401);
+    expect_used(&fixture, &session, "127.0.0.1", "127.0.0.0/24", "GET /v1/whoami");
+    snprintf(target, sizeof target, "/v1/console/audit_events?type=api_key.revoked&target=%s", decoy.id);
+    expect_soon(&fixture, &session, target, "data.0.data.reason", "decoy");
+    expect_soon(&fixture, &session, "/v1/console/api_keys?status=revoked", "data.0.id", decoy.id);
     fixture_stop(&fixture);
 }
 

@@ -106,6 +106,8 @@ async function keysInTheConsole(talk, browser) {
         create({name: '😀'.repeat(200), mode: 'test', scopes: ['usage:read', 'keys:manage', 'usage:read']}),
         201,
     );
+    await talk.right('a decoy', create({name: 'Backup server', mode: 'live', decoy: true}), 201);
+    await talk.wrong('a decoy of sorts', create({name: 'x', mode: 'live', decoy: 'yes'}), 400, 'parameter_invalid');
     await talk.wrong('a name too long', create({name: '😀'.repeat(201), mode: 'test'}), 400, 'parameter_invalid');
     await talk.wrong('a mode that is none', create({name: 'x', mode: 'Live'}), 400, 'parameter_invalid');
     await talk.wrong('no scope', create({name: 'x', mode: 'test', scopes: []}), 400, 'parameter_invalid');

@@ -1,6 +1,7 @@
-// Creating a key: the form, which keeps what was typed until the key is created, and the secret, shown once.
+// Creating a key: the form, which keeps what was typed until the key is created, and the secret, shown once. A decoy is
+// created likewise; it is revoked from the start, so it has no scopes to choose, and must not be tried out.
 import {call} from './api.js';
-import {CREATE} from './create_texts.js';
+import {CREATE, DECOY} from './create_texts.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, newId, show} from './dom.js';
 import {saveFile} from './file.js';
@@ -12,14 +13,16 @@ const NAME_MAX = 200;
 const FILE_STEM_MAX = 40;
 const ALL_SCOPES = SCOPE_GROUPS.flatMap((group) => group.scopes.map(([name]) => name));
 
-const emptyDraft = () => ({name: '', mode: 'test', scopes: new Set(), hasAll: false});
-let draft = emptyDraft();
+const emptyDraft = (isDecoy) => ({isDecoy, name: '', mode: isDecoy ? 'live' : 'test', scopes: new Set(), hasAll: false});
+let draft = emptyDraft(false);
 
 function forgetDraft() {
-    draft = emptyDraft();
+    draft = emptyDraft(false);
 }
 
 addEventListener('forget', forgetDraft);
+
+const wordsOf = () => (draft.isDecoy ? DECOY : CREATE);
 
 // The form
 
@@ -47,8 +50,8 @@ function modeField(changed) {
         h(
             'div',
             {class: 'mode-cards'},
-            modeCard('test', CREATE.testText, changed),
-            modeCard('live', CREATE.liveText, changed),
+            modeCard('test', wordsOf().testText, changed),
+            modeCard('live', wordsOf().liveText, changed),
         ),
         h('p', {class: 'hint'}, CREATE.permanent),
     );
@@ -176,21 +179,27 @@ function explainCreate(refusal, name) {
 function createForm(dialog, made) {
     const name = field({
         label: CREATE.name,
-        hint: CREATE.nameHint,
+        hint: wordsOf().nameHint,
         input: h('input', {type: 'text', name: 'key-name', autocomplete: 'off', autofocus: true, value: draft.name}),
     });
     const live = h('div', {'class': 'live-notice', 'aria-live': 'polite'});
     const modeChanged = () => {
-        const isLive = draft.mode === 'live';
+        const isLive = draft.mode === 'live' && !draft.isDecoy;
 
         dialog().element.classList.toggle('is-live', isLive);
         show(live, isLive ? notice('warn', CREATE.liveNotice) : null);
-        form.setSubmit(isLive ? CREATE.submitLive : CREATE.submitTest, isLive ? 'live' : 'primary');
+        if (!draft.isDecoy) form.setSubmit(isLive ? CREATE.submitLive : CREATE.submitTest, isLive ? 'live' : 'primary');
     };
-    const scopes = scopesField();
+    const scopes = draft.isDecoy ? null : scopesField();
     const form = workingForm({
-        fields: [name.element, modeField(modeChanged), live, scopes.element],
-        submitText: CREATE.submitTest,
+        fields: [
+            draft.isDecoy ? h('p', null, DECOY.text) : null,
+            name.element,
+            modeField(modeChanged),
+            live,
+            scopes && scopes.element,
+        ],
+        submitText: wordsOf().submitTest,
         workingText: CREATE.working,
         cancel: () => dialog().close(),
         submit: async () => {
@@ -199,13 +208,13 @@ function createForm(dialog, made) {
             if (
                 !checkFields([
                     [name, nameProblem(draft.name.trim())],
-                    [scopes, chosen.length === 0 && CREATE.scopesMissing],
+                    ...(scopes ? [[scopes, chosen.length === 0 && CREATE.scopesMissing]] : []),
                 ])
             )
                 return;
-            made(
-                await call('POST', '/v1/console/api_keys', {name: draft.name.trim(), mode: draft.mode, scopes: chosen}),
-            );
+            const more = draft.isDecoy ? {decoy: true} : {scopes: chosen};
+
+            made(await call('POST', '/v1/console/api_keys', {name: draft.name.trim(), mode: draft.mode, ...more}));
         },
         explain: (refusal) => explainCreate(refusal, name),
     });
@@ -228,6 +237,16 @@ function fileStem(name) {
     );
 }
 
+function tryView(file, curl) {
+    return h(
+        'div',
+        null,
+        h('div', {class: 'try-head'}, h('h3', null, CREATE.tryIt), copyButton(curl, TEXTS.copy, 'plain small')),
+        h('p', {class: 'hint'}, CREATE.tryText(file)),
+        h('pre', {tabindex: '0'}, h('code', null, curl)),
+    );
+}
+
 function secretView(key, state, finish) {
     const file = `${fileStem(key.name)}.env`;
     const curl = `set -a; . ./${file}; set +a\ncurl -sS ${location.origin}/v1/whoami -H "Authorization: Bearer $CHATELAINE_API_KEY"`;
@@ -240,7 +259,7 @@ function secretView(key, state, finish) {
         done.disabled = !stored.checked;
     });
     return [
-        notice('warn', CREATE.doneText),
+        notice('warn', key.revoked_at ? DECOY.doneText : CREATE.doneText),
         h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
         h(
             'div',
@@ -259,18 +278,7 @@ function secretView(key, state, finish) {
                 ),
             ),
         ),
-        h(
-            'div',
-            null,
-            h(
-                'div',
-                {class: 'try-head'},
-                h('h3', null, CREATE.tryIt),
-                copyButton(curl, TEXTS.copy, 'plain small'),
-            ),
-            h('p', {class: 'hint'}, CREATE.tryText(file)),
-            h('pre', {tabindex: '0'}, h('code', null, curl)),
-        ),
+        key.revoked_at ? null : tryView(file, curl),
         foot(state.problem, h('label', {class: 'check'}, stored, CREATE.stored), done),
     ];
 }
@@ -280,7 +288,9 @@ function warnUnload(event) {
     event.preventDefault();
 }
 
-export function openCreate(created) {
+export function openCreate(created, isDecoy) {
+    if (draft.isDecoy !== isDecoy) draft = emptyDraft(isDecoy);
+    const words = wordsOf();
     const state = {secretShown: false, isStored: false, problem: problemSpace()};
     const form = createForm(
         () => dialog,
@@ -293,12 +303,12 @@ export function openCreate(created) {
                 CREATE.doneTitle,
                 secretView(key, state, () => dialog.close()),
             );
-            announce(CREATE.created(key.name));
+            announce(words.created(key.name));
             created();
         },
     );
     const dialog = openDialog({
-        title: CREATE.title,
+        title: words.title,
         shape: 'sheet',
         name: 'create',
         content: form.element,

@@ -43,3 +43,17 @@ export const CREATE = {
     notStored: 'Tick “I have stored it” first: the secret cannot be shown again.',
     created: (name) => `The key ${name} was created.`,
 };
+
+// Where a decoy differs.
+export const DECOY = {
+    title: 'Create a decoy',
+    text:
+        'A decoy looks like a key, but no node ever accepts it: it is revoked from the start. Put its secret where a ' +
+        'thief would look, such as an old configuration file. As soon as somebody uses it, Activity shows the address.',
+    nameHint: 'Where will you put it? “Old backup script”, “Wiki page of Ward 3”.',
+    testText: 'Looks like a key for test data.',
+    liveText: 'Looks like a key for real patients’ records.',
+    submitTest: 'Create decoy',
+    doneText: 'It is shown only this once. Do not try it out: every use is reported. The list has it among the revoked keys.',
+    created: (name) => `The decoy ${name} was created.`,
+};

@@ -13,6 +13,7 @@ const REASONS = {
     mode_not_permitted: 'wrong mode',
     account_suspended: 'account suspended',
     holder: 'Its secret was sent to be revoked',
+    decoy: 'Created as a decoy',
 };
 
 export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason);

@@ -263,7 +263,7 @@ async function readPage(book, use, state) {
 }
 
 // Creating a key loads on demand. If that fails, only loading the page again helps.
-async function createKey(created) {
+async function createKey(created, isDecoy) {
     let script;
 
     try {
@@ -274,7 +274,7 @@ async function createKey(created) {
         openDialog({title: TEXTS.keys.create, content: [explain(new Refusal('offline')), foot(null, reload)]});
         return;
     }
-    script.openCreate(created);
+    script.openCreate(created, isDecoy);
 }
 
 // The page
@@ -283,9 +283,11 @@ export function keysPage() {
     const state = stateOfAddress();
     const content = h('div', {class: 'list-space'});
     const box = searchBox(() => change('text')(box.input.value));
-    const create = () => createKey(() => renew());
+    const create = (isDecoy) => () => createKey(() => renew(), isDecoy);
     const createButton = () =>
-        h('button', {type: 'button', class: 'primary', onclick: create}, icon('plus'), TEXTS.keys.create);
+        h('button', {type: 'button', class: 'primary', onclick: create(false)}, icon('plus'), TEXTS.keys.create);
+    const decoyButton = () =>
+        h('button', {type: 'button', class: 'secondary', onclick: create(true)}, TEXTS.keys.createDecoy);
     const offersCreate = mayAs('developer');
     const use = new Map();
     let book = readKeys(state);
@@ -409,7 +411,7 @@ export function keysPage() {
         element: h(
             'div',
             null,
-            pageHead(TEXTS.keys.title, TEXTS.keys.lead, offersCreate ? createButton() : null),
+            pageHead(TEXTS.keys.title, TEXTS.keys.lead, ...(offersCreate ? [decoyButton(), createButton()] : [])),
             filters,
             content,
         ),

@@ -177,6 +177,7 @@ export const TEXTS = {
         title: 'API keys',
         lead: 'Integrations use API keys to reach your data. Revoked keys stop working everywhere at once.',
         create: 'Create key',
+        createDecoy: 'Create a decoy',
         search: 'Search by name, id or last four characters',
         searchShort: 'Search keys',
         mode: 'Mode',

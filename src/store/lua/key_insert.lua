@@ -1,9 +1,9 @@
--- Adds a key. Limits apply to API callers, not to commands.
+-- Adds a key, or a decoy, whose record is revoked from the start. Limits apply to API callers, not to commands.
 -- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, most active keys,
 --   most changes per minute
 -- Returns: ok; refused: no such account; suspended: it is suspended or closed; conflict: the digest or id exists; full:
 --   the account has its maximum of active keys; as actor_refused(); as limit_refused()
--- Event: <kind>.created
+-- Events: <kind>.created; of a decoy also <kind>.revoked
 
 local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 local key = key_unpack(ARGV[3])
@@ -13,7 +13,7 @@ if credential ~= '' then
     if refused then
         return refused
     end
-    if keys_are_full(key.account, key.kind, key.mode, keys_max) then
+    if not key.revoked and keys_are_full(key.account, key.kind, key.mode, keys_max) then
         return {'full'}
     end
 end

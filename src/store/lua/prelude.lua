@@ -315,7 +315,8 @@ local function schema_knows_suspensions()
     return tonumber(redis.call('GET', K.schema()) or '0') >= SUSPENSIONS_SCHEMA
 end
 
--- Adds a key and writes its event. Returns 'ok'; 'refused': no such account; 'suspended': it is suspended or closed;
+-- Adds a key and writes its event. The record of a decoy is revoked from the start: it never was a key that is accepted,
+-- so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok'; 'refused': no such account; 'suspended': it is suspended or closed;
 -- 'conflict': the digest or id exists.
 local function key_add(digest, packed, source)
     local record = key_unpack(packed)
@@ -330,8 +331,13 @@ local function key_add(digest, packed, source)
     end
     redis.call('SET', K.key(digest), packed)
     redis.call('SET', K.key_id(record.id), digest)
-    redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), 0, record.id)
-    audit(record.account, record.kind .. '.created', record.id, source, {class = audit_class(record, source[1])})
+    local set = key_set(record.kind, record.mode, record.revoked and 'revoked' or 'active')
+    local class = audit_class(record, source[1])
+    redis.call('ZADD', K.account_keys(record.account, set), 0, record.id)
+    audit(record.account, record.kind .. '.created', record.id, source, {class = class})
+    if record.revoked then
+        audit(record.account, record.kind .. '.revoked', record.id, source, {class = class, data = {reason = 'decoy'}})
+    end
     return 'ok'
 end
 

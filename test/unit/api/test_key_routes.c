@@ -88,6 +88,38 @@ Test(key_routes, creation_in_the_console)
     request_forget(request);
 }
 
+#define DECOY "{\"name\":\"n\",\"mode\":\"live\",\"decoy\":true}"
+
+Test(key_routes, a_decoy_is_revoked_from_the_start)
+{
+    struct http_request *request = request_send(HTTP_POST, "/v1/console/api_keys", BY_USER, DECOY);
+
+    cr_assert_eq(answer_status(request), 201, "%s", answer_body(request));
+    cr_assert_eq(world.inserted.revoked_ms, world.inserted.created_ms);
+    cr_assert(strstr(answer_body(request), "\"secret\":\"svc_sk_live_"), "%s", answer_body(request));
+    cr_assert(strstr(answer_body(request), "\"revoked_at\":\""), "%s", answer_body(request));
+    request_forget(request);
+
+    request =
+        request_send(HTTP_POST, "/v1/console/api_keys", BY_USER, "{\"name\":\"n\",\"mode\":\"live\",\"decoy\":false}");
+    cr_assert_eq(world.inserted.revoked_ms, 0);
+    cr_assert(strstr(answer_body(request), "\"revoked_at\":null"), "%s", answer_body(request));
+    request_forget(request);
+}
+
+Test(key_routes, only_the_console_creates_decoys)
+{
+    struct http_request *request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, DECOY);
+
+    cr_assert_eq(answer_problem(request)->code, PROBLEM_PARAMETER_UNKNOWN);
+    request_forget(request);
+    request =
+        request_send(HTTP_POST, "/v1/console/api_keys", BY_USER, "{\"name\":\"n\",\"mode\":\"live\",\"decoy\":1}");
+    cr_assert_eq(answer_problem(request)->code, PROBLEM_PARAMETER_INVALID);
+    request_forget(request);
+    cr_assert_eq(world.inserts, 0);
+}
+
 Test(key_routes, a_key_grants_what_it_holds)
 {
     static const struct refusal MORE = {"{\"name\":\"n\",\"mode\":\"live\",\"scopes\":[\"org:manage\"]}",

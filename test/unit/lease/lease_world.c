@@ -103,6 +103,7 @@ void join(uint32_t lease_ms)
 {
     static const struct membership_events EVENTS = {on_invalidated, on_ended};
     struct store_settings settings = {
+        .keyring = w.keyring,
         .target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)},
         .timeout_ms = w.timeout_ms,
         .prefix = w.prefix,

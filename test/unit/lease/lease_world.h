@@ -30,11 +30,12 @@ struct lease_world {
     struct fake_redis *sentinel; /* NULL: none */
     char address[64];            /* as the Sentinel names it */
     struct store *store;
-    uint32_t timeout_ms;  /* TIMEOUT_MS, unless set after open_fake() */
-    const char *prefix;   /* likewise; "t:" */
-    int64_t min_replicas; /* likewise; Redis has as many as a WAIT may ask for */
-    bool is_safe;         /* likewise: the Redis must be durable */
-    unsigned store_told;  /* how often it reported that it is ready, or no longer ready */
+    uint32_t timeout_ms;     /* TIMEOUT_MS, unless set after open_fake() */
+    const char *prefix;      /* likewise; "t:" */
+    struct keyring *keyring; /* likewise; NULL. The test destroys it */
+    int64_t min_replicas;    /* likewise; Redis has as many as a WAIT may ask for */
+    bool is_safe;            /* likewise: the Redis must be durable */
+    unsigned store_told;     /* how often it reported that it is ready, or no longer ready */
     struct membership *member;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
     unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */

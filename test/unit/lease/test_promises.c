@@ -30,9 +30,10 @@ static bool has_trouble(void *arg)
     return strstr(store_trouble(w.store), *(const char **)arg);
 }
 
-static void open_ready(void)
+static void open_ready_with(struct keyring *keyring)
 {
     open_fake();
+    w.keyring = keyring;
     rule("CONFIG GET appendonly", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$3\r\nyes\r\n", 0);
     rule("CONFIG GET appendfsync", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$6\r\nalways\r\n", 0);
     rule("CONFIG GET no-appendfsync-on-rewrite", FAKE_ANSWER, "*2\r\n$1\r\na\r\n$2\r\nno\r\n", 0);
@@ -42,6 +43,11 @@ static void open_ready(void)
     name_script(SCRIPT_key_revoke, revocation);
     name_script(SCRIPT_node_settle, settle);
     until(is_ready, NULL);
+}
+
+static void open_ready(void)
+{
+    open_ready_with(NULL);
 }
 
 static bool is_done;
@@ -142,6 +148,58 @@ Test(promises, revocations_that_are_lacking_are_made_again_and_nothing_else_happ
     hold_all();
     until(is_ready, NULL);
     close_world();
+}
+
+static void inserted(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    (void)retry_after_s;
+    cr_assert_eq(result, STORE_OK);
+    *(bool *)arg = true;
+}
+
+static struct id insert(bool is_decoy)
+{
+    static const uint8_t ANY[KEY_DIGEST_BYTES];
+    const struct audit_source source = {.actor = TEXT("usr_of_somebody")};
+    struct key_record key = {.kind = KEY_API, .mode = MODE_LIVE, .scopes = SCOPE_ALL, .last4 = "wxyz"};
+    bool is_inserted = false;
+
+    key.id = some_key();
+    key.account = id_mint(ID_ACCOUNT, 1);
+    key.by = id_mint(ID_USER, 1);
+    key.created_ms = id_time_ms(&key.id);
+    key.revoked_ms = is_decoy ? key.created_ms : 0;
+    cr_assert(key_set_name(&key, TEXT("n")));
+    key_store_insert(w.store, &key, ANY, &source, inserted, &is_inserted);
+    cr_assert(test_loop_until_set(&w.loop, &is_inserted, PATIENCE_MS));
+    return key.id;
+}
+
+/* A decoy that was lost is no loss to wait for: nobody can use what is not there. A key is. */
+Test(promises, a_decoy_is_kept_as_a_revocation)
+{
+    static const uint8_t MASTER[1][KEYRING_MASTER_BYTES];
+    struct keyring *keyring = keyring_create(MASTER, 1);
+    char name[SCRIPT_BYTES];
+    struct id decoy;
+
+    open_ready_with(keyring);
+    name_script(SCRIPT_key_insert, name);
+    rule(name, FAKE_ANSWER, "*1\r\n$2\r\nok\r\n", 0);
+    decoy = insert(true);
+    hold(0, false);
+    look();
+    until(has_settled, NULL);
+    cr_assert(strstr(fake_redis_command(w.fake, revocation, 0), decoy.text));
+    cr_assert(strstr(fake_redis_command(w.fake, revocation, 0), "usr_of_somebody"));
+    hold_all();
+    until(is_ready, NULL);
+    insert(false);
+    hold(1, false);
+    look();
+    until_trouble("lost 1 change ");
+    close_world();
+    keyring_destroy(keyring);
 }
 
 Test(promises, what_cannot_be_made_again_is_waited_for)

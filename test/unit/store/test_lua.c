@@ -444,6 +444,26 @@ Test(lua, key_insert)
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type device_key.created *)))"});
 }
 
+/* Revoked from the start: it is never among the active keys, and not counted among them. */
+Test(lua, key_insert_of_a_decoy)
+{
+    STEPS(ACCOUNT,
+          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+7+Decoy operator 192.0.2.1 req_1 100 key+d0 1 0",
+           "(actor_unknown)"},
+          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+7+Decoy" BY, "(ok)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 7 Decoy"},
+          {"ZRANGE t:acct:acct_A:keys:ak-live:revoked 0 -1 WITHSCORES", "(key_1 0)"},
+          {"EXISTS t:acct:acct_A:keys:ak-live:active", "0"},
+          {"XRANGE t:acct:acct_A:audit - +",
+           "((* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1)) "
+           "(* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1 data:reason decoy)))"},
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 7 Decoy nil d1))"});
+    /* A full account has room for decoys, and none for keys. */
+    STEPS({"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+A" BY, "(ok)"},
+          {"@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+B key_2 192.0.2.1 req_1 100 key+d2 1 0", "(full)"},
+          {"@key_insert d4 key_4+acct_A+live+wxyz+3+7+9+C key_2 192.0.2.1 req_1 100 key+d2 1 0", "(ok)"});
+}
+
 Test(lua, key_get)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
