@@ -19,9 +19,12 @@ uint64_t promises_answered(const struct promises *promises);
 uint64_t promises_next(struct promises *promises);
 /* The change with that number was acknowledged. */
 void promises_note(struct promises *promises, uint64_t number);
-/* Keeps a revocation for repeating: for ten minutes, and at most the newest 16384. Call it in the callback of the
- * revocation, right after promises_note(), whose number it takes over. */
-void promises_keep_revocation(struct promises *promises, const struct id *key, struct text actor);
+/* Takes over the number of the last change that was noted, for the revocations that it made; 0: there is none. Call it
+ * in the callback of the change. */
+MUST_CHECK uint64_t promises_take(struct promises *promises);
+/* Keeps a revocation for repeating: for ten minutes, and at most the newest 65,536. number: from promises_take(); that
+ * of several revocations if one change made them. */
+void promises_keep_revocation(struct promises *promises, uint64_t number, const struct id *key, struct text actor);
 
 /* NULL, or why a store that holds changes up to `held` decides nothing. `answered`: the last change acknowledged when
  * the store was asked. */

@@ -30,3 +30,5 @@ struct text reply_error_kind(const struct redis_reply *reply);
 /* An error reply as it may be shown: without the arguments that some errors quote, which may be digests or records.
  * {NULL, 0}: not an error. */
 struct text reply_error_shown(const struct redis_reply *reply);
+/* The same for the text of an error that a script has caught. */
+struct text reply_caught_error_shown(struct text error);

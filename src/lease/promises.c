@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    REVOCATIONS_MAX = 16384, /* 1.4 MB; older ones are only in the revocation log */
+    REVOCATIONS_MAX = 65536, /* 5.5 MB; older ones are only in the revocation log */
     REVOCATIONS_FIRST = 64,
     OTHERS_MAX = 1024, /* only counted, never repeated */
     MAKER_CHARS = 32,
@@ -146,20 +146,26 @@ static void make_room(struct promises *promises)
     promises->first = 0;
 }
 
-void promises_keep_revocation(struct promises *promises, const struct id *key, struct text actor)
+uint64_t promises_take(struct promises *promises)
+{
+    if (promises->others_count == 0)
+        return 0;
+    /* promises_note() has just counted it among the others. */
+    return promises->others[(promises->others_first + --promises->others_count) % OTHERS_MAX];
+}
+
+void promises_keep_revocation(struct promises *promises, uint64_t number, const struct id *key, struct text actor)
 {
     uint64_t now_ns = clock_boot_ns();
     struct kept_revocation *kept;
 
-    if (promises->others_count == 0)
+    if (number == 0)
         return;
     while (promises->count > 0 && now_ns - revocation_at(promises, 0)->answered_ns > KEPT_NS)
         drop_first(promises);
     make_room(promises);
-    /* promises_note() has just counted it among the others. */
     kept = revocation_at(promises, promises->count++);
-    *kept = (struct kept_revocation){.answered_ns = now_ns, .key = *key};
-    kept->number = promises->others[(promises->others_first + --promises->others_count) % OTHERS_MAX];
+    *kept = (struct kept_revocation){.number = number, .answered_ns = now_ns, .key = *key};
     snprintf(kept->actor, sizeof kept->actor, "%.*s", TEXT_ARG(actor));
 }
 

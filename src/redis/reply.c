@@ -82,13 +82,14 @@ struct text reply_error_kind(const struct redis_reply *reply)
 
 struct text reply_error_shown(const struct redis_reply *reply)
 {
-    static const char ARGUMENTS[] = ", with args";
-    struct text shown = {0};
+    return reply && reply->type == REPLY_ERROR ? reply_caught_error_shown(reply->text) : (struct text){0};
+}
 
-    if (!reply || reply->type != REPLY_ERROR)
-        return shown;
-    shown = reply->text;
-    const char *quoted = memmem(shown.ptr, shown.len, ARGUMENTS, sizeof ARGUMENTS - 1);
-    shown.len = quoted ? (size_t)(quoted - shown.ptr) : shown.len;
-    return shown;
+struct text reply_caught_error_shown(struct text error)
+{
+    static const char ARGUMENTS[] = ", with args";
+    const char *quoted = memmem(error.ptr, error.len, ARGUMENTS, sizeof ARGUMENTS - 1);
+
+    error.len = quoted ? (size_t)(quoted - error.ptr) : error.len;
+    return error;
 }

@@ -48,6 +48,11 @@ struct key_finder *store_key_finder(const struct store *store)
     return store->finder;
 }
 
+struct key_revocations *store_key_revocations(const struct store *store)
+{
+    return store->revocations;
+}
+
 struct key_discards *store_key_discards(const struct store *store)
 {
     return store->discards;
@@ -63,10 +68,14 @@ struct lease *store_lease(const struct store *store)
     return store->lease;
 }
 
-void store_keep_revocation(struct store *store, const struct id *key, struct text actor)
+uint64_t store_take_number(struct store *store)
 {
-    if (lease_member(store->lease))
-        promises_keep_revocation(lease_promises(store->lease), key, actor);
+    return lease_member(store->lease) ? promises_take(lease_promises(store->lease)) : 0;
+}
+
+void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, struct text actor)
+{
+    promises_keep_revocation(lease_promises(store->lease), number, key, actor);
 }
 
 bool store_may_log(struct store *store, struct log_pause *pause)

@@ -8,12 +8,14 @@
 struct redis_link;
 struct key_finder;
 struct key_discards;
+struct key_revocations;
 struct audit_searches;
 
 /* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
 struct redis_link *store_reads(struct store *store);
-/* As promises_keep_revocation(); does nothing without a member, as in commands. */
-void store_keep_revocation(struct store *store, const struct id *key, struct text actor);
+/* As promises_take() and promises_keep_revocation(); 0, and nothing, without a member, as in commands. */
+MUST_CHECK uint64_t store_take_number(struct store *store);
+void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, struct text actor);
 /* True at most once every 5 s for each pause. */
 bool store_may_log(struct store *store, struct log_pause *pause);
 uv_loop_t *store_loop(struct store *store);
@@ -24,7 +26,8 @@ void store_print_prefix_beside(const struct store *store, struct buf *out);
 int64_t store_audit_max(const struct store *store);
 /* All settings, including the limits on what callers may create. */
 const struct store_settings *store_limits(const struct store *store);
-/* Owned by the store: the check path's calls, the keys to discard, and the searches in audit trails. */
+/* Owned by the store: the check path's calls, the keys to revoke and to discard, and the searches in audit trails. */
 struct key_finder *store_key_finder(const struct store *store);
+struct key_revocations *store_key_revocations(const struct store *store);
 struct key_discards *store_key_discards(const struct store *store);
 struct audit_searches *store_audit_searches(const struct store *store);

@@ -130,14 +130,16 @@ static void pause_begin(struct key_discards *discards)
     discards->pause_ms = discards->pause_ms * 2 < PAUSE_MAX_MS ? discards->pause_ms * 2 : PAUSE_MAX_MS;
 }
 
-static void on_revoked(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+static void on_revoked(void *arg, enum store_result called, const struct redis_reply *reply)
 {
     struct key_discard *discard = arg;
     struct key_discards *discards = discard->kept_by;
+    enum store_result result = revocation_result(discards->store, called, reply);
     bool is_answered = result == STORE_OK || result == STORE_NOT_FOUND;
 
     if (result == STORE_OK)
-        store_keep_revocation(discards->store, &discard->id, kept_text_get(&discard->actor));
+        store_keep_revocation(discards->store, store_take_number(discards->store), &discard->id,
+                              kept_text_get(&discard->actor));
     discards->in_flight--;
     if (is_answered || discards->is_closing) {
         if (!is_answered)

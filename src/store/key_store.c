@@ -3,16 +3,12 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
-#include "core/lease_rules.h"
 #include "key_reply.h"
 #include "lease/lease.h"
 #include "verb_internal.h"
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* A key as scripts return it: {stored record, time of last use or nil, digest}. */
-static bool reply_key(const struct redis_reply *reply, struct key_record *ret_key)
+bool key_reply_decode(const struct redis_reply *reply, struct key_record *ret_key)
 {
     const struct redis_reply *last_used = reply_at(reply, 1);
     struct text packed;
@@ -21,13 +17,12 @@ static bool reply_key(const struct redis_reply *reply, struct key_record *ret_ke
            (last_used->type == REPLY_NIL || reply_time(last_used, &ret_key->last_used_ms));
 }
 
-/* The same, with its MAC verified: STORE_NOT_FOUND if it is wrong. */
 enum store_result key_reply_read(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
 {
     struct text packed, hex;
     uint8_t digest[KEY_DIGEST_BYTES];
 
-    if (!reply_key(reply, ret_key) || !reply_text(reply_at(reply, 0), &packed) ||
+    if (!key_reply_decode(reply, ret_key) || !reply_text(reply_at(reply, 0), &packed) ||
         !reply_text(reply_at(reply, 2), &hex) || !decode_hex(hex, digest, sizeof digest)) {
         store_malformed(store, "key");
         return STORE_UNAVAILABLE;
@@ -61,7 +56,7 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     uint32_t retry_after_s = 0;
 
     if (result == STORE_OK && call.is_decoy)
-        store_keep_revocation(call.store, &call.id, text_of(call.actor));
+        store_keep_revocation(call.store, store_take_number(call.store), &call.id, text_of(call.actor));
     if (result == STORE_OK) {
         barriers_settle(lease_barriers(store_lease(call.store)), on_settled, arg);
         return;
@@ -115,14 +110,6 @@ static void key_called(void *arg, enum store_result result, const struct redis_r
     call.done(call.arg, result, result == STORE_OK ? &key : NULL);
 }
 
-static void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id)
-{
-    args_add(args, id_text(id));
-    args_add(args, id_text(&view->account));
-    args_add(args, view->any_kind ? TEXT("") : key_kind_text(view->kind));
-    args_add(args, view->test_only ? TEXT("1") : TEXT("0"));
-}
-
 void key_store_get(struct store *store, const struct key_view *view, const struct id *id, key_found *done, void *arg)
 {
     struct key_call *call = mem_alloc(sizeof *call);
@@ -163,75 +150,6 @@ void key_store_show(struct store *store, const struct id *id, key_was_shown *don
 
     *call = (struct show_call){store, done, arg};
     store_call_script(store, SCRIPT_key_show, SCRIPT_READS, 1, &argument, show_called, call);
-}
-
-struct revocation {
-    struct store *store;
-    struct barrier *barrier;
-    key_found *done;
-    void *arg;
-    struct key_record key;
-    struct id id;
-    char actor[ID_TEXT_BYTES];
-};
-
-static void revocation_finish(struct revocation *revocation, enum store_result result)
-{
-    revocation->done(revocation->arg, result, result == STORE_OK ? &revocation->key : NULL);
-    free(revocation);
-}
-
-static void barrier_over(void *arg, bool is_over)
-{
-    revocation_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
-}
-
-/* The key stays marked even if the barrier fails. Then the result is STORE_UNKNOWN. */
-static void revoke_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct revocation *revocation = arg;
-    int64_t again, lease_max_ms;
-
-    if (result == STORE_OK)
-        store_keep_revocation(revocation->store, &revocation->id, text_of(revocation->actor));
-    if (result != STORE_OK) {
-        barrier_drop(revocation->barrier);
-        revocation_finish(revocation, result);
-        return;
-    }
-    bool is_read = reply_key(reply_at(reply, 0), &revocation->key) && reply_integer(reply_at(reply, 1), &again) &&
-                   reply_integer(reply_at(reply, 2), &lease_max_ms);
-    if (is_read && again && !RULE(RULE_AGAIN)) {
-        barrier_drop(revocation->barrier);
-        revocation_finish(revocation, STORE_OK);
-    } else if (!is_read ||
-               !barrier_wait(revocation->barrier, lease_max_ms, reply_at(reply, 3), barrier_over, revocation)) {
-        store_malformed(revocation->store, "revocation");
-        barrier_drop(revocation->barrier);
-        revocation_finish(revocation, STORE_UNKNOWN);
-    }
-}
-
-void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
-                      const struct audit_source *source, key_found *done, void *arg)
-{
-    struct revocation *revocation = mem_alloc(sizeof *revocation);
-    struct script_args args;
-
-    revocation->store = store;
-    revocation->barrier = barrier_begin(lease_barriers(store_lease(store)));
-    revocation->done = done;
-    revocation->arg = arg;
-    revocation->id = *id;
-    snprintf(revocation->actor, sizeof revocation->actor, "%.*s", TEXT_ARG(source->actor));
-    args_begin(&args);
-    args_add_view(&args, view, id);
-    args_add_source(&args, store, source);
-    args_add(&args, TEXT("0"));
-    args_add(&args, barrier_member(revocation->barrier));
-    args_add(&args, barrier_name(revocation->barrier));
-    args_add_credential(&args, &source->credential);
-    store_call_script(store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, revoke_called, revocation);
 }
 
 /* Lists */

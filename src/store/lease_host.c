@@ -44,13 +44,15 @@ static void lease_leave(void *arg, size_t argc, const struct text *argv, lease_a
 }
 
 struct again_call {
+    struct store *store;
     void (*done)(void *arg, enum lease_again again);
     void *arg;
 };
 
-static void on_revoked_again(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+static void on_revoked_again(void *arg, enum store_result called, const struct redis_reply *reply)
 {
     struct again_call call = *(struct again_call *)arg;
+    enum store_result result = revocation_result(call.store, called, reply);
 
     free(arg);
     call.done(call.arg, result == STORE_OK          ? LEASE_AGAIN_REVOKED
@@ -64,7 +66,7 @@ static void lease_revoke_again(void *arg, const struct id *key, struct text acto
     struct again_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct again_call){done, done_arg};
+    *call = (struct again_call){arg, done, done_arg};
     args_of_revocation(&args, arg, key, &(struct audit_source){.actor = actor}, false);
     script_call_again(arg, SCRIPT_key_revoke, args.count, args.argv, 0, on_revoked_again, call);
 }

@@ -13,15 +13,17 @@ enum store_result store_outcome(struct store *store, enum redis_outcome outcome,
     if (reply->type != REPLY_ERROR)
         return STORE_OK;
 
-    struct text kind = reply_error_kind(reply);
-    if (!text_equal(kind, TEXT("NOSCRIPT")) && store_may_log(store, &store->error_pause)) {
-        struct text shown = reply_error_shown(reply);
-
-        shown.len = shown.len < LOGGED_ERROR_BYTES ? shown.len : LOGGED_ERROR_BYTES;
-        LOG(LOG_WARN, "Redis returned an error", log_text("error", shown),
-            log_int("suppressed", store->error_pause.suppressed));
-    }
+    if (!text_equal(reply_error_kind(reply), TEXT("NOSCRIPT")))
+        store_note_error(store, reply_error_shown(reply));
     return STORE_UNAVAILABLE;
+}
+
+void store_note_error(struct store *store, struct text error)
+{
+    error.len = error.len < LOGGED_ERROR_BYTES ? error.len : LOGGED_ERROR_BYTES;
+    if (store_may_log(store, &store->error_pause))
+        LOG(LOG_WARN, "Redis returned an error", log_text("error", error),
+            log_int("suppressed", store->error_pause.suppressed));
 }
 
 void store_malformed(struct store *store, const char *what)

@@ -41,6 +41,7 @@ struct script_call {
     struct store *store;
     enum script script;
     enum script_class class;
+    void (*replied)(void *arg); /* NULL: has run, or nobody asks */
     script_done *done;
     void *arg;
     struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
@@ -98,6 +99,7 @@ static struct script_call *call_take(struct store *store)
     call->due = call->sends = 0;
     call->number = 0;
     call->reply = NULL;
+    call->replied = NULL;
     return call;
 }
 
@@ -253,14 +255,9 @@ static bool log_forbids(const struct store *store, enum script script, enum scri
            !text_starts_with(LUA_SCRIPTS[script].body, TEXT("#!lua flags=allow-oom"));
 }
 
-void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
-                       const struct text *argv, script_done *done, void *arg)
+static void call_in_fitting_state(struct script_call *call, enum script_link link)
 {
-    static const enum script_class CLASSES[] = {
-        [SCRIPT_READS] = SCRIPT_PLAIN,  [SCRIPT_CHANGES] = SCRIPT_CHANGE, [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
-        [SCRIPT_LEAVES] = SCRIPT_LEAVE, [SCRIPT_REPORTS] = SCRIPT_REPORT,
-    };
-    struct script_call *call = call_begin(store, script, CLASSES[link], argc, argv, done, arg);
+    struct store *store = call->store;
 
     if (link == SCRIPT_REPORTS) {
         call_in_any_case(call);
@@ -269,10 +266,29 @@ void store_call_script(struct store *store, enum script script, enum script_link
     /* A Redis that is not durable must not acknowledge a change or grant a lease. Reading from it is harmless if it
      * holds our store. */
     if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit) ||
-        log_forbids(store, script, link))
+        log_forbids(store, call->script, link))
         refuse(call);
     else
         call_send(call);
+}
+
+void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
+                       const struct text *argv, script_done *done, void *arg)
+{
+    static const enum script_class CLASSES[] = {
+        [SCRIPT_READS] = SCRIPT_PLAIN,  [SCRIPT_CHANGES] = SCRIPT_CHANGE, [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
+        [SCRIPT_LEAVES] = SCRIPT_LEAVE, [SCRIPT_REPORTS] = SCRIPT_REPORT,
+    };
+    call_in_fitting_state(call_begin(store, script, CLASSES[link], argc, argv, done, arg), link);
+}
+
+void store_call_change(struct store *store, enum script script, size_t argc, const struct text *argv,
+                       void (*replied)(void *arg), script_done *done, void *arg)
+{
+    struct script_call *call = call_begin(store, script, SCRIPT_CHANGE, argc, argv, done, arg);
+
+    call->replied = replied;
+    call_in_fitting_state(call, SCRIPT_CHANGES);
 }
 
 void store_refuse(struct store *store, script_done *done, void *arg)
@@ -382,7 +398,7 @@ static void call_send(struct script_call *call)
 
 /* Answers */
 
-static bool result_parse(struct text word, enum store_result *ret_result)
+bool script_result_read(struct text word, enum store_result *ret_result)
 {
     static const struct {
         struct text word;
@@ -472,7 +488,7 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("behind")) &&
         reply_integer(reply_at(reply, 1), &held) && !identity_holds(identity, (uint64_t)held, UINT64_MAX))
         return STORE_UNAVAILABLE;
-    if (!reply_text(reply_at(reply, 0), &word) || !result_parse(word, &result)) {
+    if (!reply_text(reply_at(reply, 0), &word) || !script_result_read(word, &result)) {
         store_malformed(call->store, LUA_SCRIPTS[call->script].name);
         return STORE_UNAVAILABLE;
     }
@@ -538,6 +554,15 @@ static bool is_part(enum redis_outcome outcome, const struct redis_reply *reply)
     return outcome == REDIS_REPLIED && reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("again"));
 }
 
+static void note_replied(struct script_call *call)
+{
+    void (*replied)(void *arg) = call->replied;
+
+    call->replied = NULL;
+    if (replied)
+        replied(call->arg);
+}
+
 static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
@@ -561,6 +586,8 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     /* Some of these scripts write counters, so STORE_UNAVAILABLE (not done) would claim too much. */
     if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !store_may_decide(call->store))
         call->result = STORE_UNKNOWN;
+    if (call->due == 0)
+        note_replied(call);
     log_events(call, events);
     if (call->due == 0)
         call_finish(call, &rest);
@@ -602,6 +629,7 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
     /* A script that changed nothing need not wait for replicas. */
     if (call->result == STORE_OK && !is_enough)
         note_too_few(call, outcome, reply);
+    note_replied(call);
     if (call->due == 0)
         call_finish(call, call->reply);
 }
@@ -613,6 +641,7 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
 
     if (call->class == SCRIPT_CHANGE && call->number > 0 && call->result == STORE_OK)
         promises_note(lease_promises(call->store->lease), call->number);
+    note_replied(call);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);
 }

@@ -65,6 +65,7 @@ struct store {
     struct redis_group links;
     struct lease *lease;
     struct key_finder *finder;
+    struct key_revocations *revocations;
     struct key_discards *discards;
     struct audit_part *audit; /* NULL: no audit log */
     unsigned logging;         /* calls whose events are being logged */

@@ -6,6 +6,7 @@
 #include "core/limits.h"
 #include "key_discard.h"
 #include "key_find.h"
+#include "key_revocations.h"
 #include "lease/names.h"
 #include "lease_host.h"
 #include "readiness.h"
@@ -115,6 +116,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     make_connections(store, &settings->target);
     store->lease = lease_host_create(store);
     store->finder = key_finder_create(store);
+    store->revocations = key_revocations_create(store);
     store->discards = key_discards_create(store);
     store->searches = audit_searches_create(store);
     return store;
@@ -207,6 +209,7 @@ static void on_lease_closed(void *arg)
         (uv_handle_t *)&store->idle,
     };
 
+    key_revocations_destroy(store->revocations);
     store->lease = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)

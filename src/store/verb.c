@@ -71,7 +71,7 @@ void args_add_client(struct script_args *args, const struct store *store, const 
     args_add_int(args, store_audit_max(store));
 }
 
-static struct text keep_text(struct buf *storage, struct text t)
+struct text text_keep(struct buf *storage, struct text t)
 {
     size_t from = storage->len;
 
@@ -85,9 +85,9 @@ void source_keep(struct kept_source *ret_kept, const struct audit_source *source
 
     buf_init_fixed(&storage, ret_kept->storage, sizeof ret_kept->storage);
     ret_kept->source = *source;
-    ret_kept->source.actor = keep_text(&storage, source->actor);
-    ret_kept->source.ip = keep_text(&storage, source->ip);
-    ret_kept->source.request_id = keep_text(&storage, source->request_id);
+    ret_kept->source.actor = text_keep(&storage, source->actor);
+    ret_kept->source.ip = text_keep(&storage, source->ip);
+    ret_kept->source.request_id = text_keep(&storage, source->request_id);
     CHECK(!storage.failed);
 }
 
@@ -111,19 +111,41 @@ void args_add_credential(struct script_args *args, const struct credential *cred
     add_printed(args, from);
 }
 
+void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id)
+{
+    args_add(args, id_text(id));
+    args_add(args, id_text(&view->account));
+    args_add(args, view->any_kind ? TEXT("") : key_kind_text(view->kind));
+    args_add(args, view->test_only ? TEXT("1") : TEXT("0"));
+}
+
+void args_begin_revocations(struct script_args *args, const struct store *store, bool is_discard, struct text member,
+                            struct text barrier)
+{
+    args_begin(args);
+    args_add_int(args, store_audit_max(store));
+    args_add(args, is_discard ? TEXT("1") : TEXT("0"));
+    args_add(args, member);
+    args_add(args, barrier);
+}
+
+void args_add_revocation(struct script_args *args, const struct key_view *view, const struct id *id,
+                         const struct audit_source *source)
+{
+    args_add_view(args, view, id);
+    args_add(args, source->actor);
+    args_add(args, source->ip);
+    args_add(args, source->request_id);
+    args_add_credential(args, &source->credential);
+}
+
 void args_of_revocation(struct script_args *args, const struct store *store, const struct id *key,
                         const struct audit_source *source, bool is_discard)
 {
-    args_begin(args);
-    args_add(args, id_text(key));
-    args_add(args, TEXT("")); /* of any account */
-    args_add(args, TEXT("")); /* and any kind */
-    args_add(args, TEXT("0"));
-    args_add_source(args, store, source);
-    args_add(args, is_discard ? TEXT("1") : TEXT("0"));
-    args_add(args, TEXT("-"));
-    args_add(args, TEXT("-"));
-    args_add_credential(args, &source->credential);
+    static const struct key_view EVERYTHING = {.any_kind = true};
+
+    args_begin_revocations(args, store, is_discard, TEXT("-"), TEXT("-"));
+    args_add_revocation(args, &EVERYTHING, key, source);
 }
 
 struct change_call {

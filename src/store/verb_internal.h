@@ -2,6 +2,7 @@
 #pragma once
 #include "core/token.h"
 #include "store/account_store.h"
+#include "store/key_store.h"
 #include "access.h"
 #include "outcome.h"
 #include "record.h"
@@ -27,6 +28,11 @@ void args_add_digests(struct script_args *args, const struct token_digests *dige
 void args_add_source(struct script_args *args, const struct store *store, const struct audit_source *source);
 /* The same without the actor, for a script that knows it. */
 void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source);
+/* Which keys of which account a caller may see: id, account, kind, test only. */
+void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id);
+
+/* A copy of the text in a buffer of fixed size. */
+struct text text_keep(struct buf *storage, struct text t);
 
 /* A copy of a source, for an operation of several steps: the caller's texts need not outlive its call. Limits of the
  * credential must. Do not copy it. */
@@ -39,10 +45,18 @@ void source_keep(struct kept_source *ret_kept, const struct audit_source *source
 /* The actor's credential, in the form that actor_refused() in the prelude reads. */
 void args_add_credential(struct script_args *args, const struct credential *credential);
 
-/* All arguments of key_revoke.lua, for any key, without a barrier. is_discard: if the id does not exist yet, a later
- * insert of it must fail. */
+/* The arguments of key_revoke.lua before those of its keys, and those of one key. is_discard: if an id does not exist
+ * yet, a later insert of it must fail. member, barrier: "-" for none. */
+enum { REVOCATION_HEAD_ARGS = 4, REVOCATION_ARGS = 8 };
+void args_begin_revocations(struct script_args *args, const struct store *store, bool is_discard, struct text member,
+                            struct text barrier);
+void args_add_revocation(struct script_args *args, const struct key_view *view, const struct id *id,
+                         const struct audit_source *source);
+/* All arguments for one key of any account and kind, without a barrier. */
 void args_of_revocation(struct script_args *args, const struct store *store, const struct id *key,
                         const struct audit_source *source, bool is_discard);
+/* For one that is revoked alone without a barrier: turns the result of the call into its own. */
+enum store_result revocation_result(struct store *store, enum store_result result, const struct redis_reply *reply);
 
 /* A change that returns nothing but its result. */
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,

@@ -12,16 +12,16 @@ local account = ARGV[2]
 if account_status(account) ~= 'closing' then
     return {'conflict'}
 end
-local revoked = 0
+local records, registry = {}, redis.call('HGETALL', K.nodes())
 for _, class in ipairs({'ak-live', 'ak-test', 'dk'}) do
-    local active = K.account_keys(account, class .. ':active')
-    for _, id in ipairs(redis.call('ZRANGE', active, 0, KEYS_MAX - revoked - 1)) do
-        key_revoke(key_record(id), source_from(3), '-', '-')
-        revoked = revoked + 1
-    end
-    if revoked == KEYS_MAX then
-        return {'ok', revoked, 0, 0, {}}
+    local active, left = K.account_keys(account, class .. ':active'), KEYS_MAX - #records
+    for _, id in ipairs(left > 0 and redis.call('ZRANGE', active, 0, left - 1) or {}) do
+        records[#records + 1] = key_record(id) or error('there is no record of ' .. id)
     end
 end
+keys_revoke(records, source_from(3), '-', '-', registry)
+if #records == KEYS_MAX then
+    return {'ok', #records, 0, 0, {}}
+end
 suspended_put(account, redis.call('HGET', K.account(account), 'suspended'), ARGV[7], ARGV[8])
-return {'ok', revoked, 1, tonumber(redis.call('GET', K.lease_max()) or '0'), redis.call('HGETALL', K.nodes())}
+return {'ok', #records, 1, tonumber(redis.call('GET', K.lease_max()) or '0'), registry}

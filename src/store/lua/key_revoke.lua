@@ -1,26 +1,68 @@
 #!lua flags=allow-oom
--- Revokes a key for ever.
--- ARGV: prefix, id, account ('' for any), kind ('' for any), test only ('1' or '0'), actor, ip, request id, events to
---   keep, discard ('1': if the id is unknown, its insertion may still arrive and must then find the id taken; or '0'),
---   member to acknowledge to ('-' for none), barrier, the actor's credential
--- Returns: ok, key after the change, whether it was revoked before (1 or 0), lease_max, registry (member, what it
---   holds, ...) of those who may still cache the key; not_found: unknown, or hidden by the view; as actor_refused()
--- Event: <kind>.revoked, the first time
+-- Revokes keys for ever, each on behalf of its own actor. All are checked before anything is published or written. One
+-- that is refused, or whose record is malformed, leaves the others alone.
+-- ARGV: prefix, events to keep, discard ('1': if an id is unknown, its insertion may still arrive and must then find the
+--   id taken; or '0'), member to acknowledge to ('-' for none), barrier, then for each key: id, account ('' for any),
+--   kind ('' for any), test only ('1' or '0'), actor, ip, request id, the actor's credential
+-- Returns: ok, lease_max, registry (member, what it holds, ...) of those who may still cache the keys, and for each key:
+--   {ok, key after the change, whether it was revoked before (1 or 0)}; {not_found}: unknown, or hidden by the view; as
+--   actor_refused(); {failed, error}. refused: the same, but no key was revoked, so there is no registry
+-- Event: <kind>.revoked, the first time for each
 
 local DISCARD_KEPT_S = 86400
+local FIRST, EACH = 6, 8
 
-local refused = actor_refused(ARGV[13], ARGV[6], ARGV[3])
-if refused then
-    return refused
+-- By id. `ends` has those that this call will have revoked when it comes to the present one.
+local records, ends = {}, {}
+
+-- Returns the record; or nil and what to reply.
+local function check(at)
+    local id, account, actor, credential = ARGV[at], ARGV[at + 1], ARGV[at + 4], ARGV[at + 7]
+    local refused = actor_refused(credential, actor, account)
+    if not refused and credential ~= '' and ends[actor] then
+        refused = {'actor_revoked'}
+    end
+    if refused then
+        return nil, refused
+    end
+    records[id] = records[id] or key_record(id)
+    if not records[id] and ARGV[3] == '1' then
+        redis.call('SET', K.key_id(id), '', 'EX', DISCARD_KEPT_S)
+    end
+    if not records[id] or not key_visible(records[id], account, ARGV[at + 2], ARGV[at + 3]) then
+        return nil, {'not_found'}
+    end
+    return records[id]
 end
-local id = ARGV[2]
-local record = key_record(id)
-if not record and ARGV[10] == '1' then
-    redis.call('SET', K.key_id(id), '', 'EX', DISCARD_KEPT_S)
+
+local function mark(record, at)
+    local again = key_mark(record, {ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[2]})
+    return {'ok', key_reply(record), again and 1 or 0}
 end
-if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
-    return {'not_found'}
+
+local function failed(why)
+    return {'failed', type(why) == 'table' and why.err or tostring(why)}
 end
-local again = key_revoke(record, source_from(6), ARGV[11], ARGV[12])
-return {'ok', key_reply(record), again and 1 or 0, tonumber(redis.call('GET', K.lease_max()) or '0'),
-        redis.call('HGETALL', K.nodes())}
+
+local checked, replies, digests = {}, {}, {}
+for at = FIRST, #ARGV, EACH do
+    local did, record, refusal = pcall(check, at)
+    replies[#replies + 1] = did and (refusal or {}) or failed(record)
+    if did and record then
+        checked[#checked + 1] = {record, at, #replies}
+        if not ends[record.id] then
+            ends[record.id] = true
+            digests[#digests + 1] = record.digest
+        end
+    end
+end
+if #checked == 0 then
+    return {'refused', 0, {}, unpack(replies)}
+end
+local registry = redis.call('HGETALL', K.nodes())
+keys_publish(digests, ARGV[4], ARGV[5], registry)
+for _, c in ipairs(checked) do
+    local did, reply = pcall(mark, c[1], c[2])
+    replies[c[3]] = did and reply or failed(reply)
+end
+return {'ok', tonumber(redis.call('GET', K.lease_max()) or '0'), registry, unpack(replies)}

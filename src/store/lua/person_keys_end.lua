@@ -14,10 +14,10 @@ for id in ARGV[4]:gmatch('%S+') do
         records[#records + 1] = record
     end
 end
-local reply = {'ok', tonumber(redis.call('GET', K.lease_max()) or '0'), redis.call('HGETALL', K.nodes())}
+local registry = redis.call('HGETALL', K.nodes())
+local reply = {'ok', tonumber(redis.call('GET', K.lease_max()) or '0'), registry}
+keys_revoke(records, source, ARGV[9], ARGV[10], registry)
 for i, record in ipairs(records) do
-    local is_last = i == #records
-    key_revoke(record, source, is_last and ARGV[9] or '-', is_last and ARGV[10] or '-')
     if exists(K.user(user)) then
         redis.call('SADD', K.user_ended_keys(user), record.id)
     end

@@ -341,11 +341,33 @@ local function key_add(digest, packed, source)
     return 'ok'
 end
 
--- Revokes a key for ever, unless it is revoked. No script clears `revoked`. Publishes the invalidation every time,
--- because a node may have missed an earlier one. source: as for audit(). Returns whether it was revoked before.
-local function key_revoke(record, source, member, barrier)
-    -- Before any write, because it fails if Redis' user may not publish.
-    redis.call(PUBLISH, K.invalidations(), record.digest .. ' ' .. member .. ' ' .. barrier)
+-- Nodes of earlier versions read one key from a message. A node whose entry in the registry ends with this number, or a
+-- higher one, reads a list of them too.
+local READS_LISTS = 2
+
+local function all_read_lists(registry)
+    for i = 2, #registry, 2 do
+        if tonumber(registry[i]:match('^%d+ %d+ (%d+)$') or '1') < READS_LISTS then
+            return false
+        end
+    end
+    return true
+end
+
+-- Publishes that keys are revoked: in one message, or in one for each if a registered node reads no lists. The last one
+-- then carries the barrier, because it comes behind the others. Call it before any write, because it fails if Redis'
+-- user may not publish. member: to acknowledge to ('-' for none). barrier: its name. registry: as HGETALL returns it.
+local function keys_publish(digests, member, barrier, registry)
+    local messages = #digests > 1 and all_read_lists(registry) and {table.concat(digests, ',')} or digests
+    for i, keys in ipairs(messages) do
+        local ending = i == #messages and ' ' .. member .. ' ' .. barrier or ' - -'
+        redis.call(PUBLISH, K.invalidations(), keys .. ending)
+    end
+end
+
+-- Marks a key as revoked for ever, unless it is, and writes the event. No script clears `revoked`. The key must have
+-- been published before. source: as for audit(). Returns whether it was revoked before.
+local function key_mark(record, source)
     if record.revoked then
         return true
     end
@@ -356,6 +378,18 @@ local function key_revoke(record, source, member, barrier)
     audit(record.account, record.kind .. '.revoked', record.id, source,
           {class = audit_class(record, source[1]), data = source[1] == 'holder' and {reason = 'holder'} or nil})
     return false
+end
+
+-- Revokes keys. Publishes all of them every time, because a node may have missed an earlier message.
+local function keys_revoke(records, source, member, barrier, registry)
+    local digests = {}
+    for i, record in ipairs(records) do
+        digests[i] = record.digest
+    end
+    keys_publish(digests, member, barrier, registry)
+    for _, record in ipairs(records) do
+        key_mark(record, source)
+    end
 end
 
 -- Whether a view shows the record. account: '' for any; kind: '' for any; test_only: '1' or '0'.

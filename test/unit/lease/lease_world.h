@@ -24,6 +24,9 @@ enum {
 #define IN_OUR_STORE " 1 t:store:" FAKE_STORE_ID " t: "
 #define OK_REPLY "*2\r\n$2\r\nok\r\n:1\r\n"
 
+/* Of a script that has revoked one key; what it has become is left out. */
+#define REVOKED_REPLY "*4\r\n$2\r\nok\r\n:0\r\n*0\r\n*1\r\n$2\r\nok\r\n"
+
 struct lease_world {
     uv_loop_t loop;
     struct fake_redis *fake;

@@ -504,6 +504,39 @@ Test(membership, a_revoker_without_a_membership_gets_no_acknowledgement)
     close_world();
 }
 
+#define OTHER_DIGEST "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+static unsigned dropped;
+
+static void on_dropped(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    (void)arg, (void)digest;
+    dropped++;
+    cr_assert_eq(fake_redis_count(w.fake, "PUBLISH"), 0, "acknowledged before all were dropped");
+}
+
+static void on_ended_too(void *arg)
+{
+    (void)arg;
+    w.ended++;
+}
+
+/* Keys that were revoked together come in one message. */
+Test(membership, all_keys_of_a_message_are_dropped_and_then_acknowledged)
+{
+    static const struct membership_events EVENTS = {on_dropped, on_ended_too};
+
+    open_with_lease(LEASE_MS);
+    membership_listen(w.member, &EVENTS, NULL);
+    push(INVALIDATIONS, DIGEST "," OTHER_DIGEST "," DIGEST " " REVOKER " " BARRIER);
+    until_command("PUBLISH");
+    cr_assert_eq(dropped, 3);
+    test_loop_for(&w.loop, 50);
+    cr_assert_eq(fake_redis_count(w.fake, "PUBLISH"), 1, "once for all of them");
+    cr_assert_eq(w.ended, 0);
+    close_world();
+}
+
 Test(membership, acknowledgements_of_nothing_are_ignored)
 {
     open_with_lease(LEASE_MS);

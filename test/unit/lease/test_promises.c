@@ -15,7 +15,7 @@
 
 TestSuite(promises, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { REVOCATIONS_KEPT = 16384, OTHERS_KEPT = 1024 };
+enum { REVOCATIONS_KEPT = 65536, OTHERS_KEPT = 1024 };
 
 static char revocation[SCRIPT_BYTES], settle[SCRIPT_BYTES], hash_answer[128];
 
@@ -41,6 +41,7 @@ static void open_ready_with(struct keyring *keyring)
     w.is_safe = true; /* otherwise every loss is accepted */
     join(0);
     name_script(SCRIPT_key_revoke, revocation);
+    rule(revocation, FAKE_ANSWER, REVOKED_REPLY, 0);
     name_script(SCRIPT_node_settle, settle);
     until(is_ready, NULL);
 }
@@ -57,7 +58,7 @@ static void change_done(void *arg, enum store_result result, const struct redis_
     (void)reply;
     cr_assert_eq(result, STORE_OK);
     if (arg)
-        store_keep_revocation(w.store, arg, TEXT("key_of_somebody"));
+        store_keep_revocation(w.store, store_take_number(w.store), arg, TEXT("key_of_somebody"));
     is_done = true;
 }
 
@@ -202,6 +203,63 @@ Test(promises, a_decoy_is_kept_as_a_revocation)
     keyring_destroy(keyring);
 }
 
+/* One script has revoked several keys, so one number stands for all of them. */
+Test(promises, repeats_each_revocation_of_a_group)
+{
+    struct id keys[3] = {some_key(), some_key(), some_key()};
+
+    open_ready();
+    struct promises *promises = lease_promises(store_lease(w.store));
+    promises_note(promises, promises_next(promises));
+    uint64_t number = promises_take(promises);
+    cr_assert_eq(number, 1);
+    cr_assert_eq(promises_take(promises), 0);
+    for (size_t i = 0; i < 3; i++)
+        promises_keep_revocation(promises, number, &keys[i], TEXT("operator"));
+    hold(0, false);
+    look();
+    until(has_settled, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 3);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert(strstr(fake_redis_command(w.fake, revocation, i), keys[i].text));
+    hold_all();
+    until(is_ready, NULL);
+    close_world();
+}
+
+static enum store_result results[2];
+static unsigned answered;
+
+static void on_revoked(void *arg, enum store_result result, const struct key_record *key)
+{
+    (void)key;
+    *(enum store_result *)arg = result;
+    answered++;
+}
+
+static bool are_answered(void *arg)
+{
+    return answered == *(unsigned *)arg;
+}
+
+/* Two are asked for, and Redis does not reply to the first one. Nobody waits for a second timeout. */
+Test(promises, a_revocation_that_waited_for_a_timeout_is_not_sent)
+{
+    static const struct key_view EVERYTHING = {.any_kind = true};
+    const struct audit_source operator= {.actor = TEXT("operator")};
+    struct id keys[2] = {some_key(), some_key()};
+
+    open_ready();
+    rule(revocation, FAKE_SILENT, NULL, 0);
+    for (size_t i = 0; i < 2; i++)
+        key_store_revoke(w.store, &EVERYTHING, &keys[i], &operator, on_revoked, &results[i]);
+    until(are_answered, &(unsigned){2});
+    cr_assert_eq(results[0], STORE_UNKNOWN);
+    cr_assert_eq(results[1], STORE_UNAVAILABLE);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 1);
+    close_world();
+}
+
 Test(promises, what_cannot_be_made_again_is_waited_for)
 {
     struct id key = some_key();
@@ -305,7 +363,7 @@ Test(promises, keeps_the_newest_revocations)
     struct promises *promises = lease_promises(store_lease(w.store));
     for (int i = 0; i < REVOCATIONS_KEPT + 10; i++) {
         promises_note(promises, promises_next(promises));
-        promises_keep_revocation(promises, &key, TEXT("operator"));
+        promises_keep_revocation(promises, promises_take(promises), &key, TEXT("operator"));
     }
     hold(REVOCATIONS_KEPT + 7, false);
     look();

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEASE_MS = 200, LEASE_LONG_MS = 7000, PEER_BYTES = 256 };
+enum { LEASE_MS = 200, LEASE_LONG_MS = 7000, PEER_BYTES = 32 * 1024, KEYS_MANY = 257 };
 
 #define NS_PER_MS UINT64_C(1000000)
 #define PEER "0123456789abcdef0123456789abcdef"
@@ -23,7 +23,7 @@ enum { LEASE_MS = 200, LEASE_LONG_MS = 7000, PEER_BYTES = 256 };
 struct peer {
     struct redis_link *ears, *mouth;
     bool is_silent, sends_heartbeats;
-    unsigned heard, links_open;
+    unsigned heard, keys_heard, links_open; /* messages, and keys in them */
     bool is_closed;
 };
 
@@ -32,7 +32,7 @@ struct world {
     bool is_member_closed;
     unsigned ended;
     struct peer peer;
-    struct id key;
+    struct id account, key;
 };
 
 static struct world w;
@@ -41,11 +41,10 @@ static void start(void)
 {
     uint8_t digest[KEY_DIGEST_BYTES];
     struct key_record key;
-    struct id account;
 
     fixture_start();
-    account = some_account();
-    key = some_key(&account, MODE_LIVE, 1, digest);
+    w.account = some_account();
+    key = some_key(&w.account, MODE_LIVE, 1, digest);
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     w.key = key.id;
 }
@@ -154,15 +153,19 @@ static void peer_publish(const char *revoker, const char *from, const char *barr
 
 static bool peer_heard(void *arg, struct text channel, struct text payload)
 {
-    char message[PEER_BYTES], *rest = message, *revoker, *barrier;
+    char message[PEER_BYTES], *rest = message, *keys, *revoker, *barrier;
 
     (void)arg, (void)channel;
     w.peer.heard++;
     snprintf(message, sizeof message, "%.*s", TEXT_ARG(payload));
-    cr_assert_eq(strlen(strsep(&rest, " ")), 64);
+    keys = strsep(&rest, " ");
+    cr_assert_eq(strlen(keys) % 65, 64);
+    w.peer.keys_heard += (unsigned)(strlen(keys) / 65 + 1);
     revoker = strsep(&rest, " ");
     barrier = strsep(&rest, " ");
     cr_assert(revoker && barrier && !rest);
+    if (strcmp(revoker, "-") == 0)
+        return true;
     peer_publish(revoker, STRANGER, barrier);
     peer_publish(revoker, PEER, "0000000000000000");
     if (!w.peer.is_silent)
@@ -191,6 +194,11 @@ static bool is_waited_for(void *arg)
 {
     (void)arg;
     return w.peer.heard > 0 && metric_values[METRIC_BARRIER_SESSIONS] > 0;
+}
+
+static bool has_heard_all(void *arg)
+{
+    return w.peer.keys_heard >= *(unsigned *)arg;
 }
 
 static void peer_register(void)
@@ -445,6 +453,169 @@ Test(revocation, an_unknown_key_waits_for_nobody)
     cr_assert_eq(w.peer.heard, 0);
     peer_close();
     leave();
+}
+
+/* Revocations in groups */
+
+/* Those of a version that reads one key from a message register without the number. */
+static void peer_reads_lists(void)
+{
+    redis_server_tell(&fixture.server, "HSET", "t:nodes", PEER, "1 300 2", NULL);
+}
+
+static void keys_make(struct id *ret_ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint8_t digest[KEY_DIGEST_BYTES];
+        struct key_record key = some_key(&w.account, MODE_LIVE, 2, digest);
+
+        digest[1] = (uint8_t)i;
+        digest[2] = (uint8_t)(i >> 8);
+        cr_assert_eq(insert_key(&key, digest), STORE_OK);
+        ret_ids[i] = key.id;
+    }
+}
+
+static void revoke_all(const struct id *ids, size_t count, struct key_answer *ret_answers)
+{
+    static const struct key_view EVERYTHING = {.any_kind = true};
+
+    for (size_t i = 0; i < count; i++)
+        key_store_revoke(fixture.store, &EVERYTHING, &ids[i], &SOMEBODY, key_answer_done, &ret_answers[i]);
+}
+
+static enum store_result result_of(struct key_answer *answer)
+{
+    cr_assert(test_loop_until_set(&fixture.loop, &answer->answer.is_done, PATIENCE_MS));
+    return answer->answer.result;
+}
+
+static void expect_all(struct key_answer *answers, size_t count, enum store_result expected)
+{
+    for (size_t i = 0; i < count; i++) {
+        cr_expect_eq(result_of(&answers[i]), expected, "%zu: %d", i, answers[i].answer.result);
+        cr_expect_eq(answers[i].answer.calls, 1);
+    }
+}
+
+/* The first one leaves at once. The others wait for Redis' reply, then leave together. */
+Test(revocation, those_that_come_meanwhile_leave_together)
+{
+    struct key_answer answers[5] = {0};
+    struct id ids[5];
+
+    join(LEASE_LONG_MS);
+    peer_open();
+    peer_reads_lists();
+    make_connection_old();
+    keys_make(ids, 4);
+    ids[4] = id_mint(ID_KEY, 1);
+    revoke_all(ids, 5, answers);
+    expect_all(answers, 4, STORE_OK);
+    cr_expect_eq(result_of(&answers[4]), STORE_NOT_FOUND);
+    cr_expect_eq(w.peer.heard, 2);
+    cr_expect_eq(w.peer.keys_heard, 4);
+    cr_expect_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    cr_expect_eq(histogram_count(HISTOGRAM_BARRIER), 2);
+    for (size_t i = 0; i < 4; i++) {
+        cr_expect(id_equal(&answers[i].key.id, &ids[i]));
+        cr_expect_gt(answers[i].key.revoked_ms, 0);
+    }
+    peer_close();
+    leave();
+}
+
+Test(revocation, a_node_that_reads_no_lists_hears_of_each)
+{
+    struct key_answer answers[4] = {0};
+    struct id ids[4];
+
+    join(LEASE_LONG_MS);
+    peer_open();
+    make_connection_old();
+    keys_make(ids, 4);
+    revoke_all(ids, 4, answers);
+    expect_all(answers, 4, STORE_OK);
+    cr_expect_eq(w.peer.heard, 4);
+    cr_expect_eq(w.peer.keys_heard, 4);
+    cr_expect_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    peer_close();
+    leave();
+}
+
+Test(revocation, a_group_is_bounded)
+{
+    static struct key_answer answers[KEYS_MANY];
+    static struct id ids[KEYS_MANY];
+
+    join(LEASE_LONG_MS);
+    peer_open();
+    peer_reads_lists();
+    make_connection_old();
+    keys_make(ids, KEYS_MANY);
+    revoke_all(ids, KEYS_MANY, answers);
+    expect_all(answers, KEYS_MANY, STORE_OK);
+    cr_expect_eq(w.peer.heard, 2, "one, then 256");
+    cr_expect_eq(w.peer.keys_heard, KEYS_MANY);
+    peer_close();
+    leave();
+}
+
+/* Each member of a group that was revoked before waits for the barrier too (rule 8). */
+Test(revocation, a_group_that_is_repeated_is_waited_for)
+{
+    struct key_answer answers[3] = {0}, again[3] = {0};
+    struct id ids[3];
+    uint64_t began_ns;
+
+    join(LEASE_MS);
+    keys_make(ids, 3);
+    revoke_all(ids, 3, answers);
+    expect_all(answers, 3, STORE_OK);
+    peer_open();
+    w.peer.is_silent = true;
+    make_connection_old();
+    began_ns = clock_boot_ns();
+    revoke_all(ids, 3, again);
+    expect_all(again, 3, STORE_OK);
+    cr_expect_geq(clock_boot_ns() - began_ns, wait_ns(LEASE_MS));
+    for (size_t i = 0; i < 3; i++)
+        cr_expect_eq(again[i].key.revoked_ms, answers[i].key.revoked_ms);
+    peer_close();
+    leave();
+}
+
+Test(revocation, the_link_of_changes_is_lost_while_a_group_waits)
+{
+    struct key_answer answers[4] = {0};
+    struct id ids[4];
+
+    join(10000);
+    peer_open();
+    w.peer.is_silent = true;
+    keys_make(ids, 4);
+    revoke_all(ids, 4, answers);
+    until(has_heard_all, &(unsigned){4});
+    redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    expect_all(answers, 4, STORE_UNKNOWN);
+    peer_close();
+    leave();
+}
+
+/* One group is under way and the rest waits when the store closes: each still completes once. */
+Test(revocation, the_store_is_closed_while_revocations_wait_for_their_group)
+{
+    static struct key_answer answers[KEYS_MANY];
+    static struct id ids[KEYS_MANY];
+
+    keys_make(ids, KEYS_MANY);
+    redis_server_tell(&fixture.server, "CLIENT", "PAUSE", "60000", "WRITE", NULL);
+    revoke_all(ids, KEYS_MANY, answers);
+    fixture_close_store();
+    for (size_t i = 0; i < KEYS_MANY; i++) {
+        cr_expect_eq(answers[i].answer.calls, 1, "%zu", i);
+        cr_expect_neq(answers[i].answer.result, STORE_OK);
+    }
 }
 
 /* The registry */

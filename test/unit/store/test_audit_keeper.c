@@ -279,6 +279,51 @@ Test(audit_keeper, a_removal_that_is_logged_while_the_store_closes_goes_no_furth
     expect_unknown(&user.account);
 }
 
+static void revoke_begin(struct key_answer *ret_answer, uint8_t n)
+{
+    static const struct key_view EVERYTHING = {.any_kind = true};
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record key = some_key(&accounts[1], MODE_LIVE, n, digest);
+
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    atomic_store(&disk_hangs, true);
+    key_store_revoke(fixture_home(&accounts[1]), &EVERYTHING, &key.id, &SOMEBODY, key_answer_done, ret_answer);
+}
+
+/* arg: how many of the account's keys are revoked in Redis */
+static bool are_revoked(void *arg)
+{
+    char name[96], prefix[16], count[32];
+
+    fixture_prefix(&accounts[1], prefix);
+    snprintf(name, sizeof name, "%sacct:%s:keys:ak-live:revoked", prefix, accounts[1].text);
+    redis_server_ask(&fixture.server, count, sizeof count, "ZCARD", name, NULL);
+    return atoi(count) == *(int *)arg;
+}
+
+/* A revocation whose event waits for a disk is not answered, but it does not keep the next one from its effect. */
+Test(audit_keeper, a_disk_that_hangs_does_not_hold_up_the_next_revocation)
+{
+    struct key_answer answers[2] = {0};
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record other = some_key(&accounts[1], MODE_LIVE, 7, digest);
+    static const struct key_view EVERYTHING = {.any_kind = true};
+
+    cr_assert_eq(insert_key(&other, digest), STORE_OK);
+    revoke_begin(&answers[0], 1);
+    cr_assert(test_loop_until(&fixture.loop, are_revoked, &(int){1}, PATIENCE_MS));
+    cr_assert(test_loop_until(&fixture.loop, is_logging, &accounts[1], PATIENCE_MS));
+    key_store_revoke(fixture_home(&accounts[1]), &EVERYTHING, &other.id, &SOMEBODY, key_answer_done, &answers[1]);
+    cr_assert(test_loop_until(&fixture.loop, are_revoked, &(int){2}, PATIENCE_MS));
+    cr_expect_not(answers[0].answer.is_done);
+    cr_expect_not(answers[1].answer.is_done);
+    atomic_store(&disk_hangs, false);
+    for (size_t i = 0; i < 2; i++) {
+        cr_assert(test_loop_until_set(&fixture.loop, &answers[i].answer.is_done, PATIENCE_MS));
+        cr_expect_eq(answers[i].answer.result, STORE_OK);
+    }
+}
+
 static void on_suspended(void *arg, enum store_result result, const struct account_suspension *suspension)
 {
     (void)suspension;

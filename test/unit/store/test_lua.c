@@ -1,5 +1,6 @@
 /* Every script against a real Redis, as tables of commands and expected replies: the state before, the call, the state
  * after. */
+#include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
 #include "store/lua_scripts.h"
@@ -190,7 +191,8 @@ static void run_steps(const struct step *steps, size_t count)
     {                                                                                           \
         "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100 mac owner", "(ok)" \
     }
-#define ORIGIN " usr_U 192.0.2.1 req_1 100"
+#define FROM " usr_U 192.0.2.1 req_1"
+#define ORIGIN FROM " 100"
 /* Without a credential, like the command line, and without limits. */
 #define BY " usr_U 192.0.2.1 req_1 100 '' 0 0"
 
@@ -487,19 +489,66 @@ Test(lua, key_show)
 Test(lua, key_revoke)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@key_revoke key_1 acct_B api_key 0" ORIGIN " 0 - - ''", "(not_found)"},
-          {"@key_revoke key_9 acct_A api_key 0" ORIGIN " 0 - - ''", "(not_found)"}, {"EXISTS t:id:key_9", "0"},
-          {"GET t:key:d1", "* 7 - Name"},
-          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 - - ''",
-           "(ok (key_1 acct_A test wxyz 3 7 1???????????? Name nil d1) 0 0 ())"},
+          {"@key_revoke 100 0 - - key_1 acct_B api_key 0" FROM " ''", "(refused 0 () (not_found))"},
+          {"@key_revoke 100 0 - - key_9 acct_A api_key 0" FROM " ''", "(refused 0 () (not_found))"},
+          {"EXISTS t:id:key_9", "0"}, {"GET t:key:d1", "* 7 - Name"},
+          {"@key_revoke 100 0 - - key_1 acct_A api_key 1" FROM " ''",
+           "(ok 0 () (ok (key_1 acct_A test wxyz 3 7 1???????????? Name nil d1) 0))"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:active 0 -1", "()"},
           {"ZRANGE t:acct:acct_A:keys:ak-test:revoked 0 -1", "(key_1)"},
           {"XREVRANGE t:acct:acct_A:audit:test + - COUNT 1",
            "((* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1)))"},
           /* Again: the first time stays, and there is no second event. */
           {"SET t:key:d1 key_1+acct_A+test+wxyz+3+7+1234+A+name", "OK"},
-          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok (key_1 * 1234 A name nil d1) 1 0 ())"},
+          {"@key_revoke 100 0 - - key_1 acct_A api_key 0" FROM " ''", "(ok 0 () (ok (key_1 * 1234 A name nil d1) 1))"},
           {"GET t:key:d1", "* 1234 A name"}, {"XLEN t:acct:acct_A:audit:test", "2"});
+}
+
+#define REVOKE(id, account, actor, credential) " " id " " account " api_key 0 " actor " 192.0.2.1 req_1 " credential
+#define THREE_KEYS                                                           \
+    ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"}, \
+        {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},      \
+    {                                                                        \
+        "@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+Three" BY, "(ok)"       \
+    }
+
+Test(lua, keys_are_revoked_together_each_by_its_own_actor)
+{
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 3000 n1", "(ok)"},
+          {"@key_revoke 100 0 - -" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
+               REVOKE("key_2", "acct_B", "usr_V", "''") REVOKE("key_3", "acct_A", "key_2", "key+d2")
+                   REVOKE("key_1", "acct_A", "usr_W", "''"),
+           "(ok 3000 (s1 1 3000 2) (ok (key_1 * One nil d1) 0) (not_found) (not_found) (ok (key_3 * Three nil d3) 0) "
+           "(ok (key_1 * One nil d1) 1))"},
+          {"GET t:key:d2", "* 7 - Two"}, {"ZRANGE t:acct:acct_A:keys:ak-live:revoked 0 -1", "(key_1 key_3)"},
+          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
+           "((* (type api_key.revoked actor key_2 target key_3 ip 192.0.2.1 request_id req_1)))"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type api_key.revoked actor usr_U target key_1 *)))"});
+}
+
+/* As if they had come one after the other: a key that is revoked first revokes nothing. */
+Test(lua, a_key_that_its_group_revokes_before_is_dead)
+{
+    STEPS(THREE_KEYS,
+          {"@key_revoke 100 0 - -" REVOKE("key_1", "acct_A", "key_1", "key+d1")
+               REVOKE("key_2", "acct_A", "key_1", "key+d1") REVOKE("key_3", "acct_A", "key_2", "key+d2")
+                   REVOKE("key_2", "acct_A", "key_3", "key+d3"),
+           "(ok 0 () (ok (key_1 *) 0) (actor_revoked) (ok (key_3 *) 0) (actor_revoked))"},
+          {"GET t:key:d2", "* 7 - Two"});
+}
+
+Test(lua, a_malformed_record_does_not_hinder_its_group)
+{
+    STEPS(THREE_KEYS, {"SET t:key:d1 key_1+acct_A+live", "OK"}, {"ZADD t:acct:acct_B:x 0 x", "1"},
+          {"@key_revoke 100 0 - -" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_2", "acct_A", "usr_U", "''")
+               REVOKE("key_3", "acct_A", "usr_U", "nonsense"),
+           "(ok 0 () (failed *malformed key record) (ok (key_2 *) 0) (failed *))"},
+          {"GET t:key:d1", "key_1 acct_A live"}, {"GET t:key:d3", "* 7 - Three"},
+          /* What it fails on while it writes. */
+          {"DEL t:acct:acct_A:keys:ak-live:active", "1"}, {"SET t:acct:acct_A:keys:ak-live:active x", "OK"},
+          {"@key_insert d5 dev_5+acct_A+live+wxyz+1024+7+-+Device" BY, "(ok)"},
+          {"@key_revoke 100 0 - -" REVOKE("key_3", "acct_A", "usr_U", "''") " dev_5 '' '' 0" FROM " ''",
+           "(ok 0 () (failed *WRONGTYPE*) (ok (dev_5 *) 0))"});
 }
 
 /* Scripts carry along the lines after the first, including those of later versions. */
@@ -507,7 +556,7 @@ Test(lua, a_revocation_leaves_all_else_of_a_record)
 {
     STEPS(ACCOUNT,
           {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+A+name\nv=2\nby=usr_U\nnew=-\nm=mac\nlater=1" BY, "(ok)"},
-          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok *)"},
+          {"@key_revoke 100 0 - - key_1 acct_A api_key 0" FROM " ''", "(ok *)"},
           {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 1???????????? A name\nv=2\nby=usr_U\nnew=-\nm=mac\nlater=1"});
 }
 
@@ -515,16 +564,18 @@ Test(lua, a_revocation_leaves_all_else_of_a_record)
 #define INSERT_BY(actor, credential) \
     "@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine " actor " 192.0.2.1 req_1 100 " credential " 0 0"
 #define REVOKE_BY(actor, credential) \
-    "@key_revoke key_2 acct_A api_key 0 " actor " 192.0.2.1 req_1 100 0 - - " credential
+    "@key_revoke 100 0 - - key_2 acct_A api_key 0 " actor " 192.0.2.1 req_1 " credential
 
 Test(lua, a_key_that_is_dead_changes_nothing)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
           {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"}, {"DEL t:acct:acct_A:audit", "1"},
           {INSERT_BY("key_1", "key+d1"), "(ok)"}, {"DEL t:key:d9 t:id:key_9 t:acct:acct_A:audit:live", "3"},
-          {"@key_revoke key_1 acct_A api_key 0" ORIGIN " 0 - - ''", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "1"},
-          {INSERT_BY("key_1", "key+d1"), "(actor_revoked)"}, {REVOKE_BY("key_1", "key+d1"), "(actor_revoked)"},
-          {INSERT_BY("key_1", "key+d7"), "(actor_unknown)"}, {REVOKE_BY("key_1", "key+d7"), "(actor_unknown)"},
+          {"@key_revoke 100 0 - - key_1 acct_A api_key 0" FROM " ''", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "1"},
+          {INSERT_BY("key_1", "key+d1"), "(actor_revoked)"},
+          {REVOKE_BY("key_1", "key+d1"), "(refused 0 () (actor_revoked))"},
+          {INSERT_BY("key_1", "key+d7"), "(actor_unknown)"},
+          {REVOKE_BY("key_1", "key+d7"), "(refused 0 () (actor_unknown))"},
           /* Another key's digest, another account's key. */
           {INSERT_BY("key_1", "key+d2"), "(actor_unknown)"},
           {"@key_insert d8 key_8+acct_B+live+wxyz+3+7+-+B key_2 '' '' 100 key+d2 0 0", "(actor_unknown)"},
@@ -532,8 +583,8 @@ Test(lua, a_key_that_is_dead_changes_nothing)
           {INSERT_BY("key_2", "d2"), "-*"}, {"EXISTS t:key:d9 t:id:key_9 t:key:d8", "0"}, {"GET t:key:d2", "* 7 - Two"},
           {"XLEN t:acct:acct_A:audit", "1"},
           /* It may revoke itself. */
-          {"@key_revoke key_2 acct_A api_key 0 key_2 '' '' 100 0 - - key+d2", "(ok *)"},
-          {"@key_revoke key_2 acct_A api_key 0 key_2 '' '' 100 0 - - key+d2", "(actor_revoked)"});
+          {"@key_revoke 100 0 - - key_2 acct_A api_key 0 key_2 '' '' key+d2", "(ok *)"},
+          {"@key_revoke 100 0 - - key_2 acct_A api_key 0 key_2 '' '' key+d2", "(refused 0 () (actor_revoked))"});
 }
 
 #define BY_SESSION(digest) "session+" digest "+1000000+5000000+0+auditor"
@@ -558,14 +609,14 @@ Test(lua, a_session_that_is_over_changes_nothing)
           {INSERT_BY("usr_V", BY_SESSION("s1")), "(actor_unknown)"},
           {"@key_insert d9 key_9+acct_B+live+wxyz+3+7+-+B usr_U '' '' 100 " BY_SESSION("s1") " 0 0", "(actor_unknown)"},
           {"HSET t:session:s1 seen $now-1000000", "0"}, {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
-          {REVOKE_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
+          {REVOKE_BY("usr_U", BY_SESSION("s1")), "(refused 0 () (actor_unknown))"},
           {"HSET t:session:s1 seen $now created $now-5000000", "0"},
           {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
           /* Nothing was written, not even the end of the session. */
           {"EXISTS t:session:s1", "1"}, {"DEL t:session:s1", "1"},
           {INSERT_BY("usr_U", BY_SESSION("s1")), "(actor_unknown)"},
-          {REVOKE_BY("usr_U", BY_STEP_UP), "(actor_unknown)"}, {"EXISTS t:key:d9 t:id:key_9 t:acct:acct_A:audit", "0"},
-          {"GET t:key:d2", "* 7 - Two"});
+          {REVOKE_BY("usr_U", BY_STEP_UP), "(refused 0 () (actor_unknown))"},
+          {"EXISTS t:key:d9 t:id:key_9 t:acct:acct_A:audit", "0"}, {"GET t:key:d2", "* 7 - Two"});
 }
 
 Test(lua, master_keys)
@@ -600,15 +651,15 @@ Test(lua, key_revoke_carries_further_fields_along)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name\nv=9\nfuture=a+b\nm=x" BY, "(ok)"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A test wxyz 3 7 - Name\nv=9\nfuture=a b\nm=x nil d1))"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"},
           {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 1???????????? Name\nv=9\nfuture=a b\nm=x"});
 }
 
 Test(lua, key_revoke_is_never_before_creation)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+99999999999999+-+Name" BY, "(ok)"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''",
-           "(ok (key_1 * 99999999999999 99999999999999 Name nil d1) 0 0 ())"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''",
+           "(ok 0 () (ok (key_1 * 99999999999999 99999999999999 Name nil d1) 0))"},
           {"GET t:key:d1", "* 99999999999999 Name"});
 }
 
@@ -620,11 +671,45 @@ Test(lua, key_revoke_publishes_each_time)
     freeReplyObject(message);
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"});
     for (int i = 0; i < 2; i++) {
-        STEPS({"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"});
+        STEPS({"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"});
         cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
         cr_expect_str_eq(message->element[2]->str, "d1 - -");
         freeReplyObject(message);
     }
+    redisFree(subscriber);
+}
+
+/* What Redis publishes next. */
+static void expect_message(redisContext *subscriber, const char *payload)
+{
+    redisReply *message;
+
+    cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK, "no %s", payload);
+    cr_expect_str_eq(message->element[2]->str, payload);
+    freeReplyObject(message);
+}
+
+/* A node of an earlier version takes a list for nonsense and forgets all keys. So it gets a message for each. */
+Test(lua, keys_are_published_together_if_all_nodes_read_lists)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1", "(ok)"},
+          {"@key_revoke 100 0 m b" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
+               REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_1", "acct_A", "usr_U", "''"),
+           "(ok *)"});
+    expect_message(subscriber, "d1,d2 m b");
+    STEPS({"EVAL return(redis.call('HSET','t:nodes','old','5'..string.char(32)..'1000')) 0", "1"},
+          {"@key_revoke 100 0 m b" REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_3", "acct_A", "usr_U", "''"),
+           "(ok *)"});
+    expect_message(subscriber, "d2 - -");
+    expect_message(subscriber, "d3 m b");
+    STEPS({"HDEL t:nodes old", "1"},
+          {"@key_revoke 100 0 m b" REVOKE("key_3", "acct_A", "usr_U", "''") REVOKE("key_2", "acct_A", "usr_U", "''"),
+           "(ok *)"});
+    expect_message(subscriber, "d3,d2 m b");
     redisFree(subscriber);
 }
 
@@ -634,12 +719,12 @@ Test(lua, node_heartbeat)
     redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:node:s1");
 
     freeReplyObject(message);
-    STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"HGETALL t:nodes", "(s1 1 1000)"}, {"GET t:lease_max", "1000"},
-          {"@node_heartbeat s2 7 500 n2", "(ok)"}, {"HGET t:nodes s2", "7 500"}, {"GET t:lease_max", "1000"},
-          {"@node_heartbeat s1 2 3000 n3", "(ok)"}, {"HGET t:nodes s1", "2 3000"}, {"GET t:lease_max", "3000"},
+    STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"HGETALL t:nodes", "(s1 1 1000 2)"}, {"GET t:lease_max", "1000"},
+          {"@node_heartbeat s2 7 500 n2", "(ok)"}, {"HGET t:nodes s2", "7 500 2"}, {"GET t:lease_max", "1000"},
+          {"@node_heartbeat s1 2 3000 n3", "(ok)"}, {"HGET t:nodes s1", "2 3000 2"}, {"GET t:lease_max", "3000"},
           /* What a revocation has to wait for. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@key_revoke key_1 acct_A api_key 1" ORIGIN " 0 s1 b1 ''", "(ok (key_1 *) 0 3000 (s? * s? *))"});
+          {"@key_revoke 100 0 s1 b1 key_1 acct_A api_key 1" FROM " ''", "(ok 3000 (s? * s? *) (ok (key_1 *) 0))"});
     cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
     cr_expect_str_eq(message->element[2]->str, "lease n1");
     freeReplyObject(message);
@@ -649,14 +734,14 @@ Test(lua, node_heartbeat)
 Test(lua, node_reports)
 {
     STEPS({"@node_list", "(ok 0 ())"}, {"@node_report a {1}", "(ok)"}, {"@node_heartbeat s1 1 1000 n1", "(ok)"},
-          {"@node_list", "(ok 1000 (s1 1 1000) (a * {1}))"}, {"@node_report a {2}", "(ok)"},
-          {"@node_report b {3}", "(ok)"}, {"@node_list", "(ok 1000 (s1 1 1000) (a * {2}) (b * {3}))"},
+          {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {1}))"}, {"@node_report a {2}", "(ok)"},
+          {"@node_report b {3}", "(ok)"}, {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {2}) (b * {3}))"},
           {"PTTL t:report:a", "~3600000"}, {"@node_report a ''", "(ok)"}, {"EXISTS t:report:a", "0"},
-          {"@node_list", "(ok 1000 (s1 1 1000) (b * {3}))"},
+          {"@node_list", "(ok 1000 (s1 1 1000 2) (b * {3}))"},
           /* Silent for more than an hour: forgotten with the next report. */
           {"ZADD t:reports 1 b", "0"}, {"@node_report c {4}", "(ok)"}, {"ZRANGE t:reports 0 -1", "(c)"},
           /* A report that has expired before its place in the list. */
-          {"DEL t:report:c", "1"}, {"@node_list", "(ok 1000 (s1 1 1000))"});
+          {"DEL t:report:c", "1"}, {"@node_list", "(ok 1000 (s1 1 1000 2))"});
 }
 
 Test(lua, node_leave)
@@ -673,19 +758,19 @@ Test(lua, node_leave)
 Test(lua, key_revoke_writes_nothing_where_it_may_not_publish)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"ACL SETUSER default resetchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "-*"},
+          {"ACL SETUSER default resetchannels", "OK"}, {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "-*"},
           {"GET t:key:d1", "* - Name"}, {"XLEN t:acct:acct_A:audit:test", "1"},
-          {"ACL SETUSER default allchannels", "OK"}, {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"});
+          {"ACL SETUSER default allchannels", "OK"}, {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"});
 }
 
 Test(lua, discarded_before_its_insertion_a_key_is_never_made)
 {
-    STEPS(ACCOUNT, {"@key_revoke key_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"},
+    STEPS(ACCOUNT, {"@key_revoke 100 1 - - key_1 '' '' 0" FROM " ''", "(refused 0 () (not_found))"},
           {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(conflict)"}, {"EXISTS t:key:d1", "0"},
           {"@key_get key_1 '' '' 0", "(not_found)"}, {"TTL t:id:key_1", "~86400"},
           /* An existing key is revoked as always. */
           {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@key_revoke key_2 '' '' 0" ORIGIN " 1 - - ''", "(ok *)"}, {"GET t:key:d2", "* 7 1* Name"},
+          {"@key_revoke 100 1 - - key_2 '' '' 0" FROM " ''", "(ok *)"}, {"GET t:key:d2", "* 7 1* Name"},
           {"GET t:id:key_2", "d2"});
 }
 
@@ -699,7 +784,7 @@ Test(lua, key_list)
 {
     STEPS(ACCOUNT, {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 0)"}, INSERT("1", "test"), INSERT("2", "live"),
           INSERT("3", "test"), INSERT("4", "live"), INSERT("5", "test"),
-          {"@key_revoke key_" ID("3") " '' '' 0" ORIGIN " 0 - - ''", "(ok *)"},
+          {"@key_revoke 100 0 - - key_" ID("3") " '' '' 0" FROM " ''", "(ok *)"},
           {"@key_list acct_A 9 older ''" ALL_SETS, "(ok 0 (* N5 *) (* N4 *) (* N3 *) (* N2 *) (* N1 *))"},
           {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 1 (* N5 *) (* N4 *))"},
           {"@key_list acct_A 2 older key_" ID("4") ALL_SETS, "(ok 1 (* N3 *) (* N2 *))"},
@@ -1179,8 +1264,9 @@ Test(lua, a_suspended_account_changes_nothing)
 {
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, USER, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "(ok)"},
           {CREATE("s1", "7"), "(ok *)"}, {SUSPEND, "(ok *)"}, {INSERT_BY("key_2", "key+d2"), "(suspended)"},
-          {INSERT_BY("usr_U", BY_SESSION("s1")), "(suspended)"}, {REVOKE_BY("key_2", "key+d2"), "(suspended)"},
-          {REVOKE_BY("usr_U", BY_SESSION("s1")), "(suspended)"},
+          {INSERT_BY("usr_U", BY_SESSION("s1")), "(suspended)"},
+          {REVOKE_BY("key_2", "key+d2"), "(refused 0 () (suspended))"},
+          {REVOKE_BY("usr_U", BY_SESSION("s1")), "(refused 0 () (suspended))"},
           /* Nor for whoever needs no credential. */
           {"@key_insert d9 key_9+acct_A+live+wxyz+3+7+-+Nine" BY, "(suspended)"}, {"EXISTS t:key:d9 t:id:key_9", "0"},
           {"@session_load s1" LIMITS, "(suspended)"}, {"EXISTS t:session:s1", "1"},
@@ -1189,7 +1275,7 @@ Test(lua, a_suspended_account_changes_nothing)
           /* A code that was right is used up. */
           {CREATE("s2", "8"), "(suspended)"}, {"EXISTS t:session:s2", "0"}, {CREATE("s2", "8"), "(conflict 8)"},
           /* The operator may still revoke. */
-          {"@key_revoke key_2 '' '' 0 operator '' '' 100 0 - - ''", "(ok *)"}, {RESUME, "(ok *)"},
+          {"@key_revoke 100 0 - - key_2 '' '' 0 operator '' '' ''", "(ok *)"}, {RESUME, "(ok *)"},
           {"@session_load s1" LIMITS, "(ok *)"}, {INSERT_BY("usr_U", BY_SESSION("s1")), "(ok)"});
 }
 
@@ -1612,9 +1698,9 @@ Test(lua, audit_classes)
         {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+N key_1 '' '' 100 '' 0 0", "(ok)"},
         {"@key_insert d3 key_3+acct_A+test+wxyz+3+7+-+N usr_U '' '' 100 '' 0 0", "(ok)"},
         {"@key_insert d4 key_4+acct_A+test+wxyz+3+7+-+N key_3 '' '' 100 '' 0 0", "(ok)"},
-        {"@key_revoke key_1 '' '' 0 operator '' '' 100 0 - - ''", "(ok *)"},
-        {"@key_revoke key_2 '' '' 0 system '' '' 100 1 - - ''", "(ok *)"},
-        {"@key_revoke key_3 '' '' 0 operator '' '' 100 0 - - ''", "(ok *)"},
+        {"@key_revoke 100 0 - - key_1 '' '' 0 operator '' '' ''", "(ok *)"},
+        {"@key_revoke 100 1 - - key_2 '' '' 0 system '' '' ''", "(ok *)"},
+        {"@key_revoke 100 0 - - key_3 '' '' 0 operator '' '' ''", "(ok *)"},
         {"XRANGE t:acct:acct_A:audit - +", "((* (*created actor usr_U target key_1 *)) (*revoked * target key_1 *)))"},
         {"XRANGE t:acct:acct_A:audit:live - +", "((* (*created actor key_1 *)) (*revoked actor system *)))"},
         {"XRANGE t:acct:acct_A:audit:test - +",
@@ -2141,9 +2227,10 @@ Test(lua, an_approved_device_need_not_wait)
 Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
     STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, APPROVED("d1"),
-          {"@key_revoke dev_1 '' '' 0" ORIGIN " 1 - - ''", "(not_found)"}, {CLAIM("d1", "1"), "(conflict)"},
-          {"HGET t:device:d1 status", "approved"}, {"HGET t:acct:acct_A:device:d1 status", "approved"},
-          {"EXISTS t:key:h1", "0"}, {CLAIM("d1", "2"), "(ok North)"});
+          {"@key_revoke 100 1 - - dev_1 '' '' 0" FROM " ''", "(refused 0 () (not_found))"},
+          {CLAIM("d1", "1"), "(conflict)"}, {"HGET t:device:d1 status", "approved"},
+          {"HGET t:acct:acct_A:device:d1 status", "approved"}, {"EXISTS t:key:h1", "0"},
+          {CLAIM("d1", "2"), "(ok North)"});
 }
 
 Test(lua, a_device_of_an_account_that_is_gone_gets_no_key)
@@ -2223,7 +2310,7 @@ Test(lua, an_account_has_so_many_active_keys)
           {LIMITED("4", "live", "2 100"), "(ok)"}, {LIMITED("5", "live", "2 100"), "(ok)"},
           {LIMITED("6", "live", "2 100"), "(full)"},
           /* Only active keys count; a discarded one is revoked. */
-          {"@key_revoke key_4 '' '' 0" ORIGIN " 1 - - ''", "(ok *)"}, {LIMITED("6", "live", "2 100"), "(ok)"},
+          {"@key_revoke 100 1 - - key_4 '' '' 0" FROM " ''", "(ok *)"}, {LIMITED("6", "live", "2 100"), "(ok)"},
           {LIMITED("7", "live", "2 100"), "(full)"},
           /* A refused creation does not count as a change. The command line has no limit. */
           {"GET t:changes:usr_U", "5"},
@@ -2243,7 +2330,7 @@ Test(lua, a_principal_makes_so_many_changes_a_minute)
           {"@key_insert d5 key_5+acct_A+test+wxyz+3+7+-+N key_3 '' '' 100 key+d3 0 3", "(limited 5)"},
           {"@key_insert d5 key_5+acct_A+live+wxyz+3+7+-+N key_1 '' '' 100 key+d1 0 3", "(ok)"},
           /* Revoking is never limited. */
-          {"@key_revoke key_1 acct_A api_key 0 usr_U '' '' 100 0 - - " BY_SESSION("s1"), "(ok *)"},
+          {"@key_revoke 100 0 - - key_1 acct_A api_key 0 usr_U '' '' " BY_SESSION("s1"), "(ok *)"},
           {"GET t:changes:usr_U", "3"}, {"DEL t:changes:usr_U", "1"}, {LIMITED("6", "live", "0 3"), "(ok)"});
 }
 
@@ -2274,7 +2361,7 @@ Test(lua, what_runs_although_memory_is_full)
           {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0 0)"},
           {"@schema_claim 0", "(refused 1 0)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
-          {"@key_revoke key_1 '' '' 0" ORIGIN " 0 - - ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
           {"@node_leave n1 ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
           {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
           {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},

@@ -1,0 +1,279 @@
+#include "key_revocations.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "core/lease_rules.h"
+#include "core/limits.h"
+#include "key_reply.h"
+#include "lease/lease.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CREDENTIAL_TEXT_BYTES = 192,
+    KEPT_BYTES = 4 * ID_TEXT_BYTES + CLIENT_REQUEST_ID_MAX_BYTES + CREDENTIAL_TEXT_BYTES,
+    /* In the script's reply. */
+    LEASE_MAX_AT = 0,
+    REGISTRY_AT = 1,
+    KEYS_AT = 2, /* one for each key */
+};
+
+/* One that waits, or is under way in a group. */
+struct key_revocation {
+    struct list node;
+    struct text argv[REVOCATION_ARGS]; /* in kept */
+    char kept[KEPT_BYTES];
+    struct id id;
+    uint64_t asked_ms;
+    key_found *done;
+    void *arg;
+    enum store_result result;
+    struct key_record key; /* of STORE_OK */
+};
+
+struct key_revocations {
+    struct store *store;
+    struct list waiting; /* struct key_revocation */
+    bool is_under_way;   /* a group, and Redis has not replied yet */
+};
+
+struct group {
+    struct key_revocations *kept_by;
+    struct barrier *barrier;
+    struct list members; /* struct key_revocation, in the order of the script's arguments */
+};
+
+static void group_replied(void *arg);
+static void group_called(void *arg, enum store_result result, const struct redis_reply *reply);
+static void group_over(void *arg, bool is_over);
+
+struct key_revocations *key_revocations_create(struct store *store)
+{
+    struct key_revocations *revocations = mem_alloc(sizeof *revocations);
+
+    revocations->store = store;
+    list_init(&revocations->waiting);
+    return revocations;
+}
+
+void key_revocations_destroy(struct key_revocations *revocations)
+{
+    CHECK(list_empty(&revocations->waiting) && !revocations->is_under_way);
+    free(revocations);
+}
+
+/* Replies */
+
+/* The result that the script gives a key. STORE_UNKNOWN: its record is malformed, perhaps after it was marked; or the
+ * reply is. */
+static enum store_result read_result(struct store *store, const struct redis_reply *item)
+{
+    enum store_result result = STORE_UNKNOWN;
+    struct text word, why;
+
+    if (!reply_text(reply_at(item, 0), &word))
+        store_malformed(store, "revocation");
+    else if (text_equal(word, TEXT("failed")) && reply_text(reply_at(item, 1), &why))
+        store_note_error(store, reply_caught_error_shown(why));
+    else if (!script_result_read(word, &result))
+        store_malformed(store, "revocation");
+    return result;
+}
+
+enum store_result revocation_read(struct store *store, const struct redis_reply *reply, size_t index,
+                                  struct key_record *ret_key, bool *ret_again)
+{
+    const struct redis_reply *item = reply_at(reply, KEYS_AT + index);
+    enum store_result result = read_result(store, item);
+    int64_t again = 0;
+
+    if (result == STORE_OK &&
+        (!key_reply_decode(reply_at(item, 1), ret_key) || !reply_integer(reply_at(item, 2), &again))) {
+        store_malformed(store, "revocation");
+        result = STORE_UNKNOWN;
+    }
+    *ret_again = again != 0;
+    return result;
+}
+
+enum store_result revocation_result(struct store *store, enum store_result result, const struct redis_reply *reply)
+{
+    return result == STORE_OK || result == STORE_REFUSED ? read_result(store, reply_at(reply, KEYS_AT)) : result;
+}
+
+bool revocation_wait(struct store *store, struct barrier *barrier, const struct redis_reply *reply,
+                     void (*done)(void *arg, bool is_over), void *arg)
+{
+    int64_t lease_max_ms;
+
+    if (reply_integer(reply_at(reply, LEASE_MAX_AT), &lease_max_ms) &&
+        barrier_wait(barrier, lease_max_ms, reply_at(reply, REGISTRY_AT), done, arg))
+        return true;
+    store_malformed(store, "revocation");
+    barrier_drop(barrier);
+    return false;
+}
+
+/* Groups */
+
+static void finish_all(struct list *members)
+{
+    struct list *node;
+
+    while ((node = list_first(members))) {
+        struct key_revocation *revocation = LIST_ENTRY(node, struct key_revocation, node);
+
+        list_remove(node);
+        revocation->done(revocation->arg, revocation->result, revocation->result == STORE_OK ? &revocation->key : NULL);
+        free(revocation);
+    }
+}
+
+static void set_results(struct list *members, enum store_result result)
+{
+    for (struct list *node = members->next; node != members; node = node->next)
+        LIST_ENTRY(node, struct key_revocation, node)->result = result;
+}
+
+/* Those that have waited for a timeout while Redis did not reply are not sent any more: their callers have waited long
+ * enough, and nothing was done. So nobody waits for more than two timeouts and the barrier. */
+static bool has_waited_too_long(const struct key_revocations *revocations, const struct key_revocation *revocation)
+{
+    return uv_now(store_loop(revocations->store)) - revocation->asked_ms >=
+           store_limits(revocations->store)->timeout_ms;
+}
+
+static void take_members(struct key_revocations *revocations, struct list *ret_members, struct list *ret_late)
+{
+    struct list *node;
+
+    list_init(ret_members);
+    list_init(ret_late);
+    for (size_t count = 0; count < REVOKED_TOGETHER_MAX && (node = list_first(&revocations->waiting));) {
+        bool is_late = has_waited_too_long(revocations, LIST_ENTRY(node, struct key_revocation, node));
+
+        list_remove(node);
+        list_append(is_late ? ret_late : ret_members, node);
+        count += !is_late;
+    }
+}
+
+static void group_send(struct group *group)
+{
+    struct store *store = group->kept_by->store;
+    struct text argv[REVOCATION_HEAD_ARGS + REVOKED_TOGETHER_MAX * REVOCATION_ARGS];
+    struct script_args head;
+    size_t argc = REVOCATION_HEAD_ARGS;
+
+    args_begin_revocations(&head, store, false, barrier_member(group->barrier), barrier_name(group->barrier));
+    memcpy(argv, head.argv, REVOCATION_HEAD_ARGS * sizeof *argv);
+    for (struct list *node = group->members.next; node != &group->members; node = node->next) {
+        memcpy(argv + argc, LIST_ENTRY(node, struct key_revocation, node)->argv, REVOCATION_ARGS * sizeof *argv);
+        argc += REVOCATION_ARGS;
+    }
+    store_call_change(store, SCRIPT_key_revoke, argc, argv, group_replied, group_called, group);
+}
+
+/* Sends what waits, if nothing is under way. */
+static void send_waiting(struct key_revocations *revocations)
+{
+    struct group *group;
+    struct list late;
+
+    if (revocations->is_under_way || list_empty(&revocations->waiting))
+        return;
+    group = mem_alloc(sizeof *group);
+    take_members(revocations, &group->members, &late);
+    if (list_empty(&group->members)) {
+        free(group);
+    } else {
+        group->kept_by = revocations;
+        group->barrier = barrier_begin(lease_barriers(store_lease(revocations->store)));
+        revocations->is_under_way = true;
+        group_send(group);
+    }
+    set_results(&late, STORE_UNAVAILABLE);
+    finish_all(&late);
+}
+
+static void group_replied(void *arg)
+{
+    struct key_revocations *revocations = ((struct group *)arg)->kept_by;
+
+    revocations->is_under_way = false;
+    send_waiting(revocations);
+}
+
+/* Reads each member's result, and keeps what was revoked for repeating (rule 13). Moves those to *settled that need not
+ * wait for the barrier. */
+static void read_members(struct group *group, enum store_result result, const struct redis_reply *reply,
+                         struct list *settled)
+{
+    struct store *store = group->kept_by->store;
+    bool has_replies = result == STORE_OK || result == STORE_REFUSED, again = false;
+    uint64_t number = result == STORE_OK ? store_take_number(store) : 0;
+    struct list *node, *next;
+    size_t index = 0;
+
+    list_init(settled);
+    for (node = group->members.next; node != &group->members; node = next) {
+        struct key_revocation *revocation = LIST_ENTRY(node, struct key_revocation, node);
+
+        next = node->next;
+        revocation->result = has_replies ? revocation_read(store, reply, index++, &revocation->key, &again) : result;
+        if (revocation->result == STORE_OK)
+            store_keep_revocation(store, number, &revocation->id, revocation->argv[4]);
+        if (revocation->result == STORE_OK && (!again || RULE(RULE_AGAIN)))
+            continue;
+        list_remove(node);
+        list_append(settled, node);
+    }
+}
+
+/* The keys stay marked even if the barrier fails. Then the results are STORE_UNKNOWN. */
+static void group_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct group *group = arg;
+    struct list settled;
+
+    read_members(group, result, reply, &settled);
+    if (list_empty(&group->members)) {
+        barrier_drop(group->barrier);
+        free(group);
+    } else if (!revocation_wait(group->kept_by->store, group->barrier, reply, group_over, group)) {
+        group_over(group, false);
+    }
+    finish_all(&settled);
+}
+
+static void group_over(void *arg, bool is_over)
+{
+    struct group *group = arg;
+
+    if (!is_over)
+        set_results(&group->members, STORE_UNKNOWN);
+    finish_all(&group->members);
+    free(group);
+}
+
+void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
+                      const struct audit_source *source, key_found *done, void *arg)
+{
+    struct key_revocations *revocations = store_key_revocations(store);
+    struct key_revocation *revocation = mem_alloc(sizeof *revocation);
+    struct script_args args;
+    struct buf kept;
+
+    revocation->id = *id;
+    revocation->asked_ms = uv_now(store_loop(store));
+    revocation->done = done;
+    revocation->arg = arg;
+    args_begin(&args);
+    args_add_revocation(&args, view, id, source);
+    buf_init_fixed(&kept, revocation->kept, sizeof revocation->kept);
+    for (size_t i = 0; i < REVOCATION_ARGS; i++)
+        revocation->argv[i] = text_keep(&kept, args.argv[i]);
+    CHECK(args.count == REVOCATION_ARGS && !kept.failed);
+    list_append(&revocations->waiting, &revocation->node);
+    send_waiting(revocations);
+}

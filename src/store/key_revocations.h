@@ -1,0 +1,25 @@
+/* Revocations in groups. One that comes while none is under way is sent at once. Those that come until Redis has
+ * replied wait, and then leave together: one script, one message to all nodes, one acknowledgement from each, one
+ * barrier. Each has a result of its own. Nothing waits for a timer. */
+#pragma once
+#include "lease/barrier.h"
+#include "store/key_store.h"
+#include "verb_internal.h"
+
+/* Keys in one call of key_revoke.lua. With 256 keys it takes Redis some 10 ms, and its message has 16 KiB. */
+enum { REVOKED_TOGETHER_MAX = 256 };
+
+struct key_revocations;
+
+struct key_revocations *key_revocations_create(struct store *store);
+/* Once all calls of scripts have completed. */
+void key_revocations_destroy(struct key_revocations *revocations);
+
+/* What key_revoke.lua replied on its index-th key. STORE_OK: *ret_key is the record after the change, and no node
+ * accepts the key after the barrier. *ret_again: it was revoked before. STORE_UNKNOWN: the reply is malformed. */
+enum store_result revocation_read(struct store *store, const struct redis_reply *reply, size_t index,
+                                  struct key_record *ret_key, bool *ret_again);
+/* As barrier_wait(), after key_revoke.lua has replied with STORE_OK. If the reply is malformed, drops the barrier too.
+ */
+MUST_CHECK bool revocation_wait(struct store *store, struct barrier *barrier, const struct redis_reply *reply,
+                                void (*done)(void *arg, bool is_over), void *arg);
