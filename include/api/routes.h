@@ -16,8 +16,12 @@ enum route_flags {
     ROUTE_QUERY = 1 << 4,   /* takes query parameters; other routes refuse any as parameter_unknown */
     ROUTE_FORM = 1 << 5,    /* takes an application/x-www-form-urlencoded body (OAuth) */
     ROUTE_YIELDS = 1 << 6,  /* an operator's policy file may give the folder to a backend: route_yields() */
+    ROUTE_LARGE = 1 << 8,   /* its body may have API_BODY_RAISED_MAX_BYTES, whatever --body-max-bytes says */
     ROUTE_EXPIRED = 1 << 7, /* for a session: also while its user must change the password */
 };
+
+/* 10,000 ids of 30 characters with quotes and commas take 330 KB. The rest is for blanks. */
+enum { API_BODY_RAISED_MAX_BYTES = 400 * 1024 };
 
 struct route {
     enum http_method method; /* GET rows answer HEAD too */

@@ -45,3 +45,5 @@ static inline const char *id_chars(const struct id *id)
     return id->text + id_text(id).len - ULID_TEXT_CHARS;
 }
 bool id_equal(const struct id *a, const struct id *b);
+/* Sorts ids by their text and leaves out repeated ones. Returns how many are left. */
+size_t id_sort_unique(struct id *ids, size_t count);

@@ -30,6 +30,7 @@ struct http_settings {
     int64_t fields_max;            /* 100: 431 beyond */
     int64_t target_max_bytes;      /* 8,000: 414 beyond */
     int64_t body_max_bytes;        /* 64 KiB: 413 beyond */
+    int64_t body_raised_max_bytes; /* what http_request_raise_body() may raise this to; 0: nothing raises it */
     int64_t head_timeout_ms;       /* 10 s from a request's first byte to the end of its head: 408. Also how long a TLS
                                       handshake may take: closed */
     int64_t body_timeout_ms;       /* 10 s between two bytes of a body: 408. Also how long an unwanted body is discarded

@@ -60,6 +60,26 @@ void key_store_list(struct store *store, const struct key_query *query, keys_lis
  * no such key, or the view hides it. STORE_UNKNOWN: nothing is promised; call again. */
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_source *source, key_found *done, void *arg);
+
+/* The same for a list of keys, with one barrier for all. ids: each once. Redis runs other calls between its portions.
+ * keys: what became of each, in the order of ids, but the actor's own key comes last; valid during the call. STORE_OK:
+ * no node accepts any key that was found. STORE_UNKNOWN: nothing is promised, and some may be revoked; call again. As
+ * for one key, other results are those of an actor who may not, or no longer, revoke: some may be revoked then too. */
+enum { REVOKE_LIST_MAX = 10000 };
+enum key_outcome { KEY_WAS_NOT_FOUND, KEY_WAS_REVOKED, KEY_WAS_REVOKED_BEFORE };
+struct key_of_list {
+    struct id id;
+    enum key_outcome outcome;
+};
+struct keys_observer {
+    /* Runs for each key that is marked, before the barrier is over. NULL: not asked for. */
+    void (*revoked)(void *arg, const struct key_record *key);
+    void (*done)(void *arg, enum store_result result, const struct key_of_list *keys, size_t count);
+    void *arg;
+};
+void key_store_revoke_list(struct store *store, const struct key_view *view, const struct id *ids, size_t count,
+                           const struct audit_source *source, const struct keys_observer *observer);
+
 /* Revokes a key whose secret reached nobody. Retries with backoff until Redis answers or the store closes. */
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source);
 /* Discards that Redis has not confirmed yet. */

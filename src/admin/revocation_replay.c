@@ -89,24 +89,6 @@ static int read_log(struct replay *replay, const char *path)
     return code;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    return strcmp(((const struct id *)a)->text, ((const struct id *)b)->text);
-}
-
-/* A key occurs several times if several nodes logged it, or if it was revoked again. */
-static void drop_repeated(struct replay *replay)
-{
-    size_t kept = 0;
-
-    if (replay->count > 0)
-        qsort(replay->ids, replay->count, sizeof *replay->ids, compare_ids);
-    for (size_t i = 0; i < replay->count; i++)
-        if (kept == 0 || !id_equal(&replay->ids[kept - 1], &replay->ids[i]))
-            replay->ids[kept++] = replay->ids[i];
-    replay->count = kept;
-}
-
 static int read_logs(struct replay *replay, const struct command_line *line)
 {
     for (int i = 0; i < line->operand_count; i++) {
@@ -114,7 +96,8 @@ static int read_logs(struct replay *replay, const struct command_line *line)
         if (code != EXIT_DONE)
             return code;
     }
-    drop_repeated(replay);
+    /* A key occurs several times if several nodes logged it, or if it was revoked again. */
+    replay->count = id_sort_unique(replay->ids, replay->count);
     return EXIT_DONE;
 }
 

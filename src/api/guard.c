@@ -494,10 +494,15 @@ static bool refuse_coding(struct exchange *exchange)
     return true;
 }
 
-/* Limits the body of requests without a credential, so that strangers get little memory. */
+/* Limits the body of requests without a credential, so that strangers get little memory. The principal of others is
+ * known by now. */
 static bool refuse_size(struct exchange *exchange)
 {
-    if (exchange->match.route->who != WHO_ANYONE || http_request_limit_body(exchange->request, STRANGER_BODY_MAX_BYTES))
+    const struct route *route = exchange->match.route;
+
+    if (route->flags & ROUTE_LARGE)
+        http_request_raise_body(exchange->request, API_BODY_RAISED_MAX_BYTES);
+    if (http_request_limit_body(exchange->request, route->who == WHO_ANYONE ? STRANGER_BODY_MAX_BYTES : SIZE_MAX))
         return false;
     http_response_close(exchange->request);
     exchange_refuse(exchange, PROBLEM_BODY_TOO_LARGE);

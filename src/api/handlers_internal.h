@@ -23,6 +23,7 @@ void keys_create(struct exchange *exchange);
 void keys_list(struct exchange *exchange);
 void keys_show(struct exchange *exchange);
 void keys_revoke(struct exchange *exchange);
+void keys_revoke_list(struct exchange *exchange);
 
 void device_keys_list(struct exchange *exchange);
 void device_keys_revoke(struct exchange *exchange);

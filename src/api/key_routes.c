@@ -8,6 +8,7 @@
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
 #include "revocation_note_internal.h"
+#include "store/key_store.h"
 
 /* A test key sees only test keys; a live key and a user see both modes. */
 static struct key_view visible_keys(const struct exchange *exchange, enum key_kind kind)
@@ -245,6 +246,101 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
         revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
                                     id_text(exchange_actor(exchange)), exchange->match.id);
         refuse_key(exchange, op->kind, result);
+    }
+    http_request_release(exchange->request);
+}
+
+/* POST …/revoke: a list of keys. Once this is answered with 200, no node accepts any of them. Any other response
+ * promises nothing, but what was written stays, and repeating is safe. */
+
+/* 10,000 ids of 30 characters, with quotes, commas and what surrounds them. */
+enum { LIST_ANSWER_MAX_BYTES = REVOKE_LIST_MAX * (ID_TEXT_BYTES + 3) + 256 };
+
+struct ids_input {
+    const struct json *ids;
+};
+
+static void key_noted(void *arg, const struct key_record *key);
+static void list_revoked(void *arg, enum store_result result, const struct key_of_list *keys, size_t count);
+
+static const char *const RULE_OF_IDS = "ids must be a list of 1 to 10000 ids of API keys (key_…).";
+
+/* Sorted, each once. 0: it breaks the rule. */
+static size_t read_ids(struct exchange *exchange, const struct json *list, struct id **ret_ids)
+{
+    size_t count = 0;
+
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        count++;
+    if (count > REVOKE_LIST_MAX)
+        return 0;
+    *ret_ids = http_request_alloc(exchange->request, (count + 1) * sizeof **ret_ids);
+    count = 0;
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        if (json_type(item) != JSON_STRING || !id_parse(ID_KEY, json_text(item), &(*ret_ids)[count++]))
+            return 0;
+    return id_sort_unique(*ret_ids, count);
+}
+
+void keys_revoke_list(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
+    const struct keys_observer observer = {key_noted, list_revoked, exchange};
+    struct key_view view = visible_keys(exchange, KEY_API);
+    struct audit_source source = exchange_source(exchange);
+    struct ids_input input = {0};
+    struct id *ids = NULL;
+    size_t count;
+
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return;
+    count = read_ids(exchange, input.ids, &ids);
+    if (count == 0) {
+        exchange_refuse_value(exchange, RULE_OF_IDS);
+        return;
+    }
+    http_request_hold(exchange->request);
+    key_store_revoke_list(exchange_store(exchange), &view, ids, count, &source, &observer);
+}
+
+/* Before the barrier: the revocation log may name a key whose revocation was not answered, but must not lack one that
+ * was. */
+static void key_noted(void *arg, const struct key_record *key)
+{
+    const struct exchange *exchange = arg;
+
+    revocation_note(arg, key, id_text(exchange_actor(exchange)));
+}
+
+static void put_ids(struct json_writer *w, const char *name, const struct key_of_list *keys, size_t count,
+                    enum key_outcome outcome)
+{
+    json_key(w, name);
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++)
+        if (keys[i].outcome == outcome)
+            JSON_PUT_WORD_ELEMENT(w, id_text(&keys[i].id));
+    json_array_end(w);
+}
+
+static void list_revoked(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
+{
+    struct exchange *exchange = arg;
+    struct buf out CLEANUP(buf_finish);
+    struct json_writer w = {.out = &out};
+
+    buf_init(&out, LIST_ANSWER_MAX_BYTES);
+    if (result == STORE_OK) {
+        json_object_begin(&w);
+        put_ids(&w, "revoked", keys, count, KEY_WAS_REVOKED);
+        put_ids(&w, "already_revoked", keys, count, KEY_WAS_REVOKED_BEFORE);
+        put_ids(&w, "not_found", keys, count, KEY_WAS_NOT_FOUND);
+        json_object_end(&w);
+        http_reply_json(exchange->request, 200, &out);
+    } else {
+        revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
+                                    id_text(exchange_actor(exchange)), (struct text){0});
+        exchange_refuse_store(exchange, result);
     }
     http_request_release(exchange->request);
 }

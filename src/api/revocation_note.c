@@ -32,6 +32,6 @@ void revocation_note_unconfirmed(const struct exchange *exchange, enum store_res
                                  struct text actor, struct text target)
 {
     if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
-        LOG(LOG_WARN, "revocation not confirmed: repeat it", log_text("target", target), log_text("account", account),
+        LOG(LOG_WARN, "revocation not confirmed: repeat it", log_given("target", target), log_text("account", account),
             log_text("actor", actor), LOG_REQUEST(exchange));
 }

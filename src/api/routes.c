@@ -13,6 +13,9 @@ const struct route ROUTES[] = {
     {HTTP_GET,    "/v1/api_keys/{id}",   keys_show,         WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR, 0},
     {HTTP_DELETE, "/v1/api_keys/{id}",   keys_revoke,       WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR, 0},
 
+    {HTTP_POST,   "/v1/api_keys/revoke", keys_revoke_list,  WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR,
+     ROUTE_JSON | ROUTE_LARGE},
+
     {HTTP_GET,    "/v1/audit",           audit_events_list, WHO_API_KEY, SCOPE_AUDIT_READ, ROLE_AUDITOR,
      ROUTE_QUERY | ROUTE_YIELDS},
 
@@ -58,6 +61,8 @@ const struct route ROUTES[] = {
     {HTTP_GET,    "/v1/console/api_keys",      keys_list,         WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY},
     {HTTP_GET,    "/v1/console/api_keys/{id}", keys_show,         WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
     {HTTP_DELETE, "/v1/console/api_keys/{id}", keys_revoke,       WHO_SESSION, SCOPE_NONE, ROLE_RESPONDER, ROUTE_CSRF},
+    {HTTP_POST,   "/v1/console/api_keys/revoke", keys_revoke_list, WHO_SESSION, SCOPE_NONE, ROLE_RESPONDER,
+     ROUTE_JSON | ROUTE_CSRF | ROUTE_LARGE},
     {HTTP_GET,    "/v1/console/device_keys",   device_keys_list,  WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY},
     {HTTP_DELETE, "/v1/console/device_keys/{id}", device_keys_revoke, WHO_SESSION, SCOPE_NONE, ROLE_RESPONDER,
      ROUTE_CSRF},

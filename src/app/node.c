@@ -248,6 +248,7 @@ static int node_start_http(struct node *node)
         .fields_max = s->fields_max,
         .target_max_bytes = s->target_max_bytes,
         .body_max_bytes = s->body_max_bytes,
+        .body_raised_max_bytes = API_BODY_RAISED_MAX_BYTES,
         .head_timeout_ms = s->head_timeout_ms,
         .body_timeout_ms = s->body_timeout_ms,
         .body_total_timeout_ms = s->body_total_timeout_ms,

@@ -3,6 +3,7 @@
 #include "base/random.h"
 
 #include <endian.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -201,4 +202,21 @@ int64_t id_time_ms(const struct id *id)
 bool id_equal(const struct id *a, const struct id *b)
 {
     return strncmp(a->text, b->text, ID_TEXT_BYTES) == 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct id *)a)->text, ((const struct id *)b)->text);
+}
+
+size_t id_sort_unique(struct id *ids, size_t count)
+{
+    size_t kept = 0;
+
+    if (count > 0)
+        qsort(ids, count, sizeof *ids, compare);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || !id_equal(&ids[kept - 1], &ids[i]))
+            ids[kept++] = ids[i];
+    return kept;
 }

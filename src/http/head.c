@@ -428,9 +428,10 @@ static enum http_error check_framing(struct http_head *head, const struct http_f
     if (length->value.len == 0 || !is_all(length->value, DIGIT) ||
         (length->value.len > 1 && length->value.ptr[0] == '0'))
         return HTTP_ERROR_BAD_REQUEST;
-    return text_to_u64(length->value, (uint64_t)settings->body_max_bytes, &head->content_length)
-               ? HTTP_ERROR_NONE
-               : HTTP_ERROR_BODY_TOO_LARGE;
+    int64_t most = settings->body_max_bytes > settings->body_raised_max_bytes ? settings->body_max_bytes
+                                                                              : settings->body_raised_max_bytes;
+    return text_to_u64(length->value, (uint64_t)most, &head->content_length) ? HTTP_ERROR_NONE
+                                                                             : HTTP_ERROR_BODY_TOO_LARGE;
 }
 
 enum http_error head_check_fields(struct http_head *head, const struct http_settings *settings)

@@ -280,6 +280,15 @@ bool http_request_has_body(const struct http_request *request)
     return request->head.is_chunked || request->head.content_length > 0;
 }
 
+void http_request_raise_body(struct http_request *request, size_t max_bytes)
+{
+    CHECK((int64_t)max_bytes <= request->all->settings->body_raised_max_bytes);
+    if (max_bytes <= request->parser.body_max_bytes)
+        return;
+    request->parser.body_max_bytes = max_bytes;
+    request->body.max = max_bytes;
+}
+
 bool http_request_limit_body(struct http_request *request, size_t max_bytes)
 {
     if (max_bytes < request->parser.body_max_bytes)

@@ -132,6 +132,99 @@ Test(keys, a_key_may_revoke_itself)
     fixture_stop(&fixture);
 }
 
+enum { LISTED = 200, LIST_BYTES = LISTED * 40 + 64 };
+
+/* {"ids": [those of the keys]} */
+static const char *list_of(const struct fixture_key *keys, size_t count)
+{
+    static char json[LIST_BYTES];
+    int len = snprintf(json, sizeof json, "{\"ids\":[");
+
+    for (size_t i = 0; i < count; i++)
+        len += snprintf(json + len, sizeof json - (size_t)len, "%s\"%s\"", i > 0 ? "," : "", keys[i].id);
+    snprintf(json + len, sizeof json - (size_t)len, "]}");
+    return json;
+}
+
+/* How many ids the response has before and after the word. */
+static size_t ids_in(const char *body, const char *from, const char *to)
+{
+    const char *at = strstr(body, from), *end = to ? strstr(body, to) : NULL;
+    size_t count = 0;
+
+    cr_assert(at, "%s", body);
+    while ((at = strstr(at + 1, "key_")) && (!end || at < end))
+        count++;
+    return count;
+}
+
+static void expect_outcomes(const struct http_answer *answer, size_t revoked, size_t before, size_t unknown)
+{
+    cr_assert_eq(answer->status, 200, "%s", answer->body);
+    cr_expect_eq(ids_in(answer->body, "\"revoked\"", "\"already_revoked\""), revoked, "%s", answer->body);
+    cr_expect_eq(ids_in(answer->body, "\"already_revoked\"", "\"not_found\""), before, "%s", answer->body);
+    cr_expect_eq(ids_in(answer->body, "\"not_found\"", NULL), unknown, "%s", answer->body);
+}
+
+/* More than one portion, of both modes; every fourth key is in test mode. */
+Test(keys, a_list_is_revoked_at_every_node_once_it_is_answered)
+{
+    static struct fixture_key keys[LISTED];
+    static struct http_answer answer;
+    struct fixture_key test_manager;
+    struct fixture_session session;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_open_store(&fixture);
+    for (size_t i = 0; i < LISTED; i++)
+        fixture_add_key(&fixture, fixture.account, KEY_API, i % 4 ? MODE_LIVE : MODE_TEST, SCOPE_ALL, &keys[i]);
+    fixture_add_key(&fixture, fixture.account, KEY_API, MODE_TEST, SCOPE_ALL, &test_manager);
+    fixture_close_store(&fixture);
+    for (size_t i = 0; i < LISTED; i++)
+        cr_assert_eq(fixture_try_key(&fixture, i % 2, keys[i].secret), 200);
+
+    ask(&fixture, 0, "POST", "/v1/api_keys/revoke", test_manager.secret, list_of(keys, 8), &answer);
+    expect_outcomes(&answer, 2, 0, 6);
+    ask(&fixture, 1, "POST", "/v1/api_keys/revoke", fixture.manager.secret, list_of(keys, LISTED), &answer);
+    for (size_t i = 0; i < LISTED; i++)
+        cr_expect_eq(fixture_try_key(&fixture, i % 2, keys[i].secret), 401, "%zu", i);
+    expect_outcomes(&answer, LISTED - 2, 2, 0);
+
+    fixture_add_session(&fixture, NULL, false, &session);
+    const struct http_call call = {.method = "POST",
+                                   .target = "/v1/console/api_keys/revoke",
+                                   .cookie = session.token,
+                                   .csrf = session.csrf,
+                                   .json = list_of(keys, LISTED)};
+    fixture_call(&fixture, 0, &call, &answer);
+    expect_outcomes(&answer, 0, LISTED, 0);
+    cr_expect_eq(fixture_try_key(&fixture, 0, test_manager.secret), 200);
+    fixture_stop(&fixture);
+}
+
+/* Its body and its response are longer than others may be. */
+Test(keys, a_list_of_ten_thousand)
+{
+    enum { IDS = 10000, ID_JSON_BYTES = 40 };
+    static char json[(IDS + 1) * ID_JSON_BYTES];
+    static struct http_answer answer;
+    struct fixture fixture;
+    int len = snprintf(json, sizeof json, "{\"ids\":[");
+
+    fixture_start(&fixture, 1, NULL);
+    for (int i = 0; i < IDS; i++)
+        len += snprintf(json + len, sizeof json - (size_t)len, "%s\"key_01jd%022d\"", i > 0 ? "," : "", i);
+    snprintf(json + len, sizeof json - (size_t)len, "]}");
+    ask(&fixture, 0, "POST", "/v1/api_keys/revoke", fixture.manager.secret, json, &answer);
+    expect_outcomes(&answer, 0, 0, IDS);
+    ask(&fixture, 0, "POST", "/v1/api_keys", fixture.manager.secret, json, &answer);
+    cr_expect_eq(answer.status, 413);
+    ask(&fixture, 0, "POST", "/v1/api_keys/revoke", "svc_sk_live_nobody", json, &answer);
+    cr_expect_eq(answer.status, 401);
+    fixture_stop(&fixture);
+}
+
 Test(keys, a_key_grants_only_what_it_holds)
 {
     static const struct {

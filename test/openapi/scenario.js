@@ -218,6 +218,23 @@ async function refusedCredentials(talk, browser, {all, narrow}) {
     await talk.right('in the console', remove(`/v1/console/api_keys/${narrow.id}`, browser.changing), 200);
 }
 
+async function lists(talk, browser, {all, test}) {
+    const make = async (name) =>
+        (await talk.right(name, post('/v1/api_keys', {name, mode: 'live'}, bearer(all)), 201)).json.id;
+    const ids = [await make('one of a list'), await make('another one')];
+    const revoke = (value, key) => post('/v1/api_keys/revoke', value, bearer(key));
+    const byUser = (value, headers) => post('/v1/console/api_keys/revoke', value, headers);
+
+    await talk.right('a list', revoke({ids}, all), 200);
+    await talk.right('a list again, and unknown ones', revoke({ids: [...ids, `${ids[0].slice(0, -4)}0000`]}, all), 200);
+    await talk.right('live keys, by a test key', revoke({ids}, test), 200);
+    await talk.right('a list in the console', byUser({ids}, browser.changing), 200);
+    await talk.wrong('an empty list', revoke({ids: []}, all), 400, 'parameter_invalid');
+    await talk.wrong('no list', revoke({}, all), 400, 'parameter_missing');
+    await talk.wrong('what is no id', byUser({ids: ['x']}, browser.changing), 400, 'parameter_invalid');
+    await talk.wrong('without CSRF', byUser({ids}, browser.reading), 403, 'csrf_failed');
+}
+
 async function otherRoutes(talk, {all, lister}) {
     await talk.other('no such route', get('/v1/nothing', bearer(all)), 404, 'not_found');
     await talk.other('another backend', get('/v1/patients/42', bearer(all)), 404, 'not_found');

@@ -326,6 +326,12 @@ bool http_request_has_body(const struct http_request *request)
     return request->has_body;
 }
 
+void http_request_raise_body(struct http_request *request, size_t max_bytes)
+{
+    (void)request;
+    world.body_raised_to = max_bytes;
+}
+
 bool http_request_limit_body(struct http_request *request, size_t max_bytes)
 {
     return request->body.len <= max_bytes;
@@ -609,6 +615,47 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
     world.revokes++;
     world.view = *view;
     queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = world.revoke_result});
+}
+
+/* What becomes of a key is what the last character of its id says: 1 revoked, 2 revoked before, else not found. */
+struct fake_list {
+    struct keys_observer observer;
+    size_t count;
+    struct key_of_list keys[];
+};
+
+static void list_revoked(void *arg)
+{
+    struct fake_list *list = arg;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (world.revoke_result == STORE_OK && list->keys[i].outcome != KEY_WAS_NOT_FOUND)
+            list->observer.revoked(list->observer.arg, &world.key);
+    list->observer.done(list->observer.arg, world.revoke_result, world.revoke_result == STORE_OK ? list->keys : NULL,
+                        list->count);
+    free(list);
+}
+
+void key_store_revoke_list(struct store *store, const struct key_view *view, const struct id *ids, size_t count,
+                           const struct audit_source *source, const struct keys_observer *observer)
+{
+    struct fake_list *list = mem_alloc(sizeof *list + count * sizeof list->keys[0]);
+
+    (void)store;
+    world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
+    *list = (struct fake_list){.observer = *observer, .count = count};
+    for (size_t i = 0; i < count; i++) {
+        struct text id = id_text(&ids[i]);
+        char last = id.ptr[id.len - 1];
+
+        list->keys[i] = (struct key_of_list){ids[i], last == '1'   ? KEY_WAS_REVOKED
+                                                     : last == '2' ? KEY_WAS_REVOKED_BEFORE
+                                                                   : KEY_WAS_NOT_FOUND};
+    }
+    world.list_count = count;
+    world.list_first = ids[0];
+    world.view = *view;
+    world_later(list_revoked, list);
 }
 
 /* Sessions and passwords */

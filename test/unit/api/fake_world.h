@@ -64,7 +64,9 @@ struct world {
     char client_ip[64]; /* given with the last session that was loaded */
     char browser[BROWSER_NAME_BYTES];
     unsigned refusals[USAGE_REASONS];
-    struct usage_refusal refusal; /* of the first */
+    struct usage_refusal refusal;      /* of the first */
+    size_t body_raised_to, list_count; /* of the last list of keys to revoke */
+    struct id list_first;
     unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits, helds;
     struct token_digests held_secret; /* of the last revocation by secret */
     char device_name[64];

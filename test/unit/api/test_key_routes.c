@@ -1,4 +1,5 @@
 /* API keys: what may be granted and what may be seen; and no key stays active whose secret nobody received. */
+#include "api/routes.h"
 #include "base/metrics.h"
 #include "core/secret.h"
 #include "fake_world.h"
@@ -255,6 +256,96 @@ Test(key_routes, revocation)
         request = request_send(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL);
         cr_assert_eq(answer_status(request), CASES[i].status);
         cr_assert_eq(answer_problem(request)->code, CASES[i].code);
+        request_forget(request);
+    }
+}
+
+#define LISTED(n) "\"key_01jd000000000000000000000" n "\""
+#define LIST_OF(ids) "{\"ids\":[" ids "]}"
+#define REVOKE_LIST "/v1/api_keys/revoke"
+
+Test(key_routes, a_list_is_revoked)
+{
+    struct http_request *request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY,
+                                                LIST_OF(LISTED("3") "," LISTED("2") "," LISTED("1") "," LISTED("3")));
+
+    cr_assert_eq(answer_status(request), 200);
+    cr_assert_str_eq(answer_body(request), "{\"revoked\":[" LISTED("1") "],\"already_revoked\":[" LISTED(
+                                               "2") "],\"not_found\":[" LISTED("3") "]}");
+    cr_assert_eq(world.list_count, 3, "each once");
+    cr_assert_not(world.view.test_only);
+    cr_assert_eq(world.view.kind, KEY_API);
+    cr_assert_eq(world.body_raised_to, API_BODY_RAISED_MAX_BYTES);
+    request_forget(request);
+    world.key.mode = MODE_TEST;
+    request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY, LIST_OF(LISTED("1")));
+    cr_assert(world.view.test_only);
+    request_forget(request);
+    request = request_send(HTTP_POST, "/v1/console/api_keys/revoke", BY_USER, LIST_OF(LISTED("1")));
+    cr_assert_eq(answer_status(request), 200, "%s", answer_body(request));
+    cr_assert_not(world.view.test_only);
+    cr_assert_not(world.needs_step_up);
+    request_forget(request);
+}
+
+Test(key_routes, a_list_that_is_none)
+{
+    static const char *const BODIES[] = {
+        LIST_OF(""),
+        LIST_OF("1"),
+        LIST_OF("null"),
+        LIST_OF(LISTED("1") ",\"x\""),
+        LIST_OF("\"dev_01jd0000000000000000000001\""),
+        LIST_OF("\"KEY_01JD0000000000000000000001\""),
+    };
+
+    for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
+        struct http_request *request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY, BODIES[i]);
+
+        cr_assert_eq(answer_problem(request)->code, PROBLEM_PARAMETER_INVALID, "%s", BODIES[i]);
+        cr_assert_str_eq(answer_problem(request)->param, "ids");
+        request_forget(request);
+    }
+    cr_assert_eq(world.list_count, 0);
+}
+
+/* 10,000, and one more. */
+Test(key_routes, a_list_is_bounded)
+{
+    static char body[(REVOKE_LIST_MAX + 1) * 40];
+
+    for (size_t count = REVOKE_LIST_MAX; count <= REVOKE_LIST_MAX + 1; count++) {
+        struct http_request *request;
+        struct buf out;
+
+        buf_init_fixed(&out, body, sizeof body - 1);
+        buf_append_str(&out, "{\"ids\":[");
+        for (size_t i = 0; i < count; i++)
+            buf_printf(&out, "%s\"key_01jd%022zu\"", i > 0 ? "," : "", i);
+        buf_append_str(&out, "]}");
+        body[out.len] = '\0';
+        cr_assert_not(out.failed);
+        cr_assert_leq(out.len, API_BODY_RAISED_MAX_BYTES);
+        request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY, body);
+        cr_assert_eq(answer_status(request), count == REVOKE_LIST_MAX ? 200 : 400, "%zu", count);
+        request_forget(request);
+    }
+    cr_assert_eq(world.list_count, REVOKE_LIST_MAX);
+}
+
+Test(key_routes, a_list_that_is_not_known_to_be_revoked)
+{
+    static const struct {
+        enum store_result result;
+        int status;
+    } CASES[] = {{STORE_UNAVAILABLE, 503}, {STORE_UNKNOWN, 503}, {STORE_ACTOR_REVOKED, 401}, {STORE_SUSPENDED, 403}};
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct http_request *request;
+
+        world.revoke_result = CASES[i].result;
+        request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY, LIST_OF(LISTED("1")));
+        cr_assert_eq(answer_status(request), CASES[i].status, "%zu: %d", i, answer_status(request));
         request_forget(request);
     }
 }

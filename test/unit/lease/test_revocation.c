@@ -618,6 +618,171 @@ Test(revocation, the_store_is_closed_while_revocations_wait_for_their_group)
     }
 }
 
+/* Lists of keys */
+
+struct list_answer {
+    struct answer answer;
+    struct key_of_list keys[KEYS_MANY + 1];
+    size_t count;
+    unsigned marked;
+};
+
+static void list_marked(void *arg, const struct key_record *key)
+{
+    struct list_answer *list = arg;
+
+    cr_assert_gt(key->revoked_ms, 0);
+    cr_assert_not(list->answer.is_done);
+    list->marked++;
+}
+
+static void list_done(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
+{
+    struct list_answer *list = arg;
+
+    if (result == STORE_OK)
+        memcpy(list->keys, keys, count * sizeof *keys);
+    list->count = count;
+    answer_done(&list->answer, result);
+}
+
+static void list_begin(const struct id *ids, size_t count, const struct audit_source *source, struct list_answer *list)
+{
+    const struct key_view view = {.account = w.account, .kind = KEY_API};
+    const struct keys_observer observer = {list_marked, list_done, list};
+
+    memset(list, 0, sizeof *list);
+    key_store_revoke_list(fixture.store, &view, ids, count, source, &observer);
+}
+
+static enum store_result revoke_list(const struct id *ids, size_t count, struct list_answer *ret_list)
+{
+    list_begin(ids, count, &SOMEBODY, ret_list);
+    return answer_wait(&ret_list->answer);
+}
+
+static unsigned count_outcome(const struct list_answer *list, enum key_outcome outcome)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        count += list->keys[i].outcome == outcome;
+    return count;
+}
+
+/* One message for each portion, and one more with the barrier of all. */
+Test(revocation, a_list_has_one_barrier)
+{
+    static struct list_answer list;
+    static struct id ids[KEYS_MANY + 1];
+
+    join(LEASE_LONG_MS);
+    peer_open();
+    peer_reads_lists();
+    make_connection_old();
+    keys_make(ids, KEYS_MANY);
+    ids[KEYS_MANY] = id_mint(ID_KEY, 1);
+    cr_assert_eq(revoke_list(ids, KEYS_MANY + 1, &list), STORE_OK);
+    cr_expect_eq(w.peer.keys_heard, KEYS_MANY + 1, "one of them twice");
+    cr_expect_eq(w.peer.heard, 4);
+    cr_expect_eq(histogram_count(HISTOGRAM_BARRIER), 1);
+    cr_expect_eq(metric_values[METRIC_BARRIER_FORCED], 0);
+    cr_expect_eq(list.marked, KEYS_MANY);
+    cr_expect_eq(list.count, KEYS_MANY + 1);
+    cr_expect_eq(count_outcome(&list, KEY_WAS_REVOKED), KEYS_MANY);
+    cr_expect_eq(list.keys[KEYS_MANY].outcome, KEY_WAS_NOT_FOUND);
+    cr_assert_eq(revoke_list(ids, 3, &list), STORE_OK);
+    cr_expect_eq(count_outcome(&list, KEY_WAS_REVOKED_BEFORE), 3);
+    cr_expect_eq(w.peer.heard, 5, "a short list is one script");
+    cr_expect_eq(histogram_count(HISTOGRAM_BARRIER), 2);
+    peer_close();
+    leave();
+}
+
+Test(revocation, a_list_waits_for_a_node_that_is_silent)
+{
+    static struct list_answer list;
+    static struct id ids[KEYS_MANY];
+    uint64_t began_ns;
+
+    join(LEASE_MS);
+    keys_make(ids, KEYS_MANY);
+    peer_open();
+    w.peer.is_silent = true;
+    make_connection_old();
+    for (size_t count = 2; count <= KEYS_MANY; count += KEYS_MANY - 2) {
+        peer_register();
+        began_ns = clock_boot_ns();
+        cr_assert_eq(revoke_list(ids, count, &list), STORE_OK);
+        cr_expect_geq(clock_boot_ns() - began_ns, wait_ns(LEASE_MS), "%zu keys", count);
+        until(peer_is_held_as, NULL);
+    }
+    peer_close();
+    leave();
+}
+
+Test(revocation, a_list_of_unknown_keys_waits_for_nobody)
+{
+    static struct list_answer list;
+    struct id ids[2] = {id_mint(ID_KEY, 1), id_mint(ID_KEY, 2)};
+
+    join(10000);
+    peer_open();
+    w.peer.is_silent = true;
+    cr_assert_eq(revoke_list(ids, 2, &list), STORE_OK);
+    cr_expect_eq(count_outcome(&list, KEY_WAS_NOT_FOUND), 2);
+    cr_expect_eq(w.peer.heard, 0);
+    peer_close();
+    leave();
+}
+
+/* A key that is in its own list comes last, although the list has several portions. One that is revoked already may
+ * revoke nothing. */
+Test(revocation, a_key_revokes_a_list_that_names_itself)
+{
+    static struct list_answer list;
+    static struct id ids[KEYS_MANY];
+    uint8_t digest[KEY_DIGEST_BYTES] = {2, 0, 0};
+    struct audit_source itself = {.ip = TEXT("192.0.2.1"), .request_id = TEXT("req_1")};
+
+    keys_make(ids, KEYS_MANY);
+    itself.actor = id_text(&ids[0]);
+    itself.credential.kind = CREDENTIAL_KEY;
+    memcpy(itself.credential.digest, digest, sizeof digest);
+    list_begin(ids, KEYS_MANY, &itself, &list);
+    cr_assert_eq(answer_wait(&list.answer), STORE_OK);
+    cr_expect_eq(count_outcome(&list, KEY_WAS_REVOKED), KEYS_MANY);
+    cr_expect(id_equal(&list.keys[KEYS_MANY - 1].id, &ids[0]));
+    list_begin(ids, KEYS_MANY, &itself, &list);
+    cr_assert_eq(answer_wait(&list.answer), STORE_ACTOR_REVOKED);
+}
+
+/* What else is in the list is revoked, but the answer promises nothing. */
+Test(revocation, a_list_with_a_malformed_record)
+{
+    static struct list_answer list;
+    struct id ids[3];
+    char name[80];
+
+    keys_make(ids, 3);
+    snprintf(name, sizeof name, "t:id:%s", ids[1].text);
+    redis_server_tell(&fixture.server, "SET", name, "elsewhere", NULL);
+    cr_assert_eq(revoke_list(ids, 3, &list), STORE_UNKNOWN);
+    cr_expect_eq(list.marked, 2);
+}
+
+Test(revocation, the_store_is_closed_while_a_list_is_under_way)
+{
+    static struct list_answer list;
+    static struct id ids[KEYS_MANY];
+
+    keys_make(ids, KEYS_MANY);
+    list_begin(ids, KEYS_MANY, &SOMEBODY, &list);
+    fixture_close_store();
+    cr_expect_eq(list.answer.calls, 1);
+    cr_expect_neq(list.answer.result, STORE_OK);
+}
+
 /* The registry */
 
 /* arg: a membership's name */
