@@ -18,6 +18,7 @@ struct command_line {
     const char *secret_file;
     const char *dir;
     const char *write;
+    const char *created_by, *created_before, *unused_since, *scope; /* of key revoke */
     const char *from, *from_file, *to, *to_file; /* of store copy */
     int64_t from_partitions, to_partitions;
     bool json;
@@ -28,6 +29,7 @@ struct command_line {
     bool or_empty;
     bool adopt;
     bool forget;
+    bool dry_run;
     bool device;
     bool follow;
     bool yes;

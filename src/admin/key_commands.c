@@ -1,6 +1,7 @@
 #include "admin/commands.h"
 
 #include "admin_internal.h"
+#include "key_revoke_many_internal.h"
 
 #include "auth/revocation_log.h"
 #include "base/clock.h"
@@ -16,6 +17,36 @@ static const struct option_row REVOKE_ROWS[] = {
      .offset = COMMAND_OFFSET(from_log),
      .help = "Read the operands as revocation logs, and revoke every key named in them."},
     ROW_SECRET_FILE,
+    {.name = "account",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(account),
+     .value_name = "ID",
+     .help = "Revoke the active keys of this account."},
+    {.name = "created-by",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(created_by),
+     .value_name = "ID",
+     .help = "Revoke the active keys that this user or key created."},
+    {.name = "created-before",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(created_before),
+     .value_name = "TIME",
+     .help = "Revoke the active keys that were created before this time: 2026-01-31T12:00:00Z."},
+    {.name = "unused-since",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(unused_since),
+     .value_name = "TIME",
+     .help = "Revoke the active keys that were created before this time and not used since."},
+    {.name = "scope",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(scope),
+     .value_name = "SCOPE",
+     .help = "Revoke the active keys that have this scope."},
+    {.name = "dry-run",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(dry_run),
+     .help = "Only print which keys these options select."},
+    ROW_YES,
     ROW_JSON,
 };
 static const struct option_row DEVICE_REVOKE_ROWS[] = {ROW_JSON};
@@ -132,7 +163,7 @@ int key_operand_read(const char *operand, struct id *ret_id)
     return command_fail(EXIT_USAGE, "'%s' is not a key id (key_… or dev_…)", operand);
 }
 
-/* id: NULL for the keys of --secret-file. */
+/* id NULL: those of --secret-file, or that the options select. */
 static int revoke_and_log(const struct command_line *line, const struct id *id)
 {
     const char *path = line->settings.revocation_log;
@@ -143,21 +174,41 @@ static int revoke_and_log(const struct command_line *line, const struct id *id)
     buf_init_fixed(&why, storage, sizeof storage);
     if (path && !(log = revocation_log_open(path, &why)))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
-    int code = id ? revoke_one(line, id, log) : key_revoke_secrets(line, log);
+    int code = id                  ? revoke_one(line, id, log)
+               : line->secret_file ? key_revoke_secrets(line, log)
+                                   : key_revoke_many_run(line, log);
     revocation_log_close(log);
     return code;
+}
+
+/* Keys that --secret-file has, or that options select. */
+static int revoke_several(const struct command_line *line)
+{
+    const char *source = line->secret_file ? "--secret-file" : "options that select keys";
+
+    if (line->secret_file && key_revoke_has_selectors(line))
+        return command_fail(EXIT_USAGE, "give either --secret-file, or options that select keys");
+    if (line->from_log || line->operand_count > 0)
+        return command_fail(EXIT_USAGE, "give either %s, or %s", source,
+                            line->from_log ? "--from-log with files" : "the id of one key");
+    if (line->secret_file && line->dry_run)
+        return command_fail(EXIT_USAGE, "--dry-run needs options that select keys: see also 'chatelaine key find'");
+    return revoke_and_log(line, NULL);
 }
 
 int key_revoke_run(const struct command_line *line)
 {
     struct id id;
 
-    if ((line->operand_count == 0) != (line->secret_file != NULL) || (line->from_log && line->secret_file))
-        return command_fail(EXIT_USAGE, "give one key id, --secret-file, or --from-log with files");
-    if (line->secret_file)
-        return revoke_and_log(line, NULL);
+    if (line->secret_file || key_revoke_has_selectors(line))
+        return revoke_several(line);
+    if (line->operand_count == 0)
+        return command_fail(EXIT_USAGE, "give the id of a key, options that select keys, --secret-file, or --from-log "
+                                        "with files");
     if (line->from_log)
         return revocation_replay_run(line);
+    if (line->dry_run)
+        return command_fail(EXIT_USAGE, "--dry-run needs an option that selects keys, such as --account");
     if (line->operand_count > 1)
         return command_fail(EXIT_USAGE, "unexpected argument '%s': give one key id, or --from-log with files",
                             line->operands[1]);

@@ -222,14 +222,19 @@ const struct command COMMANDS[] = {
      .operands = "ID|FILE...",
      .optional_operand = true,
      .many_operands = true,
-     .summary = "Revoke a key of any account, keys by their secrets, or all keys named in revocation logs",
-     .text = "Once this exits with 0, no node accepts the key for a request that arrives later. With --from-log,\nthe "
-             "operands are revocation logs that nodes wrote (--revocation-log; '-': standard input), and every\nkey "
-             "named in them is revoked. Do this after restoring a backup of Redis, before nodes serve again.\nWith "
-             "--secret-file, the keys and devices' keys whose secrets the file has are revoked; this needs the\nmaster "
-             "keys. The exit status is 1 if a line is no secret of a key; the others are revoked all the same.\nThe "
-             "command can be repeated, and keys may occur more than once.",
+     .summary = "Revoke a key of any account, keys by their secrets, all that options select or that logs name",
+     .text = "Once this exits with 0, no node accepts the key for a request that arrives later. Options that\n"
+             "select keys apply together: the command prints the keys that match all of them, asks, and revokes\n"
+             "them with one wait for all nodes. With --secret-file, the keys and devices' keys whose secrets the\n"
+             "file has are revoked; this needs the master keys. The exit status is 1 if a line is no secret of a\n"
+             "key; the others are revoked all the same. With --from-log, the operands are revocation logs that\n"
+             "nodes wrote (--revocation-log; '-': standard input), and every key named in them is revoked. Do this\n"
+             "after restoring a backup of Redis, before nodes serve again. The command can be repeated, and keys\n"
+             "may occur more than once.",
      .examples = "chatelaine key revoke key_01KAWT0E8G3M7Q5V9X2Z4B6D8F\n"
+                 "chatelaine key revoke --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --unused-since "
+                 "2026-01-31T00:00:00Z --dry-run\n"
+                 "chatelaine key revoke --created-by usr_01KAWT0E8G3M7Q5V9X2Z4B6D8F --yes\n"
                  "chatelaine key revoke --secret-file found.secret\n"
                  "chatelaine key revoke --from-log /var/log/chatelaine/revocations.log",
      .groups = KEY_REVOKE_OPTIONS,

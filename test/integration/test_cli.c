@@ -260,6 +260,97 @@ Test(cli, key_revoke_holds_at_a_running_node)
     fixture_stop(&fixture);
 }
 
+enum { SELECTED_KEYS = 150, OF_MANAGER = 2 };
+
+static void expect_tries(const struct fixture *fixture, const struct fixture_key *keys, size_t count, int status)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_expect_eq(fixture_try_key(fixture, 0, keys[i].secret), status, "%zu", i);
+}
+
+/* Keys of two accounts; the API made some. Options apply together, and --dry-run changes nothing. */
+Test(cli, key_revoke_selects_keys)
+{
+    static struct fixture_key others[SELECTED_KEYS], of_manager[OF_MANAGER];
+    char account[ID_TEXT_BYTES];
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_open_store(&fixture);
+    fixture_add_account(&fixture, account);
+    for (size_t i = 0; i < SELECTED_KEYS; i++)
+        fixture_add_key(&fixture, account, i % 10 ? KEY_API : KEY_DEVICE, MODE_LIVE,
+                        i % 10 ? SCOPE_USAGE_READ : SCOPE_DOCUMENTS_WRITE, &others[i]);
+    fixture_close_store(&fixture);
+    for (size_t i = 0; i < OF_MANAGER; i++)
+        fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &of_manager[i]);
+
+    RUN(&fixture, &run, "key", "revoke", "--created-by", fixture.manager.id, "--dry-run");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, of_manager[0].id) && strstr(run.out, "2 keys match."), "%s", run.out);
+    cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", "--created-by", fixture.manager.id);
+    cr_expect_eq(run.exit_code, 2);
+    cr_expect(strstr(run.err, "2 keys are revoked for ever. Without a terminal"), "nobody to ask: %s", run.err);
+    cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", "--created-by", fixture.manager.id, "--account", account, "--yes");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "0 keys match."), "%s", run.out);
+    cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", "--account", account, "--created-before", "2001-01-01T00:00:00Z", "--yes");
+    cr_expect(strstr(run.out, "0 keys match."), "%s", run.out);
+    cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", "--account", account, "--unused-since", "2001-01-01T00:00:00Z", "--yes");
+    cr_expect(strstr(run.out, "0 keys match."), "%s", run.out);
+    cli_finish(&run);
+    expect_tries(&fixture, of_manager, OF_MANAGER, 200);
+
+    RUN(&fixture, &run, "key", "revoke", "--created-by", fixture.manager.id, "--yes");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "2 keys were revoked"), "%s", run.out);
+    cli_finish(&run);
+    expect_tries(&fixture, of_manager, OF_MANAGER, 401);
+    RUN(&fixture, &run, "key", "revoke", "--account", account, "--scope", "usage:read", "--yes", "--json");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "{\"revoked\":135,\"already_revoked\":0}"), "%s", run.out);
+    cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", "--account", account, "--created-before", "2999-01-01T00:00:00Z",
+        "--unused-since", "2999-01-01T00:00:00Z", "--yes");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "15 keys were revoked"), "%s", run.out);
+    cli_finish(&run);
+    expect_tries(&fixture, &fixture.manager, 1, 200);
+    fixture_stop(&fixture);
+}
+
+Test(cli, key_revoke_refuses_selectors_that_make_no_sense)
+{
+    static const char *const CASES[][4] = {
+        {"--account", "x", NULL},
+        {"--created-by", "acct_01jd0000000000000000000001", NULL},
+        {"--created-before", "yesterday", NULL},
+        {"--unused-since", "2026-01-31", NULL},
+        {"--scope", "everything", NULL},
+        {"--scope", "usage:read", "key_01jd0000000000000000000001", NULL},
+        {"--scope", "usage:read", "--from-log", NULL},
+        {"--dry-run", "key_01jd0000000000000000000001", NULL},
+        {"--yes", NULL},
+    };
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *const *c = CASES[i];
+        struct cli_run run;
+
+        RUN(&fixture, &run, "key", "revoke", c[0], c[1], c[1] ? c[2] : NULL);
+        cr_expect_eq(run.exit_code, 2, "%zu: %s", i, run.err);
+        cli_finish(&run);
+    }
+    fixture_stop(&fixture);
+}
+
 Test(cli, resetting_a_user_ends_the_sessions)
 {
     struct fixture_session session;

@@ -1,0 +1,288 @@
+/* key revoke with selectors: finds the active keys that match all of them, shows them, and revokes them, with one wait
+ * for all leases. */
+#include "key_revoke_many_internal.h"
+
+#include "admin_internal.h"
+#include "auth/revocation_log.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "listing_internal.h"
+#include "store/key_store.h"
+#include "store/partitions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct selection {
+    const struct id *account; /* NULL: all */
+    struct id account_storage, by;
+    int64_t created_before_ms, unused_since_ms; /* 0: any time */
+    scope_set scope;                            /* 0: any */
+};
+
+struct found_key {
+    struct id id;
+    unsigned partition;
+};
+
+struct revoking {
+    const struct command_line *line;
+    struct store_client client;
+    struct selection selection;
+    struct revocation_log *log;
+    int log_error;
+    struct key_query query;
+    bool has_more;
+    enum store_result result; /* of a page; then the worst of all lists */
+    struct found_key *found;
+    size_t count, capacity;
+    struct buf out;
+    size_t lists, marked, outcomes[KEY_WAS_REVOKED_BEFORE + 1];
+};
+
+bool key_revoke_has_selectors(const struct command_line *line)
+{
+    return line->account || line->created_by || line->created_before || line->unused_since || line->scope;
+}
+
+/* Selectors */
+
+static int read_time(const char *text, const char *option, int64_t *ret_ms)
+{
+    if (text && !clock_read_rfc3339(text_of(text), ret_ms))
+        return command_fail(EXIT_USAGE, "%s '%s' is not a time like 2026-01-31T12:00:00Z", option, text);
+    return EXIT_DONE;
+}
+
+static int read_maker(const char *text, struct id *ret_id)
+{
+    struct text t = text_of(text ? text : "");
+
+    if (text && !id_parse(ID_USER, t, ret_id) && !id_parse(ID_KEY, t, ret_id))
+        return command_fail(EXIT_USAGE, "--created-by '%s' is not the id of a user (usr_…) or a key (key_…)", text);
+    return EXIT_DONE;
+}
+
+static int read_scope(const char *text, scope_set *ret_scope)
+{
+    *ret_scope = text ? scope_parse(text_of(text)) : SCOPE_NONE;
+    return text && !*ret_scope ? command_fail(EXIT_USAGE, "--scope '%s' is not a scope", text) : EXIT_DONE;
+}
+
+static int read_selection(const struct command_line *line, struct selection *ret)
+{
+    int code = account_option_read(line, &ret->account_storage, &ret->account);
+
+    if (code == EXIT_DONE)
+        code = read_maker(line->created_by, &ret->by);
+    if (code == EXIT_DONE)
+        code = read_time(line->created_before, "--created-before", &ret->created_before_ms);
+    if (code == EXIT_DONE)
+        code = read_time(line->unused_since, "--unused-since", &ret->unused_since_ms);
+    return code == EXIT_DONE ? read_scope(line->scope, &ret->scope) : code;
+}
+
+/* A key that was created since has had no time to be used. */
+static bool is_unused(const struct key_record *key, int64_t since_ms)
+{
+    return key->last_used_ms < since_ms && key->created_ms < since_ms;
+}
+
+static bool selects(const struct selection *selection, const struct key_record *key)
+{
+    return (!selection->by.text[0] || id_equal(&key->by, &selection->by)) &&
+           (!selection->created_before_ms || key->created_ms < selection->created_before_ms) &&
+           (!selection->unused_since_ms || is_unused(key, selection->unused_since_ms)) &&
+           (!selection->scope || (key->scopes & selection->scope));
+}
+
+/* Finding */
+
+static void add_found(struct revoking *revoking, const struct key_record *key)
+{
+    if (revoking->count == revoking->capacity) {
+        revoking->capacity = revoking->capacity ? 2 * revoking->capacity : 256;
+        revoking->found = mem_resize(revoking->found, revoking->capacity * sizeof *revoking->found);
+    }
+    revoking->found[revoking->count++] = (struct found_key){key->id, store_partition(revoking->client.store)};
+    if (revoking->line->json)
+        return;
+    buf_printf(&revoking->out, "%s  %s  ", key->id.text, key->account.text);
+    buf_append_printable(&revoking->out, key_name(key));
+    buf_append_char(&revoking->out, '\n');
+}
+
+static void on_page(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
+{
+    struct revoking *revoking = arg;
+
+    revoking->result = result;
+    revoking->has_more = has_more && count > 0;
+    for (size_t i = 0; i < count; i++) {
+        if (selects(&revoking->selection, &keys[i]))
+            add_found(revoking, &keys[i]);
+        revoking->query.starting_after = keys[i].id;
+    }
+    store_client_done(&revoking->client);
+}
+
+static int find_in_account(void *arg, const struct account_row *account)
+{
+    struct revoking *revoking = arg;
+    int code;
+
+    revoking->query = (struct key_query){
+        .view = {.account = account->id, .any_kind = true}, .limit = LIST_LIMIT_MAX, .status = KEYS_ACTIVE};
+    do {
+        key_store_list(revoking->client.store, &revoking->query, on_page, revoking);
+        store_client_wait(&revoking->client);
+        code = store_client_explain(&revoking->client, revoking->result, NULL);
+    } while (code == EXIT_DONE && revoking->has_more);
+    return code;
+}
+
+/* Revoking: all lists at once, so that their waits for leases fall together. */
+
+static void print_progress(const struct revoking *revoking)
+{
+    if (isatty(STDERR_FILENO) && (revoking->marked % LIST_LIMIT_MAX == 0 || revoking->marked == revoking->count))
+        fprintf(stderr, "\r%zu of %zu keys%s", revoking->marked, revoking->count,
+                revoking->marked == revoking->count ? "; waiting for all nodes\n" : "");
+}
+
+static void on_marked(void *arg, const struct key_record *key)
+{
+    struct revoking *revoking = arg;
+    int error = revoking->log ? revocation_log_append(revoking->log, key) : 0;
+
+    revoking->log_error = error ? error : revoking->log_error;
+    revoking->marked++;
+    print_progress(revoking);
+}
+
+static void on_list_done(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
+{
+    struct revoking *revoking = arg;
+
+    if (result != STORE_OK)
+        revoking->result = result;
+    for (size_t i = 0; result == STORE_OK && i < count; i++)
+        revoking->outcomes[keys[i].outcome]++;
+    if (--revoking->lists == 0)
+        store_client_done(&revoking->client);
+}
+
+static void begin_list(struct revoking *revoking, unsigned partition, const struct id *ids, size_t count)
+{
+    static const struct key_view EVERYTHING = {.any_kind = true};
+    const struct keys_observer observer = {on_marked, on_list_done, revoking};
+
+    revoking->lists++;
+    key_store_revoke_list(partitions_at(revoking->client.partitions, partition), &EVERYTHING, ids, count, &OPERATOR,
+                          &observer);
+}
+
+static void begin_lists(struct revoking *revoking, unsigned partition)
+{
+    struct id *ids = mem_alloc(REVOKE_LIST_MAX * sizeof *ids);
+    size_t count = 0;
+
+    for (size_t i = 0; i < revoking->count; i++) {
+        if (revoking->found[i].partition != partition)
+            continue;
+        ids[count++] = revoking->found[i].id;
+        if (count == REVOKE_LIST_MAX) {
+            begin_list(revoking, partition, ids, count);
+            count = 0;
+        }
+    }
+    if (count > 0)
+        begin_list(revoking, partition, ids, count);
+    free(ids);
+}
+
+static int print_outcome(struct revoking *revoking)
+{
+    const size_t *outcomes = revoking->outcomes;
+    struct json_writer w = {.out = &revoking->out};
+
+    if (revoking->line->json) {
+        json_object_begin(&w);
+        json_key(&w, "revoked");
+        json_put_integer(&w, (int64_t)outcomes[KEY_WAS_REVOKED]);
+        json_key(&w, "already_revoked");
+        json_put_integer(&w, (int64_t)outcomes[KEY_WAS_REVOKED_BEFORE]);
+        json_object_end(&w);
+        buf_append_char(&revoking->out, '\n');
+    } else {
+        buf_printf(&revoking->out, "%zu keys were revoked, %zu were revoked already; no node accepts them.\n",
+                   outcomes[KEY_WAS_REVOKED], outcomes[KEY_WAS_REVOKED_BEFORE]);
+    }
+    return command_print(buf_text(&revoking->out));
+}
+
+static int revoke_found(struct revoking *revoking)
+{
+    unsigned partitions = partitions_count(revoking->client.partitions);
+    int code;
+
+    revoking->result = STORE_OK;
+    for (unsigned i = 0; i < partitions; i++)
+        begin_lists(revoking, i);
+    store_client_wait(&revoking->client);
+    code = store_client_explain(&revoking->client, revoking->result, NULL);
+    if (code == EXIT_DONE)
+        code = print_outcome(revoking);
+    if (revoking->log_error != 0)
+        return command_fail(EXIT_FAILED, "the keys are revoked, but some could not be added to the revocation log: %s",
+                            strerror(revoking->log_error));
+    return code;
+}
+
+/* Asks once the keys are on the terminal. */
+static int show_found(struct revoking *revoking)
+{
+    char question[96];
+    int code;
+
+    if (!revoking->line->json)
+        buf_printf(&revoking->out, "%zu %s.\n", revoking->count, revoking->count == 1 ? "key matches" : "keys match");
+    code = command_print(buf_text(&revoking->out));
+    buf_clear(&revoking->out);
+    if (code != EXIT_DONE || revoking->line->dry_run || revoking->count == 0)
+        return code;
+    snprintf(question, sizeof question, "%zu %s revoked for ever.", revoking->count,
+             revoking->count == 1 ? "key is" : "keys are");
+    return command_confirm(revoking->line, question);
+}
+
+static int find_and_revoke(struct revoking *revoking)
+{
+    int code = store_client_open(&revoking->client, &revoking->line->settings, NULL);
+
+    if (code != EXIT_DONE)
+        return code;
+    code = accounts_walk(&revoking->client, revoking->selection.account, find_in_account, revoking);
+    if (code == EXIT_DONE)
+        code = show_found(revoking);
+    if (code == EXIT_DONE && !revoking->line->dry_run && revoking->count > 0)
+        code = revoke_found(revoking);
+    store_client_close(&revoking->client);
+    return code;
+}
+
+int key_revoke_many_run(const struct command_line *line, struct revocation_log *log)
+{
+    struct revoking revoking = {.line = line, .log = log};
+    int code = read_selection(line, &revoking.selection);
+
+    buf_init(&revoking.out, ADMIN_OUTPUT_MAX_BYTES);
+    if (code == EXIT_DONE)
+        code = find_and_revoke(&revoking);
+    buf_finish(&revoking.out);
+    free(revoking.found);
+    return code;
+}
