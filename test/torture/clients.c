@@ -14,6 +14,7 @@ enum {
     CHECK_WITHIN_MS = 3000,
     CHANGE_WITHIN_MS = 8000,
     COMMANDS_MAX = 2, /* at once */
+    TOGETHER_MAX = 50,
     LAST_ANSWERS_MS = 10000,
     NS_PER_MS = 1000000
 };
@@ -64,7 +65,9 @@ struct asking {
     enum event_kind kind;
     unsigned node;
     uint32_t key;
-    size_t number; /* of a creation or a user */
+    size_t number;               /* of a creation or a user; of keys that are revoked by a list */
+    uint32_t keys[TOGETHER_MAX]; /* these */
+    bool is_together;            /* one of many DELETEs at once */
 };
 
 static unsigned below(struct clients *clients, unsigned bound)
@@ -177,7 +180,8 @@ static void check(struct clients *clients, uint32_t key, unsigned node)
     char bytes[EXCHANGE_REQUEST_BYTES];
     bool on_route = below(clients, 8) == 0;
     unsigned late_ms = below(clients, 20) == 0 ? (unsigned)(span_ns(clients, 1, 150) / NS_PER_MS) : 0;
-    const struct asking asking = {clients, on_route ? EVENT_ROUTE : EVENT_CHECK, node, key, 0};
+    const struct asking asking = {
+        .clients = clients, .kind = on_route ? EVENT_ROUTE : EVENT_CHECK, .node = node, .key = key};
     int len = snprintf(bytes, sizeof bytes, "GET %s HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n\r\n",
                        on_route ? "/v1/patients/1" : "/v1/whoami", history_secret(clients->plan.history, key));
 
@@ -295,7 +299,11 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
     bool by_manager = by == HISTORY_NO_KEY;
     unsigned account =
         by_manager ? below(clients, clients->plan.cluster->account_count) : history_account(clients->plan.history, by);
-    const struct asking asking = {clients, by_manager ? EVENT_CREATE : EVENT_SUCCESSOR, node, by, number};
+    const struct asking asking = {.clients = clients,
+                                  .kind = by_manager ? EVENT_CREATE : EVENT_SUCCESSOR,
+                                  .node = node,
+                                  .key = by,
+                                  .number = number};
 
     if (number == CREATIONS_MAX || !other_begins(clients))
         return;
@@ -351,21 +359,126 @@ static void revoke_done(void *arg, const struct exchange_answer *answer)
 
     note(asking->clients, asking, asking->key, answer);
     revoke_ended(asking->clients, asking->key, answer);
+    asking->clients->counts.together[1] += asking->is_together && answer->status == 200;
     free(asking);
 }
 
-static void revoke_at(struct clients *clients, struct life *life, unsigned node)
+static void revoke_at(struct clients *clients, struct life *life, unsigned node, bool is_together)
 {
     char bytes[EXCHANGE_REQUEST_BYTES];
-    const struct asking asking = {clients, EVENT_REVOKE, node, life->key, 0};
+    const struct asking asking = {
+        .clients = clients, .kind = EVENT_REVOKE, .node = node, .key = life->key, .is_together = is_together};
     int len = snprintf(bytes, sizeof bytes,
                        "DELETE /v1/api_keys/%s HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n\r\n",
                        history_id(clients->plan.history, life->key),
                        manager_of(clients, history_account(clients->plan.history, life->key)));
 
     history_revoke_begins(clients->plan.history, life->key, history_now_ns());
-    if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, revoke_done))
-        life->revokes_open++;
+    if (!send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, revoke_done))
+        return;
+    life->revokes_open++;
+    clients->counts.together[0] += is_together;
+}
+
+/* What the answer to a list says of one key. A node of an earlier version, which knows no lists, has done nothing. */
+static int status_in_list(struct clients *clients, const char *id, const struct exchange_answer *answer)
+{
+    const char *unknown = strstr(answer->body, "\"not_found\""), *found = strstr(answer->body, id);
+
+    if (answer->status == 404 || answer->status == 405)
+        return 0;
+    if (answer->status == 200 && (!unknown || !found || found > unknown))
+        history_violation(clients->plan.history, "a list that was revoked leaves out a key", id);
+    return answer->status;
+}
+
+static void list_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct clients *clients = asking->clients;
+
+    for (size_t i = 0; i < asking->number; i++) {
+        struct exchange_answer meant = *answer;
+
+        meant.status = status_in_list(clients, history_id(clients->plan.history, asking->keys[i]), answer);
+        note(clients, asking, asking->keys[i], &meant);
+        revoke_ended(clients, asking->keys[i], &meant);
+        clients->counts.lists[1] += meant.status == 200;
+    }
+    free(asking);
+}
+
+static void revoke_list_at(struct clients *clients, struct life *const *lives, size_t count, unsigned node)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES], body[TOGETHER_MAX * (HISTORY_ID_BYTES + 4) + 16];
+    struct asking asking = {.clients = clients, .kind = EVENT_REVOKE, .node = node, .number = count};
+    int body_len = snprintf(body, sizeof body, "{\"ids\":[");
+
+    for (size_t i = 0; i < count; i++) {
+        asking.keys[i] = lives[i]->key;
+        body_len += snprintf(body + body_len, sizeof body - (size_t)body_len, "%s\"%s\"", i > 0 ? "," : "",
+                             history_id(clients->plan.history, lives[i]->key));
+        history_revoke_begins(clients->plan.history, lives[i]->key, history_now_ns());
+    }
+    body_len += snprintf(body + body_len, sizeof body - (size_t)body_len, "]}");
+    int len = snprintf(bytes, sizeof bytes,
+                       "POST /v1/api_keys/revoke HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
+                       "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                       manager_of(clients, history_account(clients->plan.history, lives[0]->key)), body_len, body);
+    if (!send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, list_done))
+        return;
+    clients->counts.asked[EVENT_REVOKE] += count - 1;
+    clients->counts.lists[0] += count;
+    for (size_t i = 0; i < count; i++)
+        lives[i]->revokes_open++;
+}
+
+/* Up to so many lives of the account of the first that no revocation was tried for. */
+static size_t find_company(struct clients *clients, struct life **lives, size_t most)
+{
+    unsigned account = history_account(clients->plan.history, lives[0]->key);
+    size_t count = 1;
+
+    for (size_t i = 0; i < clients->life_count && count < most; i++) {
+        struct life *life = &clients->lives[i];
+
+        if (life->used && !life->dying && history_account(clients->plan.history, life->key) == account &&
+            life != lives[0])
+            lives[count++] = life;
+    }
+    return count;
+}
+
+static void dying_begins(struct life *life, int64_t now_ns)
+{
+    life->dying = true;
+    life->die_at_ns = HISTORY_NEVER;
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
+        life->check_at_ns[i] = now_ns;
+}
+
+static void begin_successor(struct clients *clients, const struct life *life);
+
+/* A life ends before its time, with others: by a list, or by as many DELETEs at once, which leave in groups. */
+static void revoke_together(struct clients *clients, struct life *first, int64_t now_ns)
+{
+    struct life *lives[TOGETHER_MAX] = {first};
+    size_t count = find_company(clients, lives, 2 + below(clients, TOGETHER_MAX - 1));
+    bool is_list = below(clients, 2);
+    unsigned node = below(clients, CLUSTER_NODES);
+
+    for (size_t i = 0; i < count; i++) {
+        begin_successor(clients, lives[i]);
+        dying_begins(lives[i], now_ns);
+    }
+    if (is_list)
+        revoke_list_at(clients, lives, count, node);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_list)
+            revoke_at(clients, lives[i], node, true);
+        if (lives[i]->revokes_open == 0)
+            lives[i]->die_at_ns = now_ns + span_ns(clients, 1, 60);
+    }
 }
 
 static bool revoke_by_command(struct clients *clients, struct life *life)
@@ -401,7 +514,8 @@ static void look_at_commands(struct clients *clients)
     for (struct command *command = clients->commands; command < clients->commands + COMMANDS_MAX; command++) {
         if (command->process.pid == 0 || !process_wait(&command->process, 0))
             continue;
-        const struct asking asking = {clients, EVENT_COMMAND, CLUSTER_NODES, command->key, 0};
+        const struct asking asking = {
+            .clients = clients, .kind = EVENT_COMMAND, .node = CLUSTER_NODES, .key = command->key};
         const struct exchange_answer answer = {.status = process_exit_code(&command->process) == 0 ? 200 : 0,
                                                .start_ns = command->start_ns,
                                                .end_ns = history_now_ns(),
@@ -426,20 +540,21 @@ static void revoke(struct clients *clients, struct life *life, int64_t now_ns)
 {
     unsigned node = below(clients, CLUSTER_NODES);
 
+    if (below(clients, 16) == 0) {
+        revoke_together(clients, life, now_ns);
+        return;
+    }
     begin_successor(clients, life);
-    life->dying = true;
-    life->die_at_ns = HISTORY_NEVER;
+    dying_begins(life, now_ns);
     if (clients->command_count++ % 64 == 63 && revoke_by_command(clients, life))
         return;
-    revoke_at(clients, life, node);
+    revoke_at(clients, life, node, false);
     if (below(clients, 3) == 0)
-        revoke_at(clients, life, (node + 1 + below(clients, CLUSTER_NODES - 1)) % CLUSTER_NODES);
+        revoke_at(clients, life, (node + 1 + below(clients, CLUSTER_NODES - 1)) % CLUSTER_NODES, false);
     else if (below(clients, 3) == 0)
         life->die_at_ns = now_ns + span_ns(clients, 1, 130); /* again, though the first may not be answered yet */
     if (life->revokes_open == 0)
         life->die_at_ns = now_ns + span_ns(clients, 1, 60);
-    for (unsigned i = 0; i < CLUSTER_NODES; i++)
-        life->check_at_ns[i] = now_ns;
 }
 
 /* People */
@@ -461,8 +576,11 @@ static void sign_in(struct clients *clients)
 {
     char bytes[EXCHANGE_REQUEST_BYTES], body[256], code[8];
     const struct fixture_user *user = &clients->plan.users[clients->signed_in];
-    const struct asking asking = {clients, EVENT_KINDS, below(clients, CLUSTER_NODES), HISTORY_NO_KEY,
-                                  clients->signed_in++};
+    const struct asking asking = {.clients = clients,
+                                  .kind = EVENT_KINDS,
+                                  .node = below(clients, CLUSTER_NODES),
+                                  .key = HISTORY_NO_KEY,
+                                  .number = clients->signed_in++};
 
     fixture_totp(user, 0, code);
     int body_len = snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"%s\",\"totp\":\"%s\"}", user->email,

@@ -1,6 +1,7 @@
 /* The clients, all of one thread: they create keys, check each at every node all its life, revoke it, here or there or
- * at two nodes at once or by command, until that is answered, and check it most of all around that moment; people sign
- * in meanwhile. What they ask and are told goes into the history. */
+ * at two nodes at once or by command, or with up to 49 others in one request or in as many at once, until that is
+ * answered, and check it most of all around that moment; people sign in meanwhile. What they ask and are told goes into
+ * the history. */
 #pragma once
 #include "availability.h"
 #include "cluster.h"
@@ -27,6 +28,7 @@ struct clients_counts {
     size_t asked[EVENT_KINDS], answered[EVENT_KINDS]; /* answered: other than 503 */
     size_t accepted, refused, unavailable, unknown;   /* of the checks */
     size_t kept_out;                                  /* checks that no connection was free for */
+    size_t together[2], lists[2];                     /* keys revoked in groups and by lists: asked, answered */
     int64_t revoke_ms_max;
     double revoke_ms_sum;
 };

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EXCHANGE_NODES_MAX = 3, EXCHANGE_REQUEST_BYTES = 1024, EXCHANGE_ANSWER_BYTES = 8192 };
+enum { EXCHANGE_NODES_MAX = 3, EXCHANGE_REQUEST_BYTES = 4096, EXCHANGE_ANSWER_BYTES = 8192 };
 
 struct exchange_answer {
     int status;       /* 0: no answer came, it is not known what became of the request */

@@ -270,6 +270,8 @@ static void print_counts(const struct torture *torture)
            counts->answered[EVENT_CREATE], counts->asked[EVENT_CREATE], counts->answered[EVENT_REVOKE],
            counts->asked[EVENT_REVOKE], revoked ? counts->revoke_ms_sum / (double)revoked : 0.0,
            (long)counts->revoke_ms_max, counts->answered[EVENT_COMMAND], counts->asked[EVENT_COMMAND]);
+    printf("of these, %zu of %zu by lists, %zu of %zu together with others\n", counts->lists[1], counts->lists[0],
+           counts->together[1], counts->together[0]);
     printf("keys made by keys that were being revoked: %zu of %zu requests answered\n",
            counts->answered[EVENT_SUCCESSOR], counts->asked[EVENT_SUCCESSOR]);
     if (torture->endings) {
