@@ -19,7 +19,7 @@ struct command_line {
     const char *dir;
     const char *write;
     const char *created_by, *created_before, *unused_since, *scope; /* of key revoke */
-    const char *from, *from_file, *to, *to_file; /* of store copy */
+    const char *from, *from_file, *to, *to_file;                    /* of store copy */
     int64_t from_partitions, to_partitions;
     bool json;
     bool next;
