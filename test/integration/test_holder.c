@@ -292,9 +292,11 @@ Test(holder, commands_take_no_secret_as_an_argument)
                key.secret);
     EXPECT_RUN(&fixture, "\n \n", 1, "", "has no secret", "key", "find", "--secret-file", "-");
     EXPECT_RUN(&fixture, NULL, 2, "", "--secret-file is required", "key", "find");
-    EXPECT_RUN(&fixture, NULL, 2, "", "Give one key id, --secret-file, or --from-log", "key", "revoke");
-    EXPECT_RUN(&fixture, NULL, 2, "", "Give one key id, --secret-file, or --from-log", "key", "revoke", key.id,
+    EXPECT_RUN(&fixture, NULL, 2, "", "--secret-file, or --from-log with files", "key", "revoke");
+    EXPECT_RUN(&fixture, NULL, 2, "", "Give either --secret-file, or the id of one key", "key", "revoke", key.id,
                "--secret-file", "-");
-    EXPECT_RUN(&fixture, NULL, 2, "", "Give one key id, --secret-file, or --from-log", "key", "revoke", "--from-log");
+    EXPECT_RUN(&fixture, NULL, 2, "", "Give either --secret-file, or options that select keys", "key", "revoke",
+               "--secret-file", "-", "--scope", "keys:manage");
+    EXPECT_RUN(&fixture, NULL, 2, "", "--secret-file, or --from-log with files", "key", "revoke", "--from-log");
     fixture_stop(&fixture);
 }
