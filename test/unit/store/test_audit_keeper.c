@@ -298,7 +298,7 @@ static bool are_revoked(void *arg)
     fixture_prefix(&accounts[1], prefix);
     snprintf(name, sizeof name, "%sacct:%s:keys:ak-live:revoked", prefix, accounts[1].text);
     redis_server_ask(&fixture.server, count, sizeof count, "ZCARD", name, NULL);
-    return atoi(count) == *(int *)arg;
+    return strtol(count, NULL, 10) == *(int *)arg;
 }
 
 /* A revocation whose event waits for a disk is not answered, but it does not keep the next one from its effect. */
