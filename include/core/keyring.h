@@ -1,6 +1,7 @@
 /* The master key and the keys derived from it (SECURITY.md#at-rest): HKDF-SHA-256 (RFC 5869) derives one key per
- * purpose. Retired master keys still verify; only the first one makes new digests. All contexts are made once: no EVP
- * fetch and no allocation of ours in any call after keyring_create(). Loop thread only. */
+ * purpose. Retired master keys still verify; only the first one makes new digests and signatures. All contexts except
+ * those of signatures are made once: no other call after keyring_create() fetches from EVP or allocates. Loop thread
+ * only. */
 #pragma once
 #include "base/text.h"
 
@@ -58,5 +59,12 @@ MUST_CHECK bool keyring_open(struct keyring *keyring, struct text bound_to, cons
 /* Also says which generation sealed it. */
 MUST_CHECK bool keyring_open_by(struct keyring *keyring, struct text bound_to, const uint8_t *sealed,
                                 size_t sealed_bytes, uint8_t *ret_plain, size_t *ret_generation);
+
+/* Ed25519 (RFC 8032). Each master key has a key pair of its own, whose private half is derived from it. */
+enum { KEYRING_PUBLIC_KEY_BYTES = 32, KEYRING_SIGNATURE_BYTES = 64 };
+void keyring_public_key(const struct keyring *keyring, size_t generation, uint8_t ret_key[KEYRING_PUBLIC_KEY_BYTES]);
+/* With the current master key's. */
+void keyring_sign(const struct keyring *keyring, struct text t, uint8_t ret_signature[KEYRING_SIGNATURE_BYTES]);
+
 /* Reads a master key from text: 64 hex digits or base64 of 32 bytes, white space around it ignored. */
 MUST_CHECK bool keyring_parse_master(struct text t, uint8_t ret_master[KEYRING_MASTER_BYTES]);

@@ -27,6 +27,7 @@ static const char *const LABELS[KEYRING_PURPOSES] = {
     [KEYRING_RECOVERY] = "chatelaine 1 recovery code",  [KEYRING_LINK] = "chatelaine 1 link code",
 };
 static const char SEAL_LABEL[] = "chatelaine 1 seal";
+static const char SIGNATURE_LABEL[] = "chatelaine 1 signature";
 /* Constant: the name is an HMAC of it. */
 static const struct text NAME_INPUT = {"name", 4};
 
@@ -39,6 +40,7 @@ struct mac {
 struct generation {
     struct mac macs[KEYRING_PURPOSES];
     EVP_CIPHER_CTX *opener;
+    EVP_PKEY *signer;
     char name[KEYRING_NAME_CHARS];
 };
 
@@ -100,6 +102,9 @@ static void fill_generation(struct keyring *keyring, const struct algorithms *wi
     generation->opener = make_cipher(with->gcm, key, 0);
     if (index == 0)
         keyring->sealer = make_cipher(with->gcm, key, 1);
+    derive(with->hkdf, master, SIGNATURE_LABEL, key);
+    generation->signer = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, key, sizeof key);
+    CHECK(generation->signer);
     secure_wipe(key, sizeof key);
 }
 
@@ -142,6 +147,7 @@ void keyring_destroy(struct keyring *keyring)
             sha256_prefix_finish(&keyring->generations[i].macs[purpose].outer);
         }
         EVP_CIPHER_CTX_free(keyring->generations[i].opener);
+        EVP_PKEY_free(keyring->generations[i].signer);
     }
     EVP_CIPHER_CTX_free(keyring->sealer);
     secure_wipe(keyring, sizeof *keyring);
@@ -247,6 +253,24 @@ bool keyring_open_by(struct keyring *keyring, struct text bound_to, const uint8_
         }
     secure_wipe(ret_plain, plain_bytes);
     return false;
+}
+
+void keyring_public_key(const struct keyring *keyring, size_t generation, uint8_t ret_key[KEYRING_PUBLIC_KEY_BYTES])
+{
+    size_t bytes = KEYRING_PUBLIC_KEY_BYTES;
+    CHECK(generation < keyring->count);
+    CHECK(EVP_PKEY_get_raw_public_key(keyring->generations[generation].signer, ret_key, &bytes) == 1);
+    CHECK(bytes == KEYRING_PUBLIC_KEY_BYTES);
+}
+
+void keyring_sign(const struct keyring *keyring, struct text t, uint8_t ret_signature[KEYRING_SIGNATURE_BYTES])
+{
+    size_t bytes = KEYRING_SIGNATURE_BYTES;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    CHECK(context && EVP_DigestSignInit(context, NULL, NULL, NULL, keyring->generations[0].signer) == 1);
+    CHECK(EVP_DigestSign(context, ret_signature, &bytes, (const unsigned char *)t.ptr, t.len) == 1);
+    CHECK(bytes == KEYRING_SIGNATURE_BYTES);
+    EVP_MD_CTX_free(context);
 }
 
 static struct text trim_lines(struct text t)
