@@ -28,6 +28,13 @@ struct barrier *barrier_begin(struct barriers *barriers);
  * barrier_drop(). */
 struct text barrier_member(const struct barrier *barrier);
 struct text barrier_name(const struct barrier *barrier);
+/* What a barrier's end says about its nodes. */
+struct barrier_tally {
+    unsigned registered; /* sessions in the registry that the script returned */
+    unsigned waited_for; /* those of them that did not acknowledge, so that their leases had to expire */
+};
+/* Fills it before done runs with true. It must live until done runs or barrier_drop(). */
+void barrier_tell(struct barrier *barrier, struct barrier_tally *ret_tally);
 /* The script changed nothing: frees the barrier. */
 void barrier_drop(struct barrier *barrier);
 /* The script has answered with lease_max_ms and the registry (member, what it holds, member, …). done runs once,

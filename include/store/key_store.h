@@ -70,6 +70,8 @@ enum key_outcome { KEY_WAS_NOT_FOUND, KEY_WAS_REVOKED, KEY_WAS_REVOKED_BEFORE };
 struct key_of_list {
     struct id id;
     enum key_outcome outcome;
+    struct id account; /* this and the next not with KEY_WAS_NOT_FOUND */
+    int64_t revoked_ms;
 };
 struct keys_observer {
     /* Runs for each key that is marked, before the barrier is over. NULL: not asked for. */

@@ -24,9 +24,13 @@ void keys_list(struct exchange *exchange);
 void keys_show(struct exchange *exchange);
 void keys_revoke(struct exchange *exchange);
 void keys_revoke_list(struct exchange *exchange);
+void keys_certify(struct exchange *exchange);
 
 void device_keys_list(struct exchange *exchange);
 void device_keys_revoke(struct exchange *exchange);
+void device_keys_certify(struct exchange *exchange);
+
+void jwks_show(struct exchange *exchange);
 
 void oauth_metadata_show(struct exchange *exchange);
 void device_authorize(struct exchange *exchange);

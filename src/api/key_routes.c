@@ -7,6 +7,7 @@
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
+#include "receipt_internal.h"
 #include "revocation_note_internal.h"
 #include "store/key_store.h"
 
@@ -202,7 +203,7 @@ static void key_found_to_show(void *arg, enum store_result result, const struct 
 /* DELETE: once this is answered with 200, no node accepts the key. Any other response promises nothing, but a
  * revocation that was written stays. */
 
-struct key_revocation {
+struct key_revocation_op {
     struct exchange *exchange;
     enum key_kind kind;
 };
@@ -213,13 +214,13 @@ static void revoke_key(struct exchange *exchange, enum key_kind kind)
 {
     struct key_view view = visible_keys(exchange, kind);
     struct audit_source source = exchange_source(exchange);
-    struct key_revocation *op;
+    struct key_revocation_op *op;
     struct id id;
 
     if (!read_id(exchange, kind, &id))
         return;
     op = http_request_alloc(exchange->request, sizeof *op);
-    *op = (struct key_revocation){exchange, kind};
+    *op = (struct key_revocation_op){exchange, kind};
     http_request_hold(exchange->request);
     key_store_revoke(exchange_store(exchange), &view, &id, &source, key_revoked, op);
 }
@@ -236,7 +237,7 @@ void device_keys_revoke(struct exchange *exchange)
 
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
-    const struct key_revocation *op = arg;
+    const struct key_revocation_op *op = arg;
     struct exchange *exchange = op->exchange;
 
     if (result == STORE_OK) {
@@ -342,5 +343,46 @@ static void list_revoked(void *arg, enum store_result result, const struct key_o
                                     id_text(exchange_actor(exchange)), (struct text){0});
         exchange_refuse_store(exchange, result);
     }
+    http_request_release(exchange->request);
+}
+
+/* GET …/revocation: the receipt of a revocation. */
+
+static void revocation_found(void *arg, enum store_result result, const struct key_ending *revocation);
+
+static void certify_key(struct exchange *exchange, enum key_kind kind)
+{
+    struct key_view view = visible_keys(exchange, kind);
+    struct audit_source source = exchange_source(exchange);
+    struct key_revocation_op *op;
+    struct id id;
+
+    if (!read_id(exchange, kind, &id))
+        return;
+    op = http_request_alloc(exchange->request, sizeof *op);
+    *op = (struct key_revocation_op){exchange, kind};
+    http_request_hold(exchange->request);
+    key_store_revocation(exchange_store(exchange), &view, &id, &source, revocation_found, op);
+}
+
+void keys_certify(struct exchange *exchange)
+{
+    certify_key(exchange, KEY_API);
+}
+
+void device_keys_certify(struct exchange *exchange)
+{
+    certify_key(exchange, KEY_DEVICE);
+}
+
+static void revocation_found(void *arg, enum store_result result, const struct key_ending *revocation)
+{
+    const struct key_revocation_op *op = arg;
+    struct exchange *exchange = op->exchange;
+
+    if (result == STORE_OK)
+        receipt_reply(exchange, revocation);
+    else
+        refuse_key(exchange, op->kind, result);
     http_request_release(exchange->request);
 }

@@ -12,6 +12,7 @@ const struct route ROUTES[] = {
     {HTTP_GET,    "/v1/api_keys",        keys_list,         WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR, ROUTE_QUERY},
     {HTTP_GET,    "/v1/api_keys/{id}",   keys_show,         WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR, 0},
     {HTTP_DELETE, "/v1/api_keys/{id}",   keys_revoke,       WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR, 0},
+    {HTTP_GET,    "/v1/api_keys/{id}/revocation", keys_certify, WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR, 0},
 
     {HTTP_POST,   "/v1/api_keys/revoke", keys_revoke_list,  WHO_API_KEY, SCOPE_KEYS_MANAGE, ROLE_AUDITOR,
      ROUTE_JSON | ROUTE_LARGE},
@@ -33,6 +34,7 @@ const struct route ROUTES[] = {
 
     {HTTP_GET,    "/.well-known/oauth-authorization-server", oauth_metadata_show, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR,
      0},
+    {HTTP_GET,    "/.well-known/jwks.json",    jwks_show,         WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR, 0},
     {HTTP_POST,   "/v1/auth/device_authorization", device_authorize, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_FORM | ROUTE_ORIGIN},
     {HTTP_POST,   "/v1/auth/token",            device_token,      WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
@@ -63,9 +65,12 @@ const struct route ROUTES[] = {
     {HTTP_DELETE, "/v1/console/api_keys/{id}", keys_revoke,       WHO_SESSION, SCOPE_NONE, ROLE_RESPONDER, ROUTE_CSRF},
     {HTTP_POST,   "/v1/console/api_keys/revoke", keys_revoke_list, WHO_SESSION, SCOPE_NONE, ROLE_RESPONDER,
      ROUTE_JSON | ROUTE_CSRF | ROUTE_LARGE},
+    {HTTP_GET,    "/v1/console/api_keys/{id}/revocation", keys_certify, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
     {HTTP_GET,    "/v1/console/device_keys",   device_keys_list,  WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY},
     {HTTP_DELETE, "/v1/console/device_keys/{id}", device_keys_revoke, WHO_SESSION, SCOPE_NONE, ROLE_RESPONDER,
      ROUTE_CSRF},
+    {HTTP_GET,    "/v1/console/device_keys/{id}/revocation", device_keys_certify, WHO_SESSION, SCOPE_NONE,
+     ROLE_AUDITOR, 0},
     {HTTP_GET,    "/v1/console/device_enrolments/{id}", enrolment_show, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
     {HTTP_POST,   "/v1/console/device_enrolments/{id}/approve", enrolment_approve, WHO_SESSION, SCOPE_NONE,
      ROLE_DEVELOPER, ROUTE_CSRF | ROUTE_STEP_UP},

@@ -44,9 +44,10 @@ struct barrier {
     uint16_t *places;
     size_t place_count;
     bool is_waiting;
-    bool is_of_change; /* one that revokes nothing, after a takeover */
-    uint64_t began_ns; /* when the script's reply was read */
-    uint64_t wait_ns;  /* W */
+    bool is_of_change;           /* one that revokes nothing, after a takeover */
+    uint64_t began_ns;           /* when the script's reply was read */
+    uint64_t wait_ns;            /* W */
+    struct barrier_tally *tally; /* the caller's; NULL: it does not ask */
     void (*done)(void *arg, bool is_over);
     void *arg;
 };
@@ -284,6 +285,18 @@ static struct text name_missing(const struct barrier *barrier, struct buf *out)
     return buf_text(out);
 }
 
+void barrier_tell(struct barrier *barrier, struct barrier_tally *ret_tally)
+{
+    barrier->tally = ret_tally;
+}
+
+static void fill_tally(struct barrier *barrier)
+{
+    *barrier->tally = (struct barrier_tally){.waited_for = (unsigned)barrier->missing};
+    for (size_t i = 0; i < barrier->count; i++)
+        barrier->tally->registered += barrier->holders[i].is_registered;
+}
+
 static void finish_over(struct barrier *barrier)
 {
     struct barriers *barriers = barrier->kept_by;
@@ -292,6 +305,8 @@ static void finish_over(struct barrier *barrier)
     struct buf names;
 
     buf_init_fixed(&names, names_storage, sizeof names_storage);
+    if (barrier->tally)
+        fill_tally(barrier);
     if (!barrier->is_of_change)
         histogram_observe(HISTOGRAM_BARRIER, took_ns);
     if (barrier->missing > 0) {

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
+#include "key_ending.h"
 #include "lease/lease.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct list_call {
     bool needs_barrier;
     enum store_result trouble; /* of a key that alone has failed; else STORE_OK */
     struct barrier *barrier;   /* of the call under way, or NULL */
+    struct barrier_tally tally;
 };
 
 static void portion_send(struct list_call *call);
@@ -84,6 +86,7 @@ static size_t portion_size(const struct list_call *call)
 static void barrier_take(struct list_call *call)
 {
     call->barrier = barrier_begin(lease_barriers(store_lease(call->store)));
+    barrier_tell(call->barrier, &call->tally);
 }
 
 static void begin_args(const struct list_call *call, struct script_args *args)
@@ -114,6 +117,8 @@ static void key_done(struct list_call *call, struct key_of_list *of_list, const 
                      uint64_t number)
 {
     of_list->outcome = again ? KEY_WAS_REVOKED_BEFORE : KEY_WAS_REVOKED;
+    of_list->account = key->account;
+    of_list->revoked_ms = key->revoked_ms;
     call->covering = &of_list->id;
     call->needs_barrier |= !again || RULE(RULE_AGAIN);
     store_keep_revocation(call->store, number, &of_list->id, call->kept_source.source.actor);
@@ -192,7 +197,26 @@ static void covered(void *arg, enum store_result result, const struct redis_repl
         finish(call, STORE_UNKNOWN);
 }
 
+static void note_endings(const struct list_call *call)
+{
+    struct key_ended ended[KEYS_NOTED_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < call->count; i++) {
+        const struct key_of_list *key = &call->keys[i];
+
+        if (key->outcome != KEY_WAS_NOT_FOUND)
+            ended[count++] = (struct key_ended){&key->id, &key->account, key->revoked_ms};
+        if (count > 0 && (count == KEYS_NOTED_MAX || i + 1 == call->count)) {
+            key_endings_note(call->store, ended, count, &call->tally);
+            count = 0;
+        }
+    }
+}
+
 static void list_over(void *arg, bool is_over)
 {
+    if (is_over)
+        note_endings(arg);
     finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
 }

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
+#include "key_ending.h"
 #include "key_reply.h"
 #include "lease/lease.h"
 #include <stdlib.h>
@@ -40,6 +41,7 @@ struct key_revocations {
 struct group {
     struct key_revocations *kept_by;
     struct barrier *barrier;
+    struct barrier_tally tally;
     struct list members; /* struct key_revocation, in the order of the script's arguments */
 };
 
@@ -189,6 +191,7 @@ static void send_waiting(struct key_revocations *revocations)
     } else {
         group->kept_by = revocations;
         group->barrier = barrier_begin(lease_barriers(store_lease(revocations->store)));
+        barrier_tell(group->barrier, &group->tally);
         revocations->is_under_way = true;
         group_send(group);
     }
@@ -246,11 +249,28 @@ static void group_called(void *arg, enum store_result result, const struct redis
     finish_all(&settled);
 }
 
+/* All of them were revoked, and none is left of those that were not. */
+static void note_endings(const struct group *group)
+{
+    struct key_ended ended[REVOKED_TOGETHER_MAX];
+    size_t count = 0;
+
+    _Static_assert((int)REVOKED_TOGETHER_MAX <= (int)KEYS_NOTED_MAX, "one note is enough for a group");
+    for (const struct list *node = group->members.next; node != &group->members; node = node->next) {
+        const struct key_revocation *revocation = LIST_ENTRY(node, struct key_revocation, node);
+
+        ended[count++] = (struct key_ended){&revocation->key.id, &revocation->key.account, revocation->key.revoked_ms};
+    }
+    key_endings_note(group->kept_by->store, ended, count, &group->tally);
+}
+
 static void group_over(void *arg, bool is_over)
 {
     struct group *group = arg;
 
-    if (!is_over)
+    if (is_over)
+        note_endings(group);
+    else
         set_results(&group->members, STORE_UNKNOWN);
     finish_all(&group->members);
     free(group);

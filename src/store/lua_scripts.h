@@ -12,6 +12,8 @@ enum script {
     SCRIPT_key_get,
     SCRIPT_key_list,
     SCRIPT_key_revoke,
+    SCRIPT_revocation_note,
+    SCRIPT_revocation_read,
     SCRIPT_key_show,
     SCRIPT_account_create,
     SCRIPT_account_list,

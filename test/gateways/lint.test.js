@@ -33,7 +33,7 @@ const OWN = [
   ...['/v1/console/users', '/v1/console/users/usr_1/role', '/v1/console/invitations', '/v1/console/sessions'],
   ...['/v1/console/password', '/v1/console/totp/confirm', '/v1/console/recovery_codes'],
   ...['/v1/console/audit_events', '/v1/console/usage', '/console', '/console/activate'],
-  ...['/.well-known/oauth-authorization-server', '/openapi.json'],
+  ...['/.well-known/oauth-authorization-server', '/.well-known/jwks.json', '/openapi.json'],
 ];
 const BACKEND = [
   ...['/', '/v1', '/v1/patients', '/v1/api_keysX', '/v1/console', '/v1/console/patients', '/v1/console/sessionsX'],

@@ -13,6 +13,11 @@ const ALWAYS = {
 };
 // A file: kept, and asked for again by its ETag.
 const OF_FILES = {...ALWAYS, 'cache-control': /^no-cache$/};
+const OF_PUBLIC_KEYS = {...ALWAYS, 'cache-control': /^public, max-age=300$/};
+const headersOf = (path, status) => {
+    if (path === '/openapi.json') return OF_FILES;
+    return path === '/.well-known/jwks.json' && status === 200 ? OF_PUBLIC_KEYS : ALWAYS;
+};
 
 export class Contract {
     #document;
@@ -206,8 +211,12 @@ export class Contract {
         return parts;
     }
 
-    /** A file: its first line is that of the example (CSV), or each of its lines is an event (NDJSON). */
+    /** Keys by their schema; a certificate by its form. A file: its first line is that of the example (CSV), or each of its lines is an event (NDJSON). */
     #judgeText(content, type, body) {
+        if (type === 'application/jwk-set+json')
+            return this.#validate(this.#ajv, content.schema, JSON.parse(body), 'answer: ');
+        if (type === 'application/jose')
+            return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(body) ? [] : [`not a JWS in compact form: ${body}`];
         if (type === 'text/csv')
             return body.split('\r\n')[0] === content.example.split('\r\n')[0] ? [] : [`the columns are ${body}`];
         const event = this.#document.components.schemas.AuditEventPage.properties.data.items;
@@ -220,7 +229,7 @@ export class Contract {
     /** What is wrong with an answer, by the document: sentences. */
     judgeAnswer({method = 'GET', path}, {status, headers, body, json}) {
         const response = this.#follow(this.#responseTo(method, path, status).response);
-        const wrong = Object.entries(path === '/openapi.json' ? OF_FILES : ALWAYS)
+        const wrong = Object.entries(headersOf(path, status))
             .filter(([name, form]) => !form.test(headers[name] ?? ''))
             .map(([name]) => `headers: ${name}: ${headers[name]}`);
         wrong.push(...this.#judgeHeaders(response, headers, status));

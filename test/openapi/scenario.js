@@ -212,10 +212,15 @@ async function refusedCredentials(talk, browser, {all, narrow}) {
     await talk.wrongDirectly('no token', whoami({Authorization: 'Bearer'}), 400, 'bad_request');
     const gone = await talk.right('revoking', remove(`/v1/api_keys/${narrow.id}`, bearer(all)), 200);
     const again = await talk.right('revoking again', remove(`/v1/api_keys/${narrow.id}`, bearer(all)), 200);
+    await talk.right('its certificate', get(`/v1/api_keys/${narrow.id}/revocation`, bearer(all)), 200);
+    await talk.right('with these keys', get('/.well-known/jwks.json'), 200);
     if (gone.json.revoked_at !== again.json.revoked_at) talk.faults.push('revoked_at has changed');
     await talk.right('a revoked key', whoami(bearer(narrow)), 401, 'api_key_revoked');
     await talk.right('the revoked ones', get('/v1/api_keys?status=revoked', bearer(all)), 200);
     await talk.right('in the console', remove(`/v1/console/api_keys/${narrow.id}`, browser.changing), 200);
+    await talk.right('there too', get(`/v1/console/api_keys/${narrow.id}/revocation`, browser.reading), 200);
+    const active = get(`/v1/api_keys/${all.id}/revocation`, bearer(all));
+    await talk.right('of an active key', active, 404, 'api_key_not_found');
 }
 
 async function lists(talk, browser, {all, test}) {
@@ -642,6 +647,7 @@ async function devices(talk, browser) {
     await oneDeviceTooMany(talk, browser);
     await talk.wrong('a mode, which devices have not', list('?mode=live'), 400, 'parameter_unknown');
     await talk.right('locking it out', remove(`/v1/console/device_keys/${id}`, browser.changing), 200);
+    await talk.right('its certificate', get(`/v1/console/device_keys/${id}/revocation`, browser.reading), 200);
     await talk.right('a revoked device key', get('/v1/whoami', bearer(key)), 401, 'device_key_revoked');
     return id;
 }

@@ -48,6 +48,7 @@ local K = {
     account_invitations = function(account) return prefix .. 'acct:' .. account .. ':invitations' end,
     account_invited = function(account) return prefix .. 'acct:' .. account .. ':invited' end,
     key_uses = function(account) return prefix .. 'acct:' .. account .. ':key_uses' end,
+    key_endings = function(account) return prefix .. 'acct:' .. account .. ':key_endings' end,
     audit = function(account, class)
         return prefix .. 'acct:' .. account .. ':audit' .. (class == 'people' and '' or ':' .. class)
     end,
@@ -129,15 +130,16 @@ local function keep_for_log(account, class, entry, fields)
     return copy
 end
 
--- Appends an event to a stream, and to what waits for a log. account: '' for none.
+-- Appends an event to a stream, and to what waits for a log. account: '' for none. Returns its entry.
 local function audit_in(stream, kept, account, class, fields)
     local entry = redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', unpack(fields))
     events[#events + 1] = {account, class, entry, fields, keep_for_log(account, class, entry, fields)}
+    return entry
 end
 
 -- Appends one event to the account's trail. source: {actor, ip, request id, events to keep}. more, if given: {class =
 -- of AUDIT_CLASSES, else 'people'; count = how many requests the event covers; data = {name = value}: what else is to
--- be told, in short texts, never a secret}.
+-- be told, in short texts, never a secret}. Returns the event's entry.
 local function audit(account, event, target, source, more)
     more = more or {}
     local class, names = more.class or 'people', {}
@@ -152,7 +154,7 @@ local function audit(account, event, target, source, more)
     for _, name in ipairs(names) do
         fields[#fields + 1], fields[#fields + 2] = 'data:' .. name, more.data[name]
     end
-    audit_in(K.audit(account, class), source[4], account, class, fields)
+    return audit_in(K.audit(account, class), source[4], account, class, fields)
 end
 
 -- The class of an event by this actor on this key. Whoever holds a key's secret can revoke it without being signed in
@@ -375,8 +377,10 @@ local function key_mark(record, source)
     redis.call('SET', K.key(record.digest), key_pack(record))
     redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
-    audit(record.account, record.kind .. '.revoked', record.id, source,
-          {class = audit_class(record, source[1]), data = source[1] == 'holder' and {reason = 'holder'} or nil})
+    local class = audit_class(record, source[1])
+    local entry = audit(record.account, record.kind .. '.revoked', record.id, source,
+                        {class = class, data = source[1] == 'holder' and {reason = 'holder'} or nil})
+    redis.call('HSET', K.key_endings(record.account), record.id, class .. ' ' .. entry)
     return false
 end
 

@@ -10,6 +10,7 @@
 #include "core/secret.h"
 #include "leak_guard.h"
 #include "store/alias.h"
+#include "store/key_revocation.h"
 #include "store/audit_store.h"
 #include "store/usage_store.h"
 #include <criterion/criterion.h>
@@ -425,6 +426,11 @@ void problem_reply(struct http_request *request, const struct problem *problem)
                buf_text(&out));
 }
 
+void http_response_fixed_headers(struct http_request *request, struct text lines)
+{
+    buf_append_text(&request->headers, lines);
+}
+
 void http_response_close(struct http_request *request)
 {
     request->closes = true;
@@ -648,14 +654,25 @@ void key_store_revoke_list(struct store *store, const struct key_view *view, con
         struct text id = id_text(&ids[i]);
         char last = id.ptr[id.len - 1];
 
-        list->keys[i] = (struct key_of_list){ids[i], last == '1'   ? KEY_WAS_REVOKED
-                                                     : last == '2' ? KEY_WAS_REVOKED_BEFORE
-                                                                   : KEY_WAS_NOT_FOUND};
+        list->keys[i] = (struct key_of_list){.id = ids[i],
+                                             .outcome = last == '1'   ? KEY_WAS_REVOKED
+                                                        : last == '2' ? KEY_WAS_REVOKED_BEFORE
+                                                                      : KEY_WAS_NOT_FOUND};
     }
     world.list_count = count;
     world.list_first = ids[0];
     world.view = *view;
     world_later(list_revoked, list);
+}
+
+void key_store_revocation(struct store *store, const struct key_view *view, const struct id *id,
+                          const struct audit_source *source, key_revocation_found *done, void *arg)
+{
+    (void)store;
+    (void)id;
+    (void)source;
+    world.view = *view;
+    done(arg, STORE_NOT_FOUND, NULL);
 }
 
 /* Sessions and passwords */

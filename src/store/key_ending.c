@@ -1,0 +1,149 @@
+#include "key_ending.h"
+
+#include "audit_events.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include "key_reply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TIME_BYTES = 24, HEAD_ARGS = 2, EACH_ARGS = 3 };
+
+static void on_noted(UNUSED void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
+{
+}
+
+void key_endings_note(struct store *store, const struct key_ended *keys, size_t count,
+                      const struct barrier_tally *tally)
+{
+    struct text argv[HEAD_ARGS + KEYS_NOTED_MAX * EACH_ARGS];
+    char revoked[KEYS_NOTED_MAX][TIME_BYTES];
+    struct script_args head;
+    size_t argc = HEAD_ARGS;
+
+    CHECK(count > 0 && count <= KEYS_NOTED_MAX);
+    args_begin(&head);
+    args_add_int(&head, tally->registered);
+    args_add_int(&head, tally->waited_for);
+    memcpy(argv, head.argv, HEAD_ARGS * sizeof *argv);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(revoked[i], sizeof revoked[i], "%" PRId64, keys[i].revoked_ms);
+        argv[argc++] = id_text(keys[i].id);
+        argv[argc++] = id_text(keys[i].account);
+        argv[argc++] = text_of(revoked[i]);
+    }
+    store_call_script(store, SCRIPT_revocation_note, SCRIPT_LEAVES, argc, argv, on_noted, NULL);
+}
+
+static void call_read(struct store *store, enum script_link link, const struct key_view *view, const struct id *id,
+                      script_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_view(&args, view, id);
+    store_call_script(store, SCRIPT_revocation_read, link, args.count, args.argv, done, arg);
+}
+
+struct revocation_call {
+    struct store *store;
+    struct key_view view;
+    struct id id;
+    struct kept_source source;
+    unsigned reads; /* since it has run a barrier of its own; 0: it has not */
+    key_revocation_found *done;
+    void *arg;
+};
+
+static void call_finish(struct revocation_call *call, enum store_result result, const struct key_ending *revocation)
+{
+    call->done(call->arg, result, revocation);
+    free(call);
+}
+
+static bool read_event(const struct redis_reply *reply, const struct key_record *key, struct id *ret_event)
+{
+    const struct audit_owner owner = audit_owner_of(&key->account);
+    struct text name;
+
+    *ret_event = (struct id){0};
+    return reply_text(reply, &name) && (name.len == 0 || audit_read_name(name, &owner, ret_event));
+}
+
+static enum store_result read_revocation(struct store *store, const struct redis_reply *reply,
+                                         struct key_ending *ret_revocation)
+{
+    enum store_result result = key_reply_read(store, reply_at(reply, 0), &ret_revocation->key);
+
+    if (result != STORE_OK)
+        return result;
+    if (reply_text(reply_at(reply, 1), &ret_revocation->store) &&
+        read_event(reply_at(reply, 2), &ret_revocation->key, &ret_revocation->event) &&
+        reply_integer(reply_at(reply, 3), &ret_revocation->effective_ms) &&
+        reply_integer(reply_at(reply, 4), &ret_revocation->nodes) &&
+        reply_integer(reply_at(reply, 5), &ret_revocation->waited_for))
+        return STORE_OK;
+    store_malformed(store, "note about a revocation");
+    return STORE_UNAVAILABLE;
+}
+
+static void note_read(void *arg, enum store_result result, const struct redis_reply *reply);
+
+/* The note of this barrier is on its way on the same connection, so what is read there comes after it. If Redis did not
+ * know its script, it is sent again before the reply to the first read is read, so the second one comes after it. */
+enum { READS_MAX = 2 };
+
+static void read_after_note(struct revocation_call *call)
+{
+    call->reads++;
+    call_read(call->store, SCRIPT_LEAVES, &call->view, &call->id, note_read, call);
+}
+
+static void barrier_repeated(void *arg, enum store_result result, UNUSED const struct key_record *key)
+{
+    struct revocation_call *call = arg;
+
+    if (result == STORE_OK)
+        read_after_note(call);
+    else
+        call_finish(call, result, NULL);
+}
+
+static void note_read(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct revocation_call *call = arg;
+    struct key_ending revocation;
+
+    if (result == STORE_OK)
+        result = read_revocation(call->store, reply, &revocation);
+    if (result == STORE_OK && revocation.effective_ms == 0) {
+        if (call->reads == 0) {
+            key_store_revoke(call->store, &call->view, &call->id, &call->source.source, barrier_repeated, call);
+            return;
+        }
+        if (call->reads < READS_MAX) {
+            read_after_note(call);
+            return;
+        }
+        result = STORE_UNKNOWN;
+    }
+    call_finish(call, result, result == STORE_OK ? &revocation : NULL);
+}
+
+void key_store_revocation(struct store *store, const struct key_view *view, const struct id *id,
+                          const struct audit_source *source, key_revocation_found *done, void *arg)
+{
+    struct revocation_call *call = mem_alloc(sizeof *call);
+
+    call->store = store;
+    call->view = *view;
+    call->id = *id;
+    source_keep(&call->source, source);
+    call->reads = 0;
+    call->done = done;
+    call->arg = arg;
+    call_read(store, SCRIPT_READS, view, id, note_read, call);
+}

@@ -1,0 +1,250 @@
+/* Receipts of revocations: what they say, to whom, and that they stay the same. */
+#include "base/json.h"
+#include "cli.h"
+#include "core/receipt.h"
+#include "fixture.h"
+#include "leak_guard.h"
+#include "leases.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(receipts, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+static const char *const LEASE_500[] = {"--lease-ms", "500", NULL};
+
+/* A receipt whose signature has been verified with what the node publishes. */
+struct read_receipt {
+    struct receipt receipt;
+    struct json *claims;
+    char jws[RECEIPT_MAX_BYTES];
+};
+
+static void read_keys(const struct fixture *fixture, size_t node, struct receipt_keys *ret_keys)
+{
+    struct http_call call = {.target = "/.well-known/jwks.json"};
+    struct http_answer answer;
+    const char *why = NULL;
+
+    cr_assert_eq(fixture_call(fixture, node, &call, &answer), 200, "%s", answer.body);
+    cr_expect(strstr(answer.head, "application/jwk-set+json"), "%s", answer.head);
+    cr_expect(strstr(answer.head, "Cache-Control: public, max-age=300\r\n"), "%s", answer.head);
+    cr_expect_null(strstr(answer.head, "no-store"), "%s", answer.head);
+    cr_expect(strstr(answer.head, "X-Content-Type-Options: nosniff\r\n"), "%s", answer.head);
+    cr_assert(receipt_keys_read(text_of(answer.body), ret_keys, &why), "%s", why);
+}
+
+static int ask(const struct fixture *fixture, size_t node, const char *bearer, const char *key,
+               struct http_answer *ret_answer)
+{
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s/revocation", key);
+    struct http_call call = {.target = target, .bearer = bearer};
+    return fixture_call(fixture, node, &call, ret_answer);
+}
+
+static void verify(const struct fixture *fixture, size_t node, const struct http_answer *answer,
+                   struct read_receipt *ret_read)
+{
+    struct receipt_keys keys;
+    const char *why = NULL;
+
+    cr_assert(strstr(answer->head, "Content-Type: application/jose\r\n"), "%s", answer->head);
+    cr_assert_lt(answer->body_len, sizeof ret_read->jws);
+    memcpy(ret_read->jws, answer->body, answer->body_len + 1);
+    read_keys(fixture, node, &keys);
+    ret_read->claims = receipt_verify(text_of(ret_read->jws), &keys, &ret_read->receipt, &why);
+    cr_assert(ret_read->claims, "%s", why);
+}
+
+static void read_receipt(const struct fixture *fixture, size_t node, const char *key, struct read_receipt *ret_read)
+{
+    struct http_answer answer;
+
+    cr_assert_eq(ask(fixture, node, fixture->manager.secret, key, &answer), 200, "%s", answer.body);
+    verify(fixture, node, &answer, ret_read);
+    cr_expect(text_equal(ret_read->receipt.key, text_of(key)));
+}
+
+/* But for when it was issued. */
+static void expect_same(const struct receipt *a, const struct receipt *b)
+{
+    cr_expect(text_equal(a->issuer, b->issuer) && text_equal(a->store, b->store) && text_equal(a->event, b->event));
+    cr_expect_eq(a->revoked_ms, b->revoked_ms);
+    cr_expect_eq(a->effective_ms, b->effective_ms);
+    cr_expect_eq(a->nodes, b->nodes);
+    cr_expect_eq(a->waited_for, b->waited_for);
+}
+
+static void revoke_at(const struct fixture *fixture, size_t node, const char *key, struct http_answer *ret_answer)
+{
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = fixture->manager.secret};
+    cr_assert_eq(fixture_call(fixture, node, &call, ret_answer), 200, "%s", ret_answer->body);
+}
+
+static void expect_event(const struct fixture *fixture, const struct receipt *receipt)
+{
+    char target[160], expected[64];
+    struct http_answer answer;
+
+    snprintf(target, sizeof target, "/v1/audit?type=api_key.revoked&target=%.*s", TEXT_ARG(receipt->key));
+    struct http_call call = {.target = target, .bearer = fixture->manager.secret};
+    cr_assert_eq(fixture_call(fixture, 0, &call, &answer), 200, "%s", answer.body);
+    cr_assert_gt(receipt->event.len, 0);
+    snprintf(expected, sizeof expected, "\"id\":\"%.*s\"", TEXT_ARG(receipt->event));
+    cr_expect(strstr(answer.body, expected), "%s is not in %s", expected, answer.body);
+}
+
+Test(receipts, says_when_the_last_node_had_let_go)
+{
+    struct read_receipt first, second;
+    struct http_answer answer;
+    struct fixture_key key;
+    struct fixture fixture;
+    char store[64];
+
+    fixture_start(&fixture, 2, NULL);
+    leases_await_all(&fixture);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    fixture_await_key(&fixture, 0, key.secret, 200);
+    cr_expect_eq(ask(&fixture, 0, fixture.manager.secret, key.id, &answer), 404);
+    cr_expect_str_eq(http_answer_code(&answer), "api_key_not_found");
+    revoke_at(&fixture, 0, key.id, &answer);
+    struct json *record = json_parse_object(text_of(answer.body), NULL);
+    read_receipt(&fixture, 0, key.id, &first);
+    read_receipt(&fixture, 1, key.id, &second);
+    expect_same(&first.receipt, &second.receipt);
+    cr_expect(
+        text_equal(json_text(json_member(record, "revoked_at")), json_text(json_member(first.claims, "revoked_at"))));
+    cr_expect_eq(first.receipt.nodes, 2);
+    cr_expect_eq(first.receipt.waited_for, 0);
+    cr_expect_geq(first.receipt.effective_ms, first.receipt.revoked_ms);
+    expect_event(&fixture, &first.receipt);
+    redis_server_ask(&fixture.redis, store, sizeof store, "HGET", fixture_name(fixture.account, "store"), "id", NULL);
+    cr_expect(text_equal(first.receipt.store, text_of(store)), "%s", store);
+    json_free(record);
+    json_free(first.claims);
+    json_free(second.claims);
+    fixture_stop(&fixture);
+}
+
+Test(receipts, a_node_that_says_nothing_was_waited_for)
+{
+    struct read_receipt read;
+    struct http_answer answer;
+    struct fixture_key key;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, LEASE_500);
+    leases_await_all(&fixture);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    cr_assert_eq(kill(fixture.nodes[1].process.pid, SIGSTOP), 0);
+    revoke_at(&fixture, 0, key.id, &answer);
+    cr_assert_eq(kill(fixture.nodes[1].process.pid, SIGCONT), 0);
+    read_receipt(&fixture, 0, key.id, &read);
+    cr_expect_eq(read.receipt.nodes, 2);
+    cr_expect_eq(read.receipt.waited_for, 1);
+    /* At least 500 ms of lease, less what had passed of it when the node was stopped. */
+    cr_expect_geq(read.receipt.effective_ms - read.receipt.revoked_ms, 500);
+    json_free(read.claims);
+    leases_await_all(&fixture);
+    fixture_stop(&fixture);
+}
+
+/* By a node that died before it noted the end, or by an earlier version. */
+Test(receipts, a_barrier_whose_end_is_not_known_runs_again)
+{
+    struct read_receipt before, first, second;
+    struct http_answer answer;
+    struct fixture_key key;
+    struct fixture fixture;
+    char name[64];
+
+    fixture_start(&fixture, 1, NULL);
+    leases_await_all(&fixture);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    revoke_at(&fixture, 0, key.id, &answer);
+    read_receipt(&fixture, 0, key.id, &before);
+    snprintf(name, sizeof name, "acct:%s:key_endings", fixture.account);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, name), NULL);
+    read_receipt(&fixture, 0, key.id, &first);
+    read_receipt(&fixture, 0, key.id, &second);
+    cr_expect_eq(first.receipt.revoked_ms, before.receipt.revoked_ms);
+    cr_expect_gt(first.receipt.effective_ms, before.receipt.effective_ms);
+    cr_expect_eq(first.receipt.event.len, 0, "nothing is invented");
+    cr_expect_eq(first.receipt.nodes, 1);
+    expect_same(&first.receipt, &second.receipt);
+    json_free(before.claims);
+    json_free(first.claims);
+    json_free(second.claims);
+    fixture_stop(&fixture);
+}
+
+Test(receipts, of_a_command_that_waits_for_all_leases)
+{
+    struct read_receipt read;
+    struct fixture_key key;
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 1, LEASE_500);
+    leases_await_all(&fixture);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    RUN(&fixture, &run, "key", "revoke", key.id);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    read_receipt(&fixture, 0, key.id, &read);
+    cr_expect_eq(read.receipt.nodes, 1);
+    cr_expect_leq(read.receipt.waited_for, 1);
+    cr_expect_geq(read.receipt.effective_ms, read.receipt.revoked_ms);
+    expect_event(&fixture, &read.receipt);
+    json_free(read.claims);
+    fixture_stop(&fixture);
+}
+
+Test(receipts, whoever_sees_no_key_sees_no_receipt)
+{
+    struct fixture_key key, device, test;
+    struct fixture_session session, stranger_session;
+    struct fixture_user stranger;
+    struct http_answer answer;
+    struct read_receipt read;
+    struct fixture fixture;
+    char other[ID_TEXT_BYTES], target[96];
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_ALL, &test);
+    fixture_add_key(&fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &device);
+    fixture_add_account(&fixture, other);
+    fixture_add_person(&fixture, other, "stranger@clinic.test", ROLE_OWNER, &stranger);
+    fixture_add_session(&fixture, NULL, false, &session);
+    fixture_add_session(&fixture, &stranger, false, &stranger_session);
+    fixture_revoke_key(&fixture, &key);
+    fixture_revoke_key(&fixture, &device);
+    cr_expect_eq(ask(&fixture, 0, fixture.manager.secret, key.id, &answer), 200, "%s", answer.body);
+    cr_expect_eq(ask(&fixture, 0, test.secret, key.id, &answer), 404);
+    cr_expect_eq(ask(&fixture, 0, fixture.manager.secret, device.id, &answer), 404);
+    cr_expect_eq(ask(&fixture, 0, fixture.manager.secret, "key_x", &answer), 404);
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/revocation", key.id);
+    struct http_call call = {.target = target, .cookie = session.token};
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    call.cookie = stranger_session.token;
+    cr_expect_eq(fixture_call(&fixture, 0, &call, &answer), 404, "%s", answer.body);
+    snprintf(target, sizeof target, "/v1/console/device_keys/%s/revocation", device.id);
+    cr_expect_eq(fixture_call(&fixture, 0, &call, &answer), 404);
+    cr_expect_str_eq(http_answer_code(&answer), "device_key_not_found");
+    call.cookie = session.token;
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    verify(&fixture, 0, &answer, &read);
+    cr_expect(text_equal(read.receipt.key, text_of(device.id)));
+    json_free(read.claims);
+    fixture_stop(&fixture);
+}
