@@ -10,7 +10,8 @@ extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[
     KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_FIND_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[],
     DEVICE_REVOKE_OPTIONS[], SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[],
     TOTP_OPTIONS[], MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[],
-    STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[], STORE_COPY_OPTIONS[];
+    STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[], STORE_COPY_OPTIONS[], RECEIPT_VERIFY_OPTIONS[],
+    RECEIPT_KEYS_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
@@ -42,6 +43,8 @@ int session_end_run(const struct command_line *line);
 extern const struct option_group AUDIT_VERIFY_OPTIONS[];
 int audit_verify_run(const struct command_line *line);
 int audit_tail_run(const struct command_line *line);
+int receipt_verify_run(const struct command_line *line);
+int receipt_keys_run(const struct command_line *line);
 int totp_run(const struct command_line *line);
 int master_key_run(const struct command_line *line);
 int master_key_rotate_run(const struct command_line *line);

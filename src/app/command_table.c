@@ -288,6 +288,22 @@ const struct command COMMANDS[] = {
                  "chatelaine audit verify --master-key-file master.key node1/audit.log* node2/audit.log*",
      .groups = AUDIT_VERIFY_OPTIONS,
      .run = audit_verify_run},
+    {.name = "receipt verify",
+     .operands = "FILE",
+     .summary = "Verify the certificate of a revocation, and print what it says",
+     .text = "The operand is what GET /v1/api_keys/{id}/revocation answered ('-': standard input). Asks nobody. The "
+             "exit\nstatus is 1 if anything in it was changed, or if none of the keys signed it.",
+     .examples = "chatelaine receipt verify --jwks jwks.json revocation.jws\n"
+                 "chatelaine receipt verify --master-key-file master.key revocation.jws",
+     .groups = RECEIPT_VERIFY_OPTIONS,
+     .run = receipt_verify_run},
+    {.name = "receipt keys",
+     .summary = "Print the public keys that verify certificates of revocations",
+     .text = "A JWK set, as nodes publish it at /.well-known/jwks.json. Keep it with the certificates: whoever has "
+             "it\nneeds no master key to verify them, also after a rotation.",
+     .examples = "chatelaine receipt keys --master-key-file master.key > jwks.json",
+     .groups = RECEIPT_KEYS_OPTIONS,
+     .run = receipt_keys_run},
     {.name = "totp",
      .operands = "URI|SECRET|FILE",
      .optional_operand = true,

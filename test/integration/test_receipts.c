@@ -209,6 +209,75 @@ Test(receipts, of_a_command_that_waits_for_all_leases)
     fixture_stop(&fixture);
 }
 
+static void write_file(const struct fixture *fixture, const char *name, const char *content, char ret_path[256])
+{
+    FILE *file;
+
+    snprintf(ret_path, 256, "%.200s/%.40s", fixture->folder, name);
+    file = fopen(ret_path, "we");
+    cr_assert(file && fputs(content, file) >= 0 && fclose(file) == 0, "%s", ret_path);
+}
+
+static int run_offline(const struct fixture *fixture, struct cli_run *run, const char *const *arguments)
+{
+    cli_run_bare(fixture, run, arguments);
+    return run->exit_code;
+}
+
+/* Nobody is asked: the command gets no address. */
+Test(receipts, verified_offline)
+{
+    char receipt[256], keys[256], changed[256], foreign[256];
+    struct http_answer answer, set;
+    struct fixture_key key;
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    revoke_at(&fixture, 0, key.id, &answer);
+    cr_assert_eq(ask(&fixture, 0, fixture.manager.secret, key.id, &answer), 200, "%s", answer.body);
+    struct http_call call = {.target = "/.well-known/jwks.json"};
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &set), 200);
+    write_file(&fixture, "receipt", answer.body, receipt);
+    write_file(&fixture, "jwks.json", set.body, keys);
+    write_file(&fixture, "foreign.json",
+               "{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\","
+               "\"x\":\"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}]}",
+               foreign);
+    char *claims = strchr(answer.body, '.') + 20;
+    *claims = *claims == 'A' ? 'B' : 'A';
+    write_file(&fixture, "changed", answer.body, changed);
+
+    const char *const by_set[] = {"receipt", "verify", "--jwks", keys, receipt, NULL};
+    const char *const by_master[] = {"receipt", "verify", "--json", "--master-key-file", fixture.master_key_path,
+                                     receipt,   NULL};
+    const char *const of_changed[] = {"receipt", "verify", "--jwks", keys, changed, NULL};
+    const char *const by_foreign[] = {"receipt", "verify", "--jwks", foreign, receipt, NULL};
+    const char *const by_nothing[] = {"receipt", "verify", "--jwks", receipt, receipt, NULL};
+    const char *const print_keys[] = {"receipt", "keys", "--master-key-file", fixture.master_key_path, NULL};
+
+    cr_expect_eq(run_offline(&fixture, &run, by_set), 0, "%s", run.err);
+    cr_expect(strstr(run.out, key.id) && strstr(run.out, "effective at"), "%s", run.out);
+    cli_finish(&run);
+    cr_expect_eq(run_offline(&fixture, &run, by_master), 0, "%s", run.err);
+    struct json *said = json_parse_object(text_of(run.out), NULL);
+    cr_assert(said, "%s", run.out);
+    cr_expect(text_equal(json_text(json_member(said, "sub")), text_of(key.id)));
+    json_free(said);
+    cli_finish(&run);
+    run_offline(&fixture, &run, of_changed);
+    cli_expect_refusal(&run, 1, "signature is wrong", "a changed receipt");
+    run_offline(&fixture, &run, by_foreign);
+    cli_expect_refusal(&run, 1, "no known key has its kid", "by another key");
+    run_offline(&fixture, &run, by_nothing);
+    cli_expect_refusal(&run, 1, "has no keys for receipts", "no set of keys");
+    cr_expect_eq(run_offline(&fixture, &run, print_keys), 0, "%s", run.err);
+    cr_expect(strncmp(run.out, set.body, strlen(set.body)) == 0, "%s", run.out);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
 Test(receipts, whoever_sees_no_key_sees_no_receipt)
 {
     struct fixture_key key, device, test;
