@@ -103,6 +103,27 @@ describe('a day', () => {
         }
     });
 
+    browse('the certificate of a revocation, as a file', async (page, {person}) => {
+        const {
+            made: [key],
+            session,
+        } = await someKeys(['Certified key', 'live']);
+
+        await signIn(page, person, `/console/keys/${key.id}`);
+        await page.getByRole('heading', {name: 'Certified key'}).waitFor();
+        assert.equal(await page.getByRole('button', {name: 'Certificate'}).count(), 0);
+        await session.send('DELETE', `/v1/console/api_keys/${key.id}`);
+        await page.reload();
+        const button = page.getByRole('button', {name: 'Certificate'});
+        const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
+
+        assert.equal(download.suggestedFilename(), `${key.id}.jws`);
+        const [, claims] = readFileSync(await download.path(), 'utf8').split('.');
+        const {sub, nodes} = JSON.parse(Buffer.from(claims, 'base64url'));
+        assert.equal(sub, key.id);
+        assert.ok(nodes >= 1);
+    });
+
     browse('an emergency: a live key in use, found by its name and revoked', async (page, {person}) => {
         const {
             made: [key],

@@ -4,6 +4,7 @@ import {call, withQuery} from './api.js';
 import {daysPerBar, usageChart} from './chart.js';
 import {h, icon, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
+import {saveFile} from './file.js';
 import {notice} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeElement} from './format.js';
 import {KEY} from './key_texts.js';
@@ -209,6 +210,7 @@ export function keyPage() {
     const chart = h('div');
     const refused = h('section', {class: 'key-part'});
     const knock = h('div');
+    const problem = h('div', {'aria-live': 'polite'});
     const activity = h('div', {class: 'list-space small-list'});
     const state = {days: choice('days', Object.keys(KEY.periods), STANDARD_DAYS)};
     let key = null;
@@ -276,6 +278,25 @@ export function keyPage() {
             TEXTS.keys.revoke,
         );
     }
+    async function saveCertificate() {
+        show(problem);
+        try {
+            const path = `${KEYS}/${encodeURIComponent(id)}/revocation`;
+
+            saveFile(`${id}.jws`, await call('GET', path, undefined, 'application/jose'));
+        } catch (refusal) {
+            if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
+        }
+    }
+    function certificateButton() {
+        if (!key.revoked_at) return null;
+        return h(
+            'button',
+            {type: 'button', class: 'secondary', title: KEY.certificateNote, onclick: saveCertificate},
+            icon('download'),
+            KEY.certificate,
+        );
+    }
     function revoked(record) {
         Object.assign(key, record);
         draw();
@@ -295,7 +316,8 @@ export function keyPage() {
         document.title = TEXTS.title(key.name);
         show(
             element,
-            head(key, revokeButton()),
+            head(key, [certificateButton(), revokeButton()]),
+            problem,
             knock,
             h('section', {class: 'panel'}, h('div', {class: 'panel-tools'}, period), chart),
             refused,

@@ -28,6 +28,8 @@ export const KEY = {
             ? 'This revoked key was used once since. The request was refused: somebody still has the key.'
             : `This revoked key was used ${text} times since. The requests were refused: somebody still has the key.`,
     quiet: 'This key has not been used since it was revoked.',
+    certificate: 'Certificate',
+    certificateNote: 'A signed statement of when the last node stopped accepting this key.',
     lastKnock: (time, ip) => `Last at ${time}${ip ? ` from ${ip}` : ''}.`,
     activity: 'Recent activity',
     activityNone: 'No activity of this key is recorded.',
