@@ -4,8 +4,8 @@
 #include "store/key_revocation.h"
 #include "verb_internal.h"
 
-/* The barrier of these revocations is over. Nobody waits for this: if it fails, whoever asks for a receipt runs a barrier
- * again. So the note is no change that a node promises to keep. */
+/* The barrier of these revocations is over. Nobody waits for this: if it fails, whoever asks for a receipt runs a
+ * barrier again. So the note is no change that a node promises to keep. */
 struct key_ended {
     const struct id *id, *account;
     int64_t revoked_ms;
