@@ -863,6 +863,7 @@ export async function play(talk, deployment, contract, file) {
     await talk.right('the session, stepped up', get('/v1/console/session', browser.reading), 200);
     const {all, test} = await keysInTheConsole(talk, browser);
     const {narrow, lister} = await keysOfIntegrations(talk, {all, test});
+    await lists(talk, browser, {all, test});
     for (const role of ['developer', 'responder']) await signIn(talk, deployment.addPerson({role}));
     const auditor = await signIn(talk, deployment.addPerson({role: 'auditor'}));
     await everyRoute(talk, contract, {browser, early, auditor, all, narrow});
