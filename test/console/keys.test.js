@@ -4,11 +4,13 @@ import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
 import {askForTestKey, confirmStepUp, settled, signIn} from './browser.js';
-import {addUse, browse, deployment, judge, row, someKeys} from './scene.js';
+import {addUse, browse, deployment, focused, judge, row, someKeys} from './scene.js';
 import {enrolDevice} from './seed.js';
 
 // Of the contract, each with one request.
 const REASONS = {revoked: 1, insufficient_scope: 1, mode_not_permitted: 1, account_suspended: 1};
+const REVOKE_PATH = '/v1/console/api_keys/revoke';
+const NO_KEY = `key_${'0'.repeat(26)}`;
 const namesShown = (page) => page.locator('.row-name').allTextContents();
 
 describe('the list', () => {
@@ -100,6 +102,229 @@ describe('the list', () => {
         await page.clock.fastForward(5 * 60000);
         await until('the words', async () => /^[5-9] minutes ago$/.test(await created.textContent()));
     });
+});
+
+describe('keys that are revoked together', () => {
+    const bar = (page) => page.getByRole('group', {name: 'Selected keys'});
+    const all = (page) => page.getByRole('checkbox', {name: 'Select all shown'});
+    const boxOf = (page, name) => page.getByRole('checkbox', {name: `Select ${name}`, exact: true});
+    const statusOf = async ({secret}) => (await deployment.api('GET', '/v1/whoami', {bearer: secret})).status;
+    const linesOf = (dialog) => dialog.locator('.key-line strong').allTextContents();
+
+    browse('with one request, after a dialog that names them', async (page, {person}) => {
+        const {made} = await someKeys(['Together a', 'test'], ['Together b', 'test'], ['Together c', 'test']);
+        const sent = [];
+
+        page.on('request', (request) => {
+            if (request.method() !== 'GET' && request.url().includes('/api_keys')) sent.push(request);
+        });
+        await signIn(page, person, '/console/?search=together&sort=name');
+        await all(page).check();
+        await bar(page).getByRole('button', {name: 'Revoke 3 keys…'}).waitFor();
+        await boxOf(page, 'Together b').uncheck();
+        assert.equal(await all(page).evaluate((box) => box.indeterminate), true);
+        await bar(page).getByRole('button', {name: 'Revoke 2 keys…'}).click();
+        const dialog = page.getByRole('dialog', {name: 'Revoke 2 keys?'});
+        await dialog.waitFor();
+        assert.deepEqual(await linesOf(dialog), ['Together a', 'Together c']);
+        assert.deepEqual(await Promise.all(made.map(statusOf)), [200, 200, 200]);
+        await dialog.getByRole('button', {name: 'Revoke 2 keys'}).click();
+        const done = page.getByRole('dialog', {name: 'Revoked, everywhere'});
+        await done.getByText('No node accepts these 2 keys any more.').waitFor();
+        assert.deepEqual(await Promise.all(made.map(statusOf)), [401, 200, 401]);
+        await done.getByRole('heading', {name: 'Revoked: 2'}).waitFor();
+        assert.equal(await done.getByRole('heading', {name: /^(Already revoked|Not found)/}).count(), 0);
+        assert.match(await page.locator('#announcer').textContent(), /any more\. Revoked: 2$/);
+        await done.getByRole('button', {name: 'Close'}).last().click();
+        assert.equal(sent.length, 1);
+        assert.deepEqual(sent[0].postDataJSON().ids.toSorted(), [made[0].id, made[2].id].toSorted());
+
+        // The list tells.
+        for (const name of ['Together a', 'Together c']) {
+            await row(page, name).getByText('Revoked just now').waitFor();
+            assert.equal(await row(page, name).getByRole('checkbox').count(), 0);
+            assert.equal(await row(page, name).getByRole('button').count(), 0);
+        }
+        assert.equal(await bar(page).getByRole('button').count(), 0);
+        assert.equal(await all(page).isChecked(), false);
+        await boxOf(page, 'Together b').check();
+        assert.equal(await all(page).isChecked(), true);
+        await page.reload();
+        await row(page, 'Together b').waitFor();
+        assert.deepEqual(await namesShown(page), ['Together b']);
+    });
+
+    browse('stay selected as long as they are shown', async (page, {person}) => {
+        await someKeys(['Chosen alpha', 'test'], ['Chosen beta', 'live'], ['Chosen gamma', 'live']);
+        const search = page.getByRole('searchbox');
+        const shows = (...names) =>
+            until(`${names}`, async () => (await namesShown(page)).join() === names.map((x) => `Chosen ${x}`).join());
+        const offers = (words) => until(words, async () => (await bar(page).getByRole('button').allTextContents())[0] === words);
+
+        await signIn(page, person, '/console/?search=chosen&sort=name');
+        await all(page).check();
+        await offers('Revoke 3 keys…');
+        await page.getByRole('button', {name: 'Live', exact: true}).click();
+        await shows('beta', 'gamma');
+        await offers('Revoke 2 keys…');
+        await search.fill('chosen gamma');
+        await shows('gamma');
+        await offers('Revoke 1 key…');
+        await search.fill('chosen');
+        await page.getByRole('button', {name: 'All', exact: true}).first().click();
+        await shows('alpha', 'beta', 'gamma');
+        await offers('Revoke 1 key…');
+        assert.deepEqual(
+            await Promise.all(['Chosen alpha', 'Chosen beta', 'Chosen gamma'].map((name) => boxOf(page, name).isChecked())),
+            [false, false, true],
+        );
+        await bar(page).getByRole('button', {name: 'Clear selection'}).click();
+        assert.equal(await bar(page).getByRole('button').count(), 0);
+        assert.equal(await boxOf(page, 'Chosen gamma').isChecked(), false);
+        assert.ok(await all(page).evaluate((box) => box === document.activeElement));
+    });
+
+    browse('tells which others had revoked, and which were not found', async (page, {person}) => {
+        const {made, session} = await someKeys(['Of three a', 'test'], ['Of three b', 'test'], ['Of three c', 'test']);
+        const [, before, unknown] = made.map(({id}) => id);
+
+        await signIn(page, person, '/console/?search=of+three&sort=name');
+        await all(page).check();
+        assert.equal((await session.send('DELETE', `/v1/console/api_keys/${before}`)).status, 200);
+        // The service is asked for a key that it does not have, in place of the third.
+        await page.route(`**${REVOKE_PATH}`, async (route) => {
+            const response = await route.fetch({postData: route.request().postData().replace(unknown, NO_KEY)});
+
+            await route.fulfill({response, body: (await response.text()).replace(NO_KEY, unknown)});
+        });
+        await page.getByRole('button', {name: 'Revoke 3 keys…'}).click();
+        await page.getByRole('button', {name: 'Revoke 3 keys', exact: true}).click();
+        const done = page.getByRole('dialog', {name: 'Revoked, everywhere'});
+        await done.getByText('No node accepts these 2 keys any more.').waitFor();
+        assert.deepEqual(await done.locator('h3').allTextContents(), ['Revoked: 1', 'Already revoked: 1', 'Not found: 1']);
+        assert.deepEqual(await linesOf(done), ['Of three a', 'Of three b', 'Of three c']);
+        await done.getByRole('button', {name: 'Close'}).last().click();
+        await row(page, 'Of three a').getByText('Revoked just now').waitFor();
+        await row(page, 'Of three b').getByText('Already revoked').waitFor();
+        await row(page, 'Of three c').getByText('Not found').waitFor();
+        await bar(page).waitFor({state: 'hidden'});
+        assert.equal(await page.locator('.keys').getByRole('checkbox').count(), 0);
+    });
+
+    browse('are none, if none is found', async (page, {person}) => {
+        const {
+            made: [key],
+        } = await someKeys(['Gone meanwhile', 'test']);
+
+        await signIn(page, person, '/console/?search=gone+meanwhile');
+        await boxOf(page, 'Gone meanwhile').check();
+        await page.route(`**${REVOKE_PATH}`, (route) =>
+            route.fulfill({json: {revoked: [], already_revoked: [], not_found: [key.id]}}),
+        );
+        await page.getByRole('button', {name: 'Revoke 1 key…'}).click();
+        await page.getByRole('button', {name: 'Revoke 1 key', exact: true}).click();
+        await page.getByRole('dialog', {name: 'No key was revoked'}).getByText('The service found none of these keys.').waitFor();
+        assert.equal(await page.getByText('No node accepts').count(), 0);
+    });
+
+    browse('in use: after their number is typed; again, if the service promises nothing', async (page, {person}) => {
+        const {made} = await someKeys(['In use a', 'live'], ['In use b', 'live']);
+
+        assert.equal(await statusOf(made[0]), 200);
+        await signIn(page, person, '/console/?search=in+use');
+        await until('the use to be recorded', async () => {
+            await page.reload();
+            await settled(page);
+            return (await row(page, 'In use a').locator('[data-label="Last used"] time').count()) === 1;
+        });
+        await all(page).check();
+        await page.getByRole('button', {name: 'Revoke 2 keys…'}).click();
+        const dialog = page.getByRole('dialog', {name: 'Revoke 2 keys?'});
+        const submit = dialog.getByRole('button', {name: 'Revoke 2 keys', exact: true});
+        await dialog.getByText('1 live key is in use.').waitFor();
+        assert.equal(await submit.isDisabled(), true);
+        await dialog.getByLabel('Type 2 to confirm').fill('3');
+        assert.equal(await submit.isDisabled(), true);
+        await dialog.getByLabel('Type 2 to confirm').fill('2');
+        await page.route(`**${REVOKE_PATH}`, (route) => route.fulfill({status: 503, json: {}}), {times: 1});
+        await submit.click();
+        await dialog.getByRole('alert').getByText('any of these keys may still be accepted').waitFor();
+        assert.equal(await page.getByText('No node accepts').count(), 0);
+        assert.deepEqual(await Promise.all(made.map(statusOf)), [200, 200]);
+        await page.route(`**${REVOKE_PATH}`, (route) => route.abort(), {times: 1});
+        await dialog.getByRole('button', {name: 'Try again'}).click();
+        await dialog.getByRole('alert').getByText('No response arrived').waitFor();
+        await dialog.getByRole('button', {name: 'Try again'}).click();
+        const done = page.getByRole('dialog', {name: 'Revoked, everywhere'});
+        await done.getByText('No node accepts these 2 keys any more.').waitFor();
+        assert.deepEqual(await Promise.all(made.map(statusOf)), [401, 401]);
+    });
+
+    for (const [role, selects] of [
+        ['responder', true],
+        ['auditor', false],
+    ])
+        browse(`are selected by people who may revoke: ${role}`, async (page) => {
+            const {made} = await someKeys([`Seen by the ${role}`, 'test']);
+
+            await signIn(page, deployment.addPerson({role}), `/console/?search=seen+by+the+${role}`);
+            await row(page, `Seen by the ${role}`).waitFor();
+            assert.equal(await page.getByRole('checkbox').count(), selects ? 2 : 0);
+            assert.equal(await page.getByRole('columnheader', {name: 'Select'}).count(), selects ? 1 : 0);
+            if (!selects) return;
+            await all(page).check();
+            await page.getByRole('button', {name: 'Revoke 1 key…'}).click();
+            await page.getByRole('button', {name: 'Revoke 1 key', exact: true}).click();
+            await page.getByRole('dialog').getByText('No node accepts this key any more.').waitFor();
+            assert.equal(await statusOf(made[0]), 401);
+        });
+
+    for (const [scheme, size] of [
+        ['light', 'wide'],
+        ['dark', 'narrow'],
+    ])
+        browse(
+            `by keyboard, and accessible, ${scheme} and ${size}`,
+            async (page, {person}) => {
+                const names = Array.from({length: 24}, (_, i) => `Typed ${size} ${String(i + 1).padStart(2, '0')}`);
+                const said = () => page.locator('#announcer').textContent();
+                const press = async (...keys) => {
+                    for (const key of keys) await page.keyboard.press(key);
+                };
+
+                await someKeys(...names.map((name) => [name, 'test']));
+                await signIn(page, person, `/console/?search=typed+${size}&sort=name`);
+                await boxOf(page, names[0]).focus();
+                await press('Space', 'Tab', 'Tab', 'Tab', 'Space'); // the box, then the name and its button
+                assert.ok(await boxOf(page, names[1]).isChecked());
+                assert.equal(await said(), '2 keys selected');
+                await judge(page, 'two are selected');
+                await all(page).focus();
+                await press('Space');
+                assert.equal(await said(), '24 keys selected');
+                await judge(page, 'all are selected');
+                await press('Tab', 'Enter');
+                const dialog = page.getByRole('dialog', {name: 'Revoke 24 keys?'});
+                await dialog.waitFor();
+                await judge(page, 'many keys to revoke');
+                assert.deepEqual(await linesOf(dialog), names);
+                await press('Escape');
+                await dialog.waitFor({state: 'detached'});
+                assert.equal(await focused(page), 'Revoke 24 keys…');
+                await press('Enter');
+                await dialog.waitFor();
+                await press('Enter');
+                await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+                await judge(page, 'many keys were revoked');
+                assert.equal(await focused(page), 'Close');
+                const {width} = page.viewportSize();
+                assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
+                await press('Enter');
+                await row(page, names[0]).getByText('Revoked just now').waitFor();
+                await judge(page, 'a list of revoked keys');
+            },
+            {scheme, size},
+        );
 });
 
 browse(

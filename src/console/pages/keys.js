@@ -2,6 +2,7 @@
 import {choice, pushAddress, replaceAddress, withState, words as wordsOf} from './address.js';
 import {Refusal} from './api.js';
 import {spark} from './chart.js';
+import {serverNow} from './clock.js';
 import {openDialog} from './dialog.js';
 import {announce, h, icon, show} from './dom.js';
 import {foot} from './form.js';
@@ -11,6 +12,7 @@ import {makerElement} from './names.js';
 import {chooser, emptyState, explain, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
 import {revokeKey} from './revoke.js';
+import {keySelection} from './selection.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
 
 const PATH = '/console/';
@@ -55,6 +57,9 @@ function createdCell(key) {
     ];
 }
 
+// outcome: of a request that revoked many, for a key that it did not find active. The response does not say since when.
+const isActive = (key) => !key.revoked_at && !key.outcome;
+
 function actionCell(key, revoked) {
     if (key.revoked_at)
         return h(
@@ -62,6 +67,7 @@ function actionCell(key, revoked) {
             {class: 'revoked-note', title: exactTime(key.revoked_at)},
             TEXTS.keys.revokedAt(timeInWords(key.revoked_at)),
         );
+    if (key.outcome) return h('span', {class: 'revoked-note'}, TEXTS.keys.outcomes[key.outcome]);
     if (!mayAs('responder')) return null;
     return h(
         'button',
@@ -75,21 +81,24 @@ function actionCell(key, revoked) {
     );
 }
 
-function keyRow(key, useOf) {
+// selection: null if nothing on this page can be selected.
+function keyRow(key, useOf, selection) {
     const {columns} = TEXTS.keys;
     const row = h('tr', {'data-id': key.id});
     const usage = h('td', {'class': 'use-cell', 'data-label': columns.requests});
     const link = {class: 'row-name', href: `/console/keys/${key.id}`, title: key.name};
     const redraw = (record) => {
         Object.assign(key, record);
+        selection?.drop(key);
         draw();
     };
 
     function draw() {
-        row.classList.toggle('is-revoked', Boolean(key.revoked_at));
+        row.classList.toggle('is-revoked', !isActive(key));
         show(usage, useCell(useOf(key.id)));
         show(
             row,
+            selection && h('td', {class: 'select-cell'}, isActive(key) ? selection.box(key) : null),
             h('th', {scope: 'row'}, h('a', link, key.name), h('span', {class: 'mono faint last4'}, `…${key.last4}`)),
             h('td', {'data-label': columns.mode}, modeBadge(key.mode)),
             h('td', {'class': 'scopes-cell', 'data-label': columns.scopes}, scopeCell(key)),
@@ -100,21 +109,22 @@ function keyRow(key, useOf) {
         );
     }
     draw();
-    return {row, drawUse: () => show(usage, useCell(useOf(key.id)))};
+    return {row, key, redraw, drawUse: () => show(usage, useCell(useOf(key.id)))};
 }
 
-function keyTable(rows) {
-    const heads = Object.entries(TEXTS.keys.columns).map(([name, text]) =>
+function keyTable(rows, selects) {
+    const {select, ...others} = TEXTS.keys.columns;
+    const heads = Object.entries(selects ? {select, ...others} : others).map(([name, text]) =>
         h(
             'th',
             {scope: 'col', class: `column-${name}`},
-            name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
+            ['select', 'actions'].includes(name) ? h('span', {class: 'unseen'}, text) : text,
         ),
     );
 
     return h(
         'table',
-        {class: 'list keys'},
+        {class: selects ? 'list keys selects' : 'list keys'},
         h('caption', {class: 'unseen'}, TEXTS.keys.table),
         h('thead', null, h('tr', null, heads)),
         h('tbody', null, rows),
@@ -262,19 +272,24 @@ async function readPage(book, use, state) {
     };
 }
 
-// Creating a key loads on demand. If that fails, only loading the page again helps.
-async function createKey(created, isDecoy) {
-    let script;
-
+// What is loaded on demand; nothing if that fails. Then only loading the page again helps.
+async function loaded(script, title) {
     try {
-        script = await import('./create.js');
+        return await script;
     } catch {
         const reload = h('button', {type: 'button', class: 'primary', onclick: () => location.reload()}, TEXTS.retry);
 
-        openDialog({title: TEXTS.keys.create, content: [explain(new Refusal('offline')), foot(null, reload)]});
-        return;
+        openDialog({title, content: [explain(new Refusal('offline')), foot(null, reload)]});
+        return null;
     }
-    script.openCreate(created, isDecoy);
+}
+
+async function createKey(created, isDecoy) {
+    (await loaded(import('./create.js'), TEXTS.keys.create))?.openCreate(created, isDecoy);
+}
+
+async function revokeMany(keys, revoked) {
+    (await loaded(import('./revoke_many.js'), TEXTS.keys.revoke))?.revokeKeys(keys, revoked);
 }
 
 // The page
@@ -294,6 +309,18 @@ export function keysPage() {
     let readMs = Date.now();
     let rows = [];
 
+    // In place, as when one key is revoked: whoever did it sees what happened to each.
+    function revokedMany({revoked, already_revoked: before, not_found: unknown}) {
+        const changes = new Map([
+            ...revoked.map((id) => [id, {revoked_at: new Date(serverNow()).toISOString()}]),
+            ...before.map((id) => [id, {outcome: 'before'}]),
+            ...unknown.map((id) => [id, {outcome: 'unknown'}]),
+        ]);
+
+        for (const {key, redraw} of rows) if (changes.has(key.id)) redraw(changes.get(key.id));
+    }
+    const selection = keySelection((keys) => revokeMany(keys, revokedMany));
+
     function rangeText(page) {
         const first = (page.number - 1) * PAGE + 1;
         const total = page.isPlain ? book.keys.length : page.total;
@@ -308,13 +335,20 @@ export function keysPage() {
     }
     function draw(page) {
         const range = h('p', {class: 'hint'}, page.data.length ? rangeText(page) : '');
-        const drawn = page.data.map((key) => keyRow(key, (id) => use.get(id)));
+        const selects = mayAs('responder') && page.data.some(isActive);
+
+        selection.begin(page.data);
+        const drawn = page.data.map((key) => keyRow(key, (id) => use.get(id), selects ? selection : null));
 
         rows = drawn;
         show(
             content,
+            selects && selection.element,
             drawn.length
-                ? keyTable(drawn.map(({row}) => row))
+                ? keyTable(
+                      drawn.map(({row}) => row),
+                      selects,
+                  )
                 : emptyList(state, offersCreate ? createButton : null, clear),
             !page.isPlain && !book.isWhole
                 ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(book.keys.length)))

@@ -10,10 +10,10 @@ import {TEXTS} from './texts.js';
 
 const IN_USE_MS = 30 * 86400000;
 
-const isInUse = (key) =>
+export const isInUse = (key) =>
     key.mode === 'live' && key.last_used_at && serverNow() - Date.parse(key.last_used_at) < IN_USE_MS;
 
-function keyLine(key) {
+export function keyLine(key) {
     return h(
         'div',
         {class: 'key-line'},
@@ -56,6 +56,17 @@ function nameConfirmation(key) {
     return confirmation;
 }
 
+// The button works once the input, if there is one, has the expected text.
+export function askFirst(button, input, expected) {
+    const compare = () => {
+        button.disabled = readable(input.value) !== readable(expected);
+    };
+
+    input?.addEventListener('input', compare);
+    if (input) compare();
+    (input ?? button).focus();
+}
+
 // The second argument holds the texts and the path for this kind of key. revoked() gets the updated record.
 export function openRevoke(key, {path, title, text, submitText, doneTitle, doneText, next}, revoked) {
     const confirmation = isInUse(key) ? nameConfirmation(key) : null;
@@ -91,17 +102,7 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
     });
     const dialog = openDialog({title, content: form.element});
 
-    if (confirmation) {
-        const compare = () => {
-            form.button.disabled = readable(confirmation.input.value) !== readable(key.name);
-        };
-
-        confirmation.input.addEventListener('input', compare);
-        compare();
-        confirmation.input.focus();
-    } else {
-        form.button.focus();
-    }
+    askFirst(form.button, confirmation?.input, key.name);
 }
 
 function showRevoked(dialog, key, record, {doneTitle, doneText, next}) {
