@@ -445,7 +445,7 @@ export function keysPage() {
         element: h(
             'div',
             null,
-            pageHead(TEXTS.keys.title, TEXTS.keys.lead, ...(offersCreate ? [decoyButton(), createButton()] : [])),
+            pageHead(TEXTS.keys.title, TEXTS.keys.lead, ...(offersCreate ? [createButton(), decoyButton()] : [])),
             filters,
             content,
         ),
