@@ -11,7 +11,17 @@
 
 TestSuite(matrix, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum object { NOTHING, API_KEY, DEVICE_KEY, ENROLMENT, USER, INVITATION, OWN_SESSION };
+enum object {
+    NOTHING,
+    API_KEY,
+    REVOKED_API_KEY,
+    DEVICE_KEY,
+    REVOKED_DEVICE_KEY,
+    ENROLMENT,
+    USER,
+    INVITATION,
+    OWN_SESSION
+};
 
 /* Who may, by the lowest role. Rows of routes that this version lacks are harmless. */
 static const struct expectation {
@@ -28,8 +38,11 @@ static const struct expectation {
     {HTTP_POST, "/v1/console/api_keys", ROLE_DEVELOPER, NOTHING, "{\"name\":\"n\",\"mode\":\"test\"}"},
     {HTTP_GET, "/v1/console/api_keys/{id}", ROLE_AUDITOR, API_KEY, NULL},
     {HTTP_DELETE, "/v1/console/api_keys/{id}", ROLE_RESPONDER, API_KEY, NULL},
+    {HTTP_POST, "/v1/console/api_keys/revoke", ROLE_RESPONDER, NOTHING, "{\"ids\":[]}"},
+    {HTTP_GET, "/v1/console/api_keys/{id}/revocation", ROLE_AUDITOR, REVOKED_API_KEY, NULL},
     {HTTP_GET, "/v1/console/device_keys", ROLE_AUDITOR, NOTHING, NULL},
     {HTTP_DELETE, "/v1/console/device_keys/{id}", ROLE_RESPONDER, DEVICE_KEY, NULL},
+    {HTTP_GET, "/v1/console/device_keys/{id}/revocation", ROLE_AUDITOR, REVOKED_DEVICE_KEY, NULL},
     {HTTP_GET, "/v1/console/device_enrolments/{id}", ROLE_AUDITOR, ENROLMENT, NULL},
     {HTTP_POST, "/v1/console/device_enrolments/{id}/approve", ROLE_DEVELOPER, ENROLMENT, NULL},
     {HTTP_POST, "/v1/console/device_enrolments/{id}/deny", ROLE_RESPONDER, ENROLMENT, NULL},
@@ -137,19 +150,28 @@ static void make_invitation(struct accounts *accounts, bool is_other, char ret_i
     cr_assert(http_answer_json(&answer, "id", ret_id, 64));
 }
 
+static void make_key(struct fixture *fixture, const char *account, enum object object, char ret_id[64])
+{
+    bool is_api_key = object == API_KEY || object == REVOKED_API_KEY;
+    struct fixture_key key;
+
+    fixture_add_key(fixture, account, is_api_key ? KEY_API : KEY_DEVICE, MODE_LIVE,
+                    is_api_key ? SCOPE_ALL : SCOPE_DOCUMENTS_WRITE, &key);
+    if (object == REVOKED_API_KEY || object == REVOKED_DEVICE_KEY)
+        fixture_revoke_key(fixture, &key);
+    snprintf(ret_id, 64, "%s", key.id);
+}
+
 static void make_object(struct accounts *accounts, enum object object, bool is_other, char ret_id[64])
 {
     const char *account = is_other ? accounts->other : NULL;
     struct fixture *fixture = &accounts->people.fixture;
     struct fixture_user user;
-    struct fixture_key key;
     char email[64];
 
     ret_id[0] = '\0';
-    if (object == API_KEY || object == DEVICE_KEY) {
-        fixture_add_key(fixture, account, object == API_KEY ? KEY_API : KEY_DEVICE, MODE_LIVE,
-                        object == API_KEY ? SCOPE_ALL : SCOPE_DOCUMENTS_WRITE, &key);
-        snprintf(ret_id, 64, "%s", key.id);
+    if (object >= API_KEY && object <= REVOKED_DEVICE_KEY) {
+        make_key(fixture, account, object, ret_id);
     } else if (object == USER) {
         snprintf(email, sizeof email, "object%u@x.test", accounts->made++);
         fixture_add_person(fixture, account, email, ROLE_DEVELOPER, &user);
