@@ -156,7 +156,9 @@ int receipt_keys_run(const struct command_line *line)
     int code = keys_of_masters(line, &keys);
 
     buf_init(&out, RECEIPT_JWKS_MAX_BYTES);
+    if (code != EXIT_DONE)
+        return code;
     receipt_keys_print(&keys, &out);
     buf_append_char(&out, '\n');
-    return code == EXIT_DONE ? command_print(buf_text(&out)) : code;
+    return command_print(buf_text(&out));
 }
