@@ -3,16 +3,20 @@
 
 #include <stdlib.h>
 
+/* The loop is looked at again that often: a predicate may come true in a callback that runs before the loop sleeps. */
+enum { TICK_MS = 10 };
+
 struct limit {
     uv_timer_t timer;
+    uint64_t give_up_ns;
     bool passed;
 };
 
-static void limit_passed(uv_timer_t *timer)
+static void on_tick(uv_timer_t *timer)
 {
     struct limit *limit = timer->data;
 
-    limit->passed = true;
+    limit->passed = uv_hrtime() >= limit->give_up_ns;
 }
 
 static void limit_closed(uv_handle_t *handle)
@@ -29,8 +33,9 @@ bool test_loop_until(uv_loop_t *loop, test_loop_predicate *predicate, void *arg,
         abort();
     uv_timer_init(loop, &limit->timer);
     limit->timer.data = limit;
+    limit->give_up_ns = uv_hrtime() + timeout_ms * UINT64_C(1000000);
     uv_update_time(loop);
-    uv_timer_start(&limit->timer, limit_passed, timeout_ms, 0);
+    uv_timer_start(&limit->timer, on_tick, timeout_ms < TICK_MS ? timeout_ms : TICK_MS, TICK_MS);
     while (!(holds = predicate(arg)) && !limit->passed)
         uv_run(loop, UV_RUN_ONCE);
     uv_close((uv_handle_t *)&limit->timer, limit_closed);
