@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 enum { SENDER_BYTES = 16, BACKOFF_FIRST_MS = 50 };
-/* Use of a revoked key is told at once, but whoever has one must not cause a batch with each request. */
+/* The use of a revoked key is written without waiting for the interval. But nobody who has one can cause more batches
+ * than that. */
 enum { URGENT_EVERY_MS = 1000 };
 /* In keys of one account. Redis does nothing else while it adds a batch: 0.6 ms for 256 keys, 2 ms for 1,024. Each key
  * of the larger one costs a third less, because a batch is one fsync. So batches grow with the amount to write. */
@@ -34,8 +35,8 @@ struct writer {
     size_t batch, batch_refusals;           /* entries in the batch that is being sent; a retry sends the same ones */
     uint64_t sequence;                      /* of that batch; the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
-    uint64_t urgent_ns; /* when the last urgent refusal came; 0: never */
-    bool is_urgent;     /* it is among `refused` */
+    uint64_t urgent_ns; /* when the last batch with such a use began; 0: never */
+    bool is_urgent;     /* one is among `refused` */
     bool is_sending;    /* the store will call batch_done() */
     bool is_drained;    /* while the usage drains: everything was written */
 };
@@ -137,16 +138,30 @@ void usage_count(struct usage *usage, const struct key_principal *key, int64_t w
         schedule(writer, 0);
 }
 
-/* At the next turn, or when the batch under way is written. */
+/* When the next batch may begin, of one that is urgent: URGENT_EVERY_MS after the one before. */
+static uint32_t urgent_in_ms(const struct writer *writer)
+{
+    const uint64_t since_ms = (clock_boot_ns() - writer->urgent_ns) / CLOCK_NS_PER_MS;
+    return writer->urgent_ns == 0 || since_ms >= URGENT_EVERY_MS ? 0 : (uint32_t)(URGENT_EVERY_MS - since_ms);
+}
+
+/* How long gathered entries wait. */
+static uint32_t wait_ms(const struct writer *writer)
+{
+    const uint32_t interval_ms = writer->usage->interval_ms;
+    if (writer->usage->drained || is_getting_full(writer))
+        return 0;
+    if (!writer->is_urgent)
+        return interval_ms;
+    return urgent_in_ms(writer) < interval_ms ? urgent_in_ms(writer) : interval_ms;
+}
+
+/* Now, or when the batch under way is written. Never later than was planned. */
 static void write_soon(struct writer *writer)
 {
-    const uint64_t now_ns = clock_boot_ns();
-    if (writer->is_urgent || (writer->urgent_ns && now_ns - writer->urgent_ns < URGENT_EVERY_MS * CLOCK_NS_PER_MS))
-        return;
-    writer->urgent_ns = now_ns;
     writer->is_urgent = true;
-    if (is_waiting(writer))
-        schedule(writer, 0);
+    if (is_waiting(writer) && wait_ms(writer) < uv_timer_get_due_in(&writer->ticker))
+        schedule(writer, wait_ms(writer));
 }
 
 struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
@@ -235,6 +250,8 @@ static void swap_tables(struct writer *writer)
     const struct refusal_table no_refusals = writer->refusing;
     writer->refusing = writer->refused;
     writer->refused = no_refusals;
+    if (writer->is_urgent)
+        writer->urgent_ns = clock_boot_ns();
     writer->is_urgent = false;
     writer->told = 0;
 }
@@ -310,7 +327,7 @@ static void batch_done(void *arg, enum store_result result)
     else if (has_work(writer))
         send_batch(writer);
     else
-        schedule(writer, usage->drained || writer->is_urgent || is_getting_full(writer) ? 0 : usage->interval_ms);
+        schedule(writer, wait_ms(writer));
 }
 
 static void on_deadline(uv_timer_t *timer)

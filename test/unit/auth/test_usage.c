@@ -629,6 +629,22 @@ Test(usage, use_of_revoked_keys_causes_few_batches)
     tear_down(&f);
 }
 
+/* One that comes within that second waits for it to end, not for the interval. */
+Test(usage, use_of_another_revoked_key_is_told_a_second_later)
+{
+    struct fixture f;
+    set_up_with(&f, NEVER_MS);
+    for (size_t i = 0; i < 2; i++) {
+        const struct key_principal key = make_another(&f.key);
+        cr_assert_not_null(usage_refuse(f.usage, &key, USAGE_REVOKED, NOON));
+        wait_for_batch(&f);
+        cr_assert_eq(f.store.flush_count, (int)i + 1);
+        cr_assert_eq(f.store.refusal_count, 1);
+        fake_store_answer_flush(&f.store, STORE_OK);
+    }
+    tear_down(&f);
+}
+
 /* Several partitions */
 
 enum { PARTITIONS = 4 };
