@@ -3,8 +3,6 @@
 #include "core/receipt.h"
 #include "handlers_internal.h"
 
-#include <string.h>
-
 void receipt_reply(struct exchange *exchange, const struct key_ending *revocation)
 {
     const struct receipt receipt = {
@@ -29,22 +27,10 @@ void receipt_reply(struct exchange *exchange, const struct key_ending *revocatio
         http_reply(exchange->request, 200, TEXT("application/jose"), buf_text(&out));
 }
 
-/* GET /.well-known/jwks.json (RFC 7517). The keys change only when master keys rotate. An operator gives a new master
- * key to every node as a retired one first, so a copy that is five minutes old verifies what they sign later. */
-
-static const char JWKS_HEADERS[] = "Cache-Control: public, max-age=300\r\n"
-                                   "X-Content-Type-Options: nosniff\r\n"
-                                   "Referrer-Policy: no-referrer\r\n"
-                                   "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n";
-static const char JWKS_HEADERS_HTTPS[] = "Cache-Control: public, max-age=300\r\n"
-                                         "X-Content-Type-Options: nosniff\r\n"
-                                         "Referrer-Policy: no-referrer\r\n"
-                                         "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
-                                         "Strict-Transport-Security: max-age=63072000; includeSubDomains\r\n";
+/* GET /.well-known/jwks.json (RFC 7517). The keys change only when master keys rotate. */
 
 void jwks_show(struct exchange *exchange)
 {
-    bool is_https = text_starts_with(exchange->service->public_origin, TEXT("https://"));
     char storage[ANSWER_SMALL_BYTES];
     struct receipt_keys keys;
     struct buf out;
@@ -52,6 +38,5 @@ void jwks_show(struct exchange *exchange)
     buf_init_fixed(&out, storage, sizeof storage);
     receipt_keys_of(exchange->service->keyring, &keys);
     receipt_keys_print(&keys, &out);
-    http_response_fixed_headers(exchange->request, text_of(is_https ? JWKS_HEADERS_HTTPS : JWKS_HEADERS));
     http_reply(exchange->request, 200, TEXT("application/jwk-set+json"), buf_text(&out));
 }

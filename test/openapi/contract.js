@@ -13,11 +13,6 @@ const ALWAYS = {
 };
 // A file: kept, and asked for again by its ETag.
 const OF_FILES = {...ALWAYS, 'cache-control': /^no-cache$/};
-const OF_PUBLIC_KEYS = {...ALWAYS, 'cache-control': /^public, max-age=300$/};
-const headersOf = (path, status) => {
-    if (path === '/openapi.json') return OF_FILES;
-    return path === '/.well-known/jwks.json' && status === 200 ? OF_PUBLIC_KEYS : ALWAYS;
-};
 
 export class Contract {
     #document;
