@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- One heartbeat of a member: registers it, and echoes the nonce on the member's own channel, behind every invalidation
--- published before. The entry says what the member reads. Revokers compute their wait from lease_max. It only grows, because a lease granted before a restart
--- may still be valid.
+-- published before. The entry says what the member reads. Revokers compute their wait from lease_max. It only grows,
+-- because a lease granted before a restart may still be valid.
 -- ARGV: prefix, member, heartbeat number, lease in ms, nonce
 -- Returns: ok
 

@@ -317,9 +317,14 @@ local function schema_knows_suspensions()
     return tonumber(redis.call('GET', K.schema()) or '0') >= SUSPENSIONS_SCHEMA
 end
 
--- Adds a key and writes its event. The record of a decoy is revoked from the start: it never was a key that is accepted,
--- so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok'; 'refused': no such account; 'suspended': it is suspended or closed;
--- 'conflict': the digest or id exists.
+-- Notes the event of a revocation, for its receipt (revocation_note.lua).
+local function key_ending_note(record, class, entry)
+    redis.call('HSET', K.key_endings(record.account), record.id, class .. ' ' .. entry)
+end
+
+-- Adds a key and writes its event. The record of a decoy is revoked from the start: no node ever accepts it, so there is
+-- nothing to publish, and its events are that it was created and revoked. Returns 'ok'; 'refused': no such account;
+-- 'suspended': it is suspended or closed; 'conflict': the digest or id exists.
 local function key_add(digest, packed, source)
     local record = key_unpack(packed)
     if not exists(K.account(record.account)) then
@@ -338,7 +343,8 @@ local function key_add(digest, packed, source)
     redis.call('ZADD', K.account_keys(record.account, set), 0, record.id)
     audit(record.account, record.kind .. '.created', record.id, source, {class = class})
     if record.revoked then
-        audit(record.account, record.kind .. '.revoked', record.id, source, {class = class, data = {reason = 'decoy'}})
+        key_ending_note(record, class, audit(record.account, record.kind .. '.revoked', record.id, source,
+                                             {class = class, data = {reason = 'decoy'}}))
     end
     return 'ok'
 end
@@ -378,9 +384,9 @@ local function key_mark(record, source)
     redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
     local class = audit_class(record, source[1])
-    local entry = audit(record.account, record.kind .. '.revoked', record.id, source,
-                        {class = class, data = source[1] == 'holder' and {reason = 'holder'} or nil})
-    redis.call('HSET', K.key_endings(record.account), record.id, class .. ' ' .. entry)
+    local data = source[1] == 'holder' and {reason = 'holder'} or nil
+    key_ending_note(record, class, audit(record.account, record.kind .. '.revoked', record.id, source,
+                                         {class = class, data = data}))
     return false
 end
 

@@ -459,7 +459,8 @@ Test(lua, key_insert_of_a_decoy)
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1)) "
            "(* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1 data:reason decoy)))"},
-          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 7 Decoy nil d1))"});
+          {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 7 Decoy nil d1))"},
+          {"@revocation_read key_1 acct_A api_key 0", "(ok (key_1 * d1)  1*-* 0 0 0)"});
     /* A full account has room for decoys, and none for keys. */
     STEPS({"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+A" BY, "(ok)"},
           {"@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+B key_2 192.0.2.1 req_1 100 key+d2 1 0", "(full)"},
