@@ -348,7 +348,7 @@ static void list_revoked(void *arg, enum store_result result, const struct key_o
 
 /* GET …/revocation: the receipt of a revocation. */
 
-static void revocation_found(void *arg, enum store_result result, const struct key_ending *revocation);
+static void revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation);
 
 static void certify_key(struct exchange *exchange, enum key_kind kind)
 {
@@ -375,7 +375,7 @@ void device_keys_certify(struct exchange *exchange)
     certify_key(exchange, KEY_DEVICE);
 }
 
-static void revocation_found(void *arg, enum store_result result, const struct key_ending *revocation)
+static void revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation)
 {
     const struct key_revocation_op *op = arg;
     struct exchange *exchange = op->exchange;

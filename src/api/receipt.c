@@ -3,7 +3,7 @@
 #include "core/receipt.h"
 #include "handlers_internal.h"
 
-void receipt_reply(struct exchange *exchange, const struct key_ending *revocation)
+void receipt_reply(struct exchange *exchange, const struct key_revocation *revocation)
 {
     const struct receipt receipt = {
         .issuer = exchange->service->public_origin,

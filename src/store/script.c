@@ -11,6 +11,7 @@
 #include "outcome.h"
 #include "readiness.h"
 #include "redis/command.h"
+#include "script_words.h"
 #include "state.h"
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -398,63 +399,7 @@ static void call_send(struct script_call *call)
 
 /* Answers */
 
-bool script_result_read(struct text word, enum store_result *ret_result)
-{
-    static const struct {
-        struct text word;
-        enum store_result result;
-    } RESULTS[] = {
-        {{"ok", 2}, STORE_OK},
-        {{"not_found", 9}, STORE_NOT_FOUND},
-        {{"conflict", 8}, STORE_CONFLICT},
-        {{"refused", 7}, STORE_REFUSED},
-        {{"actor_revoked", 13}, STORE_ACTOR_REVOKED},
-        {{"actor_unknown", 13}, STORE_ACTOR_UNKNOWN},
-        {{"actor_unproven", 14}, STORE_ACTOR_UNPROVEN},
-        {{"actor_role", 10}, STORE_ACTOR_ROLE},
-        {{"suspended", 9}, STORE_SUSPENDED},
-        {{"full", 4}, STORE_FULL},
-        {{"limited", 7}, STORE_LIMITED},
-    };
-
-    for (size_t i = 0; i < sizeof RESULTS / sizeof RESULTS[0]; i++) {
-        if (text_equal(word, RESULTS[i].word)) {
-            *ret_result = RESULTS[i].result;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Error replies that mean that Redis accepts no writes, and that the script has done nothing. */
-struct refusal {
-    struct text kind;
-    const char *reason;
-    bool is_full; /* except from scripts with allow-oom */
-};
-
-static const struct refusal *refusal_of(struct text kind)
-{
-    static const struct refusal REFUSALS[] = {
-        {{"OOM", 3}, "Redis refuses writes because its memory is full: raise maxmemory or free memory.", true},
-        {{"READONLY", 8}, "Redis refuses writes because it is a replica: point --redis at the master.", false},
-        {{"MISCONF", 7},
-         "Redis refuses writes because it cannot save to disk: read its log and free disk space.",
-         false},
-        {{"NOREPLICAS", 10}, "Redis refuses writes because too few replicas are connected: bring them back.", false},
-        {{"ASK", 3}, "The slot of this partition is being moved to another primary of the cluster.", false},
-        {{"TRYAGAIN", 8}, "The slot of this partition is being moved to another primary of the cluster.", false},
-        {{"MOVED", 5}, "The slot of this partition was moved to another primary of the cluster.", false},
-        {{"CLUSTERDOWN", 11}, "The cluster is down: see what its nodes answer to CLUSTER INFO.", false},
-    };
-
-    for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++)
-        if (text_equal(kind, REFUSALS[i].kind))
-            return &REFUSALS[i];
-    return NULL;
-}
-
-static void note_refusal(const struct script_call *call, const struct refusal *refusal)
+static void note_refusal(const struct script_call *call, const struct script_refusal *refusal)
 {
     struct store *store = call->store;
 
@@ -477,7 +422,7 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
 
     if (call->class == SCRIPT_REPORT)
         return result;
-    note_refusal(call, outcome == REDIS_REPLIED ? refusal_of(reply_error_kind(reply)) : NULL);
+    note_refusal(call, outcome == REDIS_REPLIED ? script_refusal_of(reply_error_kind(reply)) : NULL);
     if (outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("READONLY")))
         identity_demoted(identity);
     if (result != STORE_OK)

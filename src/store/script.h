@@ -25,8 +25,6 @@ void store_call_script(struct store *store, enum script script, enum script_link
  * failed. done may have to wait for a disk, because events are also in an audit log before they are answered. */
 void store_call_change(struct store *store, enum script script, size_t argc, const struct text *argv,
                        void (*replied)(void *arg), script_done *done, void *arg);
-/* The result that a script names by this word. */
-MUST_CHECK bool script_result_read(struct text word, enum store_result *ret_result);
 /* Calls none: STORE_UNAVAILABLE, later. For a verb that finds before its first call that another partition is away. */
 void store_refuse(struct store *store, script_done *done, void *arg);
 

@@ -6,7 +6,7 @@
 #include "core/limits.h"
 #include "key_discard.h"
 #include "key_find.h"
-#include "key_revocations.h"
+#include "key_revoke.h"
 #include "lease/names.h"
 #include "lease_host.h"
 #include "readiness.h"

@@ -10,6 +10,6 @@ struct key_ended {
     const struct id *id, *account;
     int64_t revoked_ms;
 };
-enum { KEYS_NOTED_MAX = 256 };
+/* At most REVOKED_TOGETHER_MAX. */
 void key_endings_note(struct store *store, const struct key_ended *keys, size_t count,
                       const struct barrier_tally *tally);

@@ -1,12 +1,13 @@
-#include "key_revocations.h"
+#include "key_revoke.h"
 
 #include "base/check.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
-#include "key_ending.h"
+#include "key_revocation_note.h"
 #include "key_reply.h"
 #include "lease/lease.h"
+#include "script_words.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ enum {
 };
 
 /* One that waits, or is under way in a group. */
-struct key_revocation {
+struct revoke_call {
     struct list node;
     struct text argv[REVOCATION_ARGS]; /* in kept */
     char kept[KEPT_BYTES];
@@ -34,7 +35,7 @@ struct key_revocation {
 
 struct key_revocations {
     struct store *store;
-    struct list waiting; /* struct key_revocation */
+    struct list waiting; /* struct revoke_call */
     bool is_under_way;   /* a group, and Redis has not replied yet */
 };
 
@@ -42,7 +43,7 @@ struct group {
     struct key_revocations *kept_by;
     struct barrier *barrier;
     struct barrier_tally tally;
-    struct list members; /* struct key_revocation, in the order of the script's arguments */
+    struct list members; /* struct revoke_call, in the order of the script's arguments */
 };
 
 static void group_replied(void *arg);
@@ -123,7 +124,7 @@ static void finish_all(struct list *members)
     struct list *node;
 
     while ((node = list_first(members))) {
-        struct key_revocation *revocation = LIST_ENTRY(node, struct key_revocation, node);
+        struct revoke_call *revocation = LIST_ENTRY(node, struct revoke_call, node);
 
         list_remove(node);
         revocation->done(revocation->arg, revocation->result, revocation->result == STORE_OK ? &revocation->key : NULL);
@@ -134,12 +135,12 @@ static void finish_all(struct list *members)
 static void set_results(struct list *members, enum store_result result)
 {
     for (struct list *node = members->next; node != members; node = node->next)
-        LIST_ENTRY(node, struct key_revocation, node)->result = result;
+        LIST_ENTRY(node, struct revoke_call, node)->result = result;
 }
 
 /* Those that have waited for a timeout while Redis did not reply are not sent any more: their callers have waited long
  * enough, and nothing was done. So nobody waits for more than two timeouts and the barrier. */
-static bool has_waited_too_long(const struct key_revocations *revocations, const struct key_revocation *revocation)
+static bool has_waited_too_long(const struct key_revocations *revocations, const struct revoke_call *revocation)
 {
     return uv_now(store_loop(revocations->store)) - revocation->asked_ms >=
            store_limits(revocations->store)->timeout_ms;
@@ -152,7 +153,7 @@ static void take_members(struct key_revocations *revocations, struct list *ret_m
     list_init(ret_members);
     list_init(ret_late);
     for (size_t count = 0; count < REVOKED_TOGETHER_MAX && (node = list_first(&revocations->waiting));) {
-        bool is_late = has_waited_too_long(revocations, LIST_ENTRY(node, struct key_revocation, node));
+        bool is_late = has_waited_too_long(revocations, LIST_ENTRY(node, struct revoke_call, node));
 
         list_remove(node);
         list_append(is_late ? ret_late : ret_members, node);
@@ -170,7 +171,7 @@ static void group_send(struct group *group)
     args_begin_revocations(&head, store, false, barrier_member(group->barrier), barrier_name(group->barrier));
     memcpy(argv, head.argv, REVOCATION_HEAD_ARGS * sizeof *argv);
     for (struct list *node = group->members.next; node != &group->members; node = node->next) {
-        memcpy(argv + argc, LIST_ENTRY(node, struct key_revocation, node)->argv, REVOCATION_ARGS * sizeof *argv);
+        memcpy(argv + argc, LIST_ENTRY(node, struct revoke_call, node)->argv, REVOCATION_ARGS * sizeof *argv);
         argc += REVOCATION_ARGS;
     }
     store_call_change(store, SCRIPT_key_revoke, argc, argv, group_replied, group_called, group);
@@ -220,7 +221,7 @@ static void read_members(struct group *group, enum store_result result, const st
 
     list_init(settled);
     for (node = group->members.next; node != &group->members; node = next) {
-        struct key_revocation *revocation = LIST_ENTRY(node, struct key_revocation, node);
+        struct revoke_call *revocation = LIST_ENTRY(node, struct revoke_call, node);
 
         next = node->next;
         revocation->result = has_replies ? revocation_read(store, reply, index++, &revocation->key, &again) : result;
@@ -255,9 +256,8 @@ static void note_endings(const struct group *group)
     struct key_ended ended[REVOKED_TOGETHER_MAX];
     size_t count = 0;
 
-    _Static_assert((int)REVOKED_TOGETHER_MAX <= (int)KEYS_NOTED_MAX, "one note is enough for a group");
     for (const struct list *node = group->members.next; node != &group->members; node = node->next) {
-        const struct key_revocation *revocation = LIST_ENTRY(node, struct key_revocation, node);
+        const struct revoke_call *revocation = LIST_ENTRY(node, struct revoke_call, node);
 
         ended[count++] = (struct key_ended){&revocation->key.id, &revocation->key.account, revocation->key.revoked_ms};
     }
@@ -280,7 +280,7 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
                       const struct audit_source *source, key_found *done, void *arg)
 {
     struct key_revocations *revocations = store_key_revocations(store);
-    struct key_revocation *revocation = mem_alloc(sizeof *revocation);
+    struct revoke_call *revocation = mem_alloc(sizeof *revocation);
     struct script_args args;
     struct buf kept;
 

@@ -4,12 +4,12 @@
  * same channel, and a node drops what a message names before it reads the next one. Whoever cannot acknowledge that
  * message, because the portions went to another Redis before, is waited for until its lease has expired
  * (src/lease/README.md, rules 6 to 8). */
-#include "key_revocations.h"
+#include "key_revoke.h"
 
 #include "base/check.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
-#include "key_ending.h"
+#include "key_revocation_note.h"
 #include "lease/lease.h"
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +199,7 @@ static void covered(void *arg, enum store_result result, const struct redis_repl
 
 static void note_endings(const struct list_call *call)
 {
-    struct key_ended ended[KEYS_NOTED_MAX];
+    struct key_ended ended[REVOKED_TOGETHER_MAX];
     size_t count = 0;
 
     for (size_t i = 0; i < call->count; i++) {
@@ -207,7 +207,7 @@ static void note_endings(const struct list_call *call)
 
         if (key->outcome != KEY_WAS_NOT_FOUND)
             ended[count++] = (struct key_ended){&key->id, &key->account, key->revoked_ms};
-        if (count > 0 && (count == KEYS_NOTED_MAX || i + 1 == call->count)) {
+        if (count > 0 && (count == REVOKED_TOGETHER_MAX || i + 1 == call->count)) {
             key_endings_note(call->store, ended, count, &call->tally);
             count = 0;
         }

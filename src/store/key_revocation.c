@@ -1,9 +1,10 @@
-#include "key_ending.h"
+#include "key_revocation_note.h"
 
 #include "audit_events.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "key_reply.h"
+#include "key_revoke.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,12 +20,12 @@ static void on_noted(UNUSED void *arg, UNUSED enum store_result result, UNUSED c
 void key_endings_note(struct store *store, const struct key_ended *keys, size_t count,
                       const struct barrier_tally *tally)
 {
-    struct text argv[HEAD_ARGS + KEYS_NOTED_MAX * EACH_ARGS];
-    char revoked[KEYS_NOTED_MAX][TIME_BYTES];
+    struct text argv[HEAD_ARGS + REVOKED_TOGETHER_MAX * EACH_ARGS];
+    char revoked[REVOKED_TOGETHER_MAX][TIME_BYTES];
     struct script_args head;
     size_t argc = HEAD_ARGS;
 
-    CHECK(count > 0 && count <= KEYS_NOTED_MAX);
+    CHECK(count > 0 && count <= REVOKED_TOGETHER_MAX);
     args_begin(&head);
     args_add_int(&head, tally->registered);
     args_add_int(&head, tally->waited_for);
@@ -58,7 +59,7 @@ struct revocation_call {
     void *arg;
 };
 
-static void call_finish(struct revocation_call *call, enum store_result result, const struct key_ending *revocation)
+static void call_finish(struct revocation_call *call, enum store_result result, const struct key_revocation *revocation)
 {
     call->done(call->arg, result, revocation);
     free(call);
@@ -74,7 +75,7 @@ static bool read_event(const struct redis_reply *reply, const struct key_record 
 }
 
 static enum store_result read_revocation(struct store *store, const struct redis_reply *reply,
-                                         struct key_ending *ret_revocation)
+                                         struct key_revocation *ret_revocation)
 {
     enum store_result result = key_reply_read(store, reply_at(reply, 0), &ret_revocation->key);
 
@@ -115,7 +116,7 @@ static void barrier_repeated(void *arg, enum store_result result, UNUSED const s
 static void note_read(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct revocation_call *call = arg;
-    struct key_ending revocation;
+    struct key_revocation revocation;
 
     if (result == STORE_OK)
         result = read_revocation(call->store, reply, &revocation);

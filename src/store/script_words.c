@@ -1,0 +1,50 @@
+#include "script_words.h"
+
+bool script_result_read(struct text word, enum store_result *ret_result)
+{
+    static const struct {
+        struct text word;
+        enum store_result result;
+    } RESULTS[] = {
+        {{"ok", 2}, STORE_OK},
+        {{"not_found", 9}, STORE_NOT_FOUND},
+        {{"conflict", 8}, STORE_CONFLICT},
+        {{"refused", 7}, STORE_REFUSED},
+        {{"actor_revoked", 13}, STORE_ACTOR_REVOKED},
+        {{"actor_unknown", 13}, STORE_ACTOR_UNKNOWN},
+        {{"actor_unproven", 14}, STORE_ACTOR_UNPROVEN},
+        {{"actor_role", 10}, STORE_ACTOR_ROLE},
+        {{"suspended", 9}, STORE_SUSPENDED},
+        {{"full", 4}, STORE_FULL},
+        {{"limited", 7}, STORE_LIMITED},
+    };
+
+    for (size_t i = 0; i < sizeof RESULTS / sizeof RESULTS[0]; i++) {
+        if (text_equal(word, RESULTS[i].word)) {
+            *ret_result = RESULTS[i].result;
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct script_refusal *script_refusal_of(struct text kind)
+{
+    static const struct script_refusal REFUSALS[] = {
+        {{"OOM", 3}, "Redis refuses writes because its memory is full: raise maxmemory or free memory.", true},
+        {{"READONLY", 8}, "Redis refuses writes because it is a replica: point --redis at the master.", false},
+        {{"MISCONF", 7},
+         "Redis refuses writes because it cannot save to disk: read its log and free disk space.",
+         false},
+        {{"NOREPLICAS", 10}, "Redis refuses writes because too few replicas are connected: bring them back.", false},
+        {{"ASK", 3}, "The slot of this partition is being moved to another primary of the cluster.", false},
+        {{"TRYAGAIN", 8}, "The slot of this partition is being moved to another primary of the cluster.", false},
+        {{"MOVED", 5}, "The slot of this partition was moved to another primary of the cluster.", false},
+        {{"CLUSTERDOWN", 11}, "The cluster is down: see what its nodes answer to CLUSTER INFO.", false},
+    };
+
+    for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++)
+        if (text_equal(kind, REFUSALS[i].kind))
+            return &REFUSALS[i];
+    return NULL;
+}
