@@ -205,10 +205,10 @@ int key_revoke_run(const struct command_line *line)
     if (line->operand_count == 0)
         return command_fail(EXIT_USAGE, "give the id of a key, options that select keys, --secret-file, or --from-log "
                                         "with files");
-    if (line->from_log)
-        return revocation_replay_run(line);
     if (line->dry_run)
         return command_fail(EXIT_USAGE, "--dry-run needs an option that selects keys, such as --account");
+    if (line->from_log)
+        return revocation_replay_run(line);
     if (line->operand_count > 1)
         return command_fail(EXIT_USAGE, "unexpected argument '%s': give one key id, or --from-log with files",
                             line->operands[1]);
