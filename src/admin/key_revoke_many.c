@@ -18,8 +18,9 @@
 
 struct selection {
     const struct id *account; /* NULL: all */
-    struct id account_storage, by;
-    int64_t created_before_ms, unused_since_ms; /* 0: any time */
+    struct id account_storage;
+    struct id by;                               /* empty: any */
+    int64_t created_before_ms, unused_since_ms; /* INT64_MAX: any time */
     scope_set scope;                            /* 0: any */
 };
 
@@ -52,6 +53,7 @@ bool key_revoke_has_selectors(const struct command_line *line)
 
 static int read_time(const char *text, const char *option, int64_t *ret_ms)
 {
+    *ret_ms = INT64_MAX;
     if (text && !clock_read_rfc3339(text_of(text), ret_ms))
         return command_fail(EXIT_USAGE, "%s '%s' is not a time like 2026-01-31T12:00:00Z", option, text);
     return EXIT_DONE;
@@ -94,8 +96,7 @@ static bool is_unused(const struct key_record *key, int64_t since_ms)
 static bool selects(const struct selection *selection, const struct key_record *key)
 {
     return (!selection->by.text[0] || id_equal(&key->by, &selection->by)) &&
-           (!selection->created_before_ms || key->created_ms < selection->created_before_ms) &&
-           (!selection->unused_since_ms || is_unused(key, selection->unused_since_ms)) &&
+           key->created_ms < selection->created_before_ms && is_unused(key, selection->unused_since_ms) &&
            (!selection->scope || (key->scopes & selection->scope));
 }
 
