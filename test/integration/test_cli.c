@@ -1,8 +1,10 @@
 /* The command line: what scripts rely on (exit codes, --json) and what people read. */
+#include "base/clock.h"
 #include "cli.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,6 +323,30 @@ Test(cli, key_revoke_selects_keys)
     cr_expect(strstr(run.out, "15 keys were revoked"), "%s", run.out);
     cli_finish(&run);
     expect_tries(&fixture, &fixture.manager, 1, 200);
+    fixture_stop(&fixture);
+}
+
+/* Both keys are older than the time. The node writes the use when it stops. */
+Test(cli, key_revoke_by_unused_since_spares_a_key_that_was_used)
+{
+    struct fixture_key idle, used;
+    char since[CLOCK_RFC3339_BYTES];
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &idle);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &used);
+    poll(NULL, 0, 100);
+    clock_print_rfc3339(clock_wall_ms(), since);
+    poll(NULL, 0, 100);
+    fixture_await_key(&fixture, 0, used.secret, 200);
+    node_stop(&fixture.nodes[0]);
+    RUN(&fixture, &run, "key", "revoke", "--unused-since", since, "--dry-run");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, idle.id), "%s", run.out);
+    cr_expect_null(strstr(run.out, used.id), "%s", run.out);
+    cli_finish(&run);
     fixture_stop(&fixture);
 }
 
