@@ -41,6 +41,7 @@ struct revoking {
     struct found_key *found;
     size_t count, capacity;
     struct buf out;
+    struct json_writer writer; /* of the list that --json --dry-run prints */
     size_t lists, marked, outcomes[KEY_WAS_REVOKED_BEFORE + 1];
 };
 
@@ -109,11 +110,33 @@ static void add_found(struct revoking *revoking, const struct key_record *key)
         revoking->found = mem_resize(revoking->found, revoking->capacity * sizeof *revoking->found);
     }
     revoking->found[revoking->count++] = (struct found_key){key->id, store_partition(revoking->client.store)};
-    if (revoking->line->json)
-        return;
-    buf_printf(&revoking->out, "%s  %s  ", key->id.text, key->account.text);
-    buf_append_printable(&revoking->out, key_name(key));
-    buf_append_char(&revoking->out, '\n');
+}
+
+/* With --json there is one object: what was revoked, or with --dry-run the list. */
+static bool lists_json(const struct revoking *revoking)
+{
+    return revoking->line->json && revoking->line->dry_run;
+}
+
+static void print_found(struct revoking *revoking, const struct key_record *key)
+{
+    if (lists_json(revoking)) {
+        json_object_begin(&revoking->writer);
+        put_key_members(&revoking->writer, key);
+        json_object_end(&revoking->writer);
+    } else if (!revoking->line->json) {
+        buf_printf(&revoking->out, "%s  %s  ", key->id.text, key->account.text);
+        buf_append_printable(&revoking->out, key_name(key));
+        buf_append_char(&revoking->out, '\n');
+    }
+}
+
+static int flush(struct revoking *revoking)
+{
+    int code = command_print(buf_text(&revoking->out));
+
+    buf_clear(&revoking->out);
+    return code;
 }
 
 static void on_page(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
@@ -123,8 +146,10 @@ static void on_page(void *arg, enum store_result result, const struct key_record
     revoking->result = result;
     revoking->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
-        if (selects(&revoking->selection, &keys[i]))
+        if (selects(&revoking->selection, &keys[i])) {
             add_found(revoking, &keys[i]);
+            print_found(revoking, &keys[i]);
+        }
         revoking->query.starting_after = keys[i].id;
     }
     store_client_done(&revoking->client);
@@ -141,6 +166,8 @@ static int find_in_account(void *arg, const struct account_row *account)
         key_store_list(revoking->client.store, &revoking->query, on_page, revoking);
         store_client_wait(&revoking->client);
         code = store_client_explain(&revoking->client, revoking->result, NULL);
+        if (code == EXIT_DONE)
+            code = flush(revoking);
     } while (code == EXIT_DONE && revoking->has_more);
     return code;
 }
@@ -222,7 +249,7 @@ static int print_outcome(struct revoking *revoking)
         buf_printf(&revoking->out, "%zu keys were revoked, %zu were revoked already; no node accepts them.\n",
                    outcomes[KEY_WAS_REVOKED], outcomes[KEY_WAS_REVOKED_BEFORE]);
     }
-    return command_print(buf_text(&revoking->out));
+    return flush(revoking);
 }
 
 static int revoke_found(struct revoking *revoking)
@@ -243,18 +270,33 @@ static int revoke_found(struct revoking *revoking)
     return code;
 }
 
-/* Asks once the keys are on the terminal. */
-static int show_found(struct revoking *revoking)
+/* On the terminal, before the question. */
+static int find(struct revoking *revoking)
 {
-    char question[96];
     int code;
 
-    if (!revoking->line->json)
-        buf_printf(&revoking->out, "%zu %s.\n", revoking->count, revoking->count == 1 ? "key matches" : "keys match");
-    code = command_print(buf_text(&revoking->out));
-    buf_clear(&revoking->out);
-    if (code != EXIT_DONE || revoking->line->dry_run || revoking->count == 0)
+    if (lists_json(revoking)) {
+        json_object_begin(&revoking->writer);
+        json_key(&revoking->writer, "data");
+        json_array_begin(&revoking->writer);
+    }
+    code = accounts_walk(&revoking->client, revoking->selection.account, find_in_account, revoking);
+    if (code != EXIT_DONE)
         return code;
+    if (lists_json(revoking)) {
+        json_array_end(&revoking->writer);
+        json_object_end(&revoking->writer);
+        buf_append_char(&revoking->out, '\n');
+    } else if (!revoking->line->json) {
+        buf_printf(&revoking->out, "%zu %s.\n", revoking->count, revoking->count == 1 ? "key matches" : "keys match");
+    }
+    return flush(revoking);
+}
+
+static int confirm(const struct revoking *revoking)
+{
+    char question[96];
+
     snprintf(question, sizeof question, "%zu %s revoked for ever.", revoking->count,
              revoking->count == 1 ? "key is" : "keys are");
     return command_confirm(revoking->line, question);
@@ -262,15 +304,23 @@ static int show_found(struct revoking *revoking)
 
 static int find_and_revoke(struct revoking *revoking)
 {
+    int code = find(revoking);
+
+    if (code != EXIT_DONE || revoking->line->dry_run)
+        return code;
+    if (revoking->count == 0)
+        return revoking->line->json ? print_outcome(revoking) : EXIT_DONE;
+    code = confirm(revoking);
+    return code == EXIT_DONE ? revoke_found(revoking) : code;
+}
+
+static int run_in_store(struct revoking *revoking)
+{
     int code = store_client_open(&revoking->client, &revoking->line->settings, NULL);
 
     if (code != EXIT_DONE)
         return code;
-    code = accounts_walk(&revoking->client, revoking->selection.account, find_in_account, revoking);
-    if (code == EXIT_DONE)
-        code = show_found(revoking);
-    if (code == EXIT_DONE && !revoking->line->dry_run && revoking->count > 0)
-        code = revoke_found(revoking);
+    code = find_and_revoke(revoking);
     store_client_close(&revoking->client);
     return code;
 }
@@ -281,8 +331,9 @@ int key_revoke_many_run(const struct command_line *line, struct revocation_log *
     int code = read_selection(line, &revoking.selection);
 
     buf_init(&revoking.out, ADMIN_OUTPUT_MAX_BYTES);
+    revoking.writer.out = &revoking.out;
     if (code == EXIT_DONE)
-        code = find_and_revoke(&revoking);
+        code = run_in_store(&revoking);
     buf_finish(&revoking.out);
     free(revoking.found);
     return code;

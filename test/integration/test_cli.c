@@ -1,5 +1,6 @@
 /* The command line: what scripts rely on (exit codes, --json) and what people read. */
 #include "base/clock.h"
+#include "base/json.h"
 #include "cli.h"
 #include "leak_guard.h"
 
@@ -270,6 +271,20 @@ static void expect_tries(const struct fixture *fixture, const struct fixture_key
         cr_expect_eq(fixture_try_key(fixture, 0, keys[i].secret), status, "%zu", i);
 }
 
+static void expect_listed(const char *out, const struct fixture_key *keys, size_t count)
+{
+    struct json *list = json_parse_object(text_of(out), NULL);
+    size_t listed = 0;
+
+    cr_assert(list, "%s", out);
+    for (const struct json *key = json_first(json_member(list, "data")); key; key = json_next(key))
+        listed++;
+    cr_expect_eq(listed, count, "%s", out);
+    for (size_t i = 0; i < count; i++)
+        cr_expect(strstr(out, keys[i].id), "%s is missing", keys[i].id);
+    json_free(list);
+}
+
 /* Keys of two accounts; the API made some. Options apply together, and --dry-run changes nothing. */
 Test(cli, key_revoke_selects_keys)
 {
@@ -292,6 +307,10 @@ Test(cli, key_revoke_selects_keys)
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
     cr_expect(strstr(run.out, of_manager[0].id) && strstr(run.out, "2 keys match."), "%s", run.out);
     cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", "--account", account, "--dry-run", "--json");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    expect_listed(run.out, others, SELECTED_KEYS);
+    cli_finish(&run);
     RUN(&fixture, &run, "key", "revoke", "--created-by", fixture.manager.id);
     cr_expect_eq(run.exit_code, 2);
     cr_expect(strstr(run.err, "2 keys are revoked for ever. Without a terminal"), "nobody to ask: %s", run.err);
@@ -306,6 +325,9 @@ Test(cli, key_revoke_selects_keys)
         cr_expect(strstr(run.out, "0 keys match."), "%zu: %s", i, run.out);
         cli_finish(&run);
     }
+    RUN(&fixture, &run, "key", "revoke", "--account", account, "--scope", "org:manage", "--yes", "--json");
+    cr_expect_str_eq(run.out, "{\"revoked\":0,\"already_revoked\":0}\n");
+    cli_finish(&run);
     expect_tries(&fixture, of_manager, OF_MANAGER, 200);
 
     RUN(&fixture, &run, "key", "revoke", "--created-by", fixture.manager.id, "--yes");
@@ -320,7 +342,7 @@ Test(cli, key_revoke_selects_keys)
     RUN(&fixture, &run, "key", "revoke", "--account", account, "--created-before", "2999-01-01T00:00:00Z",
         "--unused-since", "2999-01-01T00:00:00Z", "--yes");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    cr_expect(strstr(run.out, "15 keys were revoked"), "%s", run.out);
+    cr_expect(strstr(run.out, "15 keys were revoked, 0 were revoked already"), "%s", run.out);
     cli_finish(&run);
     expect_tries(&fixture, &fixture.manager, 1, 200);
     fixture_stop(&fixture);
