@@ -252,6 +252,29 @@ static int print_outcome(struct revoking *revoking)
     return flush(revoking);
 }
 
+/* Some may be marked as revoked, and then these options no longer select them. */
+static int fail_unconfirmed(struct revoking *revoking)
+{
+    struct json_writer w = {.out = &revoking->out};
+    int code = store_client_explain(&revoking->client, revoking->result, NULL);
+
+    if (revoking->line->json) {
+        json_object_begin(&w);
+        json_key(&w, "unconfirmed");
+        json_array_begin(&w);
+        for (size_t i = 0; i < revoking->count; i++)
+            json_put_text(&w, id_text(&revoking->found[i].id));
+        json_array_end(&w);
+        json_object_end(&w);
+        buf_append_char(&revoking->out, '\n');
+    }
+    command_fail(EXIT_FAILED,
+                 "any of the %zu keys may still be accepted. Revoke each again by its id: these options "
+                 "select only active keys, and some may be marked as revoked",
+                 revoking->count);
+    return flush(revoking) == EXIT_DONE ? code : EXIT_FAILED;
+}
+
 static int revoke_found(struct revoking *revoking)
 {
     unsigned partitions = partitions_count(revoking->client.partitions);
@@ -261,11 +284,9 @@ static int revoke_found(struct revoking *revoking)
     for (unsigned i = 0; i < partitions; i++)
         begin_lists(revoking, i);
     store_client_wait(&revoking->client);
-    code = store_client_explain(&revoking->client, revoking->result, NULL);
-    if (code == EXIT_DONE)
-        code = print_outcome(revoking);
+    code = revoking->result == STORE_OK ? print_outcome(revoking) : fail_unconfirmed(revoking);
     if (revoking->log_error != 0)
-        return command_fail(EXIT_FAILED, "the keys are revoked, but some could not be added to the revocation log: %s",
+        return command_fail(EXIT_FAILED, "some of these keys could not be added to the revocation log: %s",
                             strerror(revoking->log_error));
     return code;
 }

@@ -372,6 +372,50 @@ Test(cli, key_revoke_by_unused_since_spares_a_key_that_was_used)
     fixture_stop(&fixture);
 }
 
+Test(cli, key_revoke_writes_selected_keys_to_the_revocation_log)
+{
+    char path[PROCESS_PATH_BYTES];
+    struct fixture_key key;
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_USAGE_READ, &key);
+    snprintf(path, sizeof path, "%.150s/revocations", fixture.folder);
+    RUN(&fixture, &run, "key", "revoke", "--scope", "usage:read", "--yes", "--revocation-log", path);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    cr_expect(file_contains(path, key.id) && file_contains(path, fixture.manager.id));
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_USAGE_READ, &key);
+    RUN(&fixture, &run, "key", "revoke", "--scope", "usage:read", "--yes", "--revocation-log", "/dev/full");
+    cr_expect_eq(run.exit_code, 1);
+    cr_expect(strstr(run.err, "Some of these keys could not be added to the revocation log"), "%s", run.err);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
+/* Redis marks the keys, and then cannot say so. */
+Test(cli, key_revoke_names_selected_keys_that_may_still_be_accepted)
+{
+    struct fixture_key key;
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_USAGE_READ, &key);
+    redis_server_tell(&fixture.redis, "SET", fixture_name(fixture.account, "lease_max"), "nonsense", NULL);
+    RUN(&fixture, &run, "key", "revoke", "--scope", "usage:read", "--yes", "--json");
+    cr_expect_eq(run.exit_code, 1);
+    cr_expect(strstr(run.err, "Any of the 2 keys may still be accepted"), "%s", run.err);
+    cr_expect(strstr(run.out, "{\"unconfirmed\":[") && strstr(run.out, key.id), "%s", run.out);
+    cli_finish(&run);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, "lease_max"), NULL);
+    RUN(&fixture, &run, "key", "revoke", key.id);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
 /* The store has a key that every list of options would select: the text tells why the command refuses. */
 Test(cli, key_revoke_refuses_options_that_make_no_sense)
 {
