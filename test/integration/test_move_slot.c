@@ -132,6 +132,27 @@ Test(move_slot, leaves_with_the_source_what_no_replica_of_the_target_has)
     scene_stop();
 }
 
+/* The source answers everything but that: as when it goes down between two commands, and comes back. */
+Test(move_slot, an_unanswered_list_of_names_is_no_empty_slot)
+{
+    char path[PROCESS_PATH_BYTES], command[PROCESS_PATH_BYTES + 8];
+    struct process mover;
+
+    scene_start();
+    snprintf(path, sizeof path, "%.150s/cli", s.fixture.folder);
+    snprintf(command, sizeof command, "sh %s", path);
+    file_write(path, "words=$(cat)\n"
+                     "case $words in *GETKEYSINSLOT*) exit 1 ;; esac\n"
+                     "printf '%s\\n' \"$words\" | redis-cli \"$@\"\n");
+    setenv("REDIS_CLI", command, 1);
+    cr_assert_eq(mover_run(&mover, s.from, s.to), 1);
+    cr_expect(file_contains(mover.err_path, "COUNTKEYSINSLOT"), "%s", file_read(mover.err_path));
+    unsetenv("REDIS_CLI");
+    cr_assert_eq(mover_run(&mover, s.from, s.to), 0, "%s", file_read(mover.err_path));
+    cr_expect_eq(count_names(s.to), NAMES);
+    scene_stop();
+}
+
 Test(move_slot, says_what_went_wrong)
 {
     struct process mover;
