@@ -227,6 +227,8 @@ Test(promises, repeats_each_revocation_of_a_group)
     close_world();
 }
 
+static const struct key_view EVERYTHING = {.any_kind = true};
+static const struct audit_source OPERATOR = {.actor = TEXT("operator")};
 static enum store_result results[2];
 static unsigned answered;
 
@@ -242,17 +244,101 @@ static bool are_answered(void *arg)
     return answered == *(unsigned *)arg;
 }
 
+/* What the script replies that has revoked these keys. */
+static void reply_revoked(const struct id *keys, size_t count)
+{
+    static char reply[1024];
+    const struct id account = id_mint(ID_ACCOUNT, 1);
+    int len = snprintf(reply, sizeof reply, "*%zu\r\n$2\r\nok\r\n:0\r\n*0\r\n", 3 + count);
+
+    for (size_t i = 0; i < count; i++) {
+        char packed[128];
+
+        snprintf(packed, sizeof packed, "%s %s live wxyz 3 7 8 Name", keys[i].text, account.text);
+        len += snprintf(reply + len, sizeof reply - (size_t)len,
+                        "*3\r\n$2\r\nok\r\n*3\r\n$%zu\r\n%s\r\n$-1\r\n$1\r\n0\r\n:0\r\n", strlen(packed), packed);
+    }
+    cr_assert_lt((size_t)len, sizeof reply);
+    rule(revocation, FAKE_ANSWER, reply, 0);
+}
+
+static void list_revoked(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
+{
+    (void)keys;
+    (void)count;
+    on_revoked(arg, result, NULL);
+}
+
+enum { TOGETHER = 3 };
+
+static void revoke_list(const struct id *keys)
+{
+    const struct keys_observer observer = {NULL, list_revoked, &results[0]};
+
+    key_store_revoke_list(w.store, &EVERYTHING, keys, TOGETHER, &OPERATOR, &observer);
+    until(are_answered, &(unsigned){1});
+    cr_assert_eq(results[0], STORE_OK);
+}
+
+static void revoke_each(const struct id *keys)
+{
+    for (unsigned i = 0; i < TOGETHER; i++) {
+        reply_revoked(&keys[i], 1);
+        key_store_revoke(w.store, &EVERYTHING, &keys[i], &OPERATOR, on_revoked, &results[0]);
+        until(are_answered, &(unsigned){i + 1});
+        cr_assert_eq(results[0], STORE_OK);
+    }
+}
+
+/* The store loses the newest revocations; each is repeated by a script of its own. */
+static void expect_repeated(const struct id *keys, unsigned held, unsigned lost)
+{
+    unsigned before = fake_redis_count(w.fake, revocation);
+
+    hold(held, false);
+    look();
+    until(has_settled, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), before + lost);
+    for (unsigned i = 0; i < lost; i++) {
+        const char *command = fake_redis_command(w.fake, revocation, before + i);
+
+        cr_expect(strstr(command, keys[TOGETHER - lost + i].text), "%s", command);
+        cr_expect(strstr(command, " operator "), "%s", command);
+    }
+    hold_all();
+    until(is_ready, NULL);
+}
+
+Test(promises, keeps_each_key_of_a_list)
+{
+    const struct id keys[TOGETHER] = {some_key(), some_key(), some_key()};
+
+    open_ready();
+    reply_revoked(keys, TOGETHER);
+    revoke_list(keys);
+    expect_repeated(keys, 0, TOGETHER);
+    close_world();
+}
+
+Test(promises, keeps_keys_that_are_revoked_one_by_one)
+{
+    const struct id keys[TOGETHER] = {some_key(), some_key(), some_key()};
+
+    open_ready();
+    revoke_each(keys);
+    expect_repeated(keys, 1, TOGETHER - 1);
+    close_world();
+}
+
 /* Two are asked for, and Redis does not reply to the first one. Nobody waits for a second timeout. */
 Test(promises, a_revocation_that_waited_for_a_timeout_is_not_sent)
 {
-    static const struct key_view EVERYTHING = {.any_kind = true};
-    const struct audit_source operator= {.actor = TEXT("operator")};
     struct id keys[2] = {some_key(), some_key()};
 
     open_ready();
     rule(revocation, FAKE_SILENT, NULL, 0);
     for (size_t i = 0; i < 2; i++)
-        key_store_revoke(w.store, &EVERYTHING, &keys[i], &operator, on_revoked, &results[i]);
+        key_store_revoke(w.store, &EVERYTHING, &keys[i], &OPERATOR, on_revoked, &results[i]);
     until(are_answered, &(unsigned){2});
     cr_assert_eq(results[0], STORE_UNKNOWN);
     cr_assert_eq(results[1], STORE_UNAVAILABLE);

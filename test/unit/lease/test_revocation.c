@@ -620,11 +620,16 @@ Test(revocation, the_store_is_closed_while_revocations_wait_for_their_group)
 
 /* Lists of keys */
 
+static void cut_link(void)
+{
+    redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+}
+
 struct list_answer {
     struct answer answer;
     struct key_of_list keys[KEYS_MANY + 1];
     size_t count;
-    unsigned marked;
+    unsigned marked, cut_at; /* loses the link of changes when so many are marked; 0: never */
 };
 
 static void list_marked(void *arg, const struct key_record *key)
@@ -633,7 +638,8 @@ static void list_marked(void *arg, const struct key_record *key)
 
     cr_assert_gt(key->revoked_ms, 0);
     cr_assert_not(list->answer.is_done);
-    list->marked++;
+    if (++list->marked == list->cut_at)
+        cut_link();
 }
 
 static void list_done(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
@@ -721,6 +727,56 @@ Test(revocation, a_list_waits_for_a_node_that_is_silent)
     leave();
 }
 
+static void lose_link_while_list_waits(size_t count)
+{
+    static struct list_answer list;
+    static struct id ids[KEYS_MANY];
+
+    join(10000);
+    peer_open();
+    w.peer.is_silent = true;
+    keys_make(ids, count);
+    list_begin(ids, count, &SOMEBODY, &list);
+    until(is_waited_for, NULL);
+    cr_expect_not(list.answer.is_done);
+    cut_link();
+    cr_expect_eq(answer_wait(&list.answer), STORE_UNKNOWN);
+    peer_close();
+    leave();
+}
+
+Test(revocation, the_link_of_changes_is_lost_while_a_list_waits)
+{
+    lose_link_while_list_waits(2);
+}
+
+Test(revocation, the_link_of_changes_is_lost_while_a_list_of_several_portions_waits)
+{
+    lose_link_while_list_waits(KEYS_MANY);
+}
+
+static bool store_serves(void *arg)
+{
+    (void)arg;
+    return store_is_ready(fixture.store);
+}
+
+/* After the first portion, and after the last, when only the barrier is missing. */
+Test(revocation, the_link_of_changes_is_lost_between_the_scripts_of_a_list)
+{
+    static struct list_answer list;
+    static struct id ids[KEYS_MANY];
+
+    keys_make(ids, KEYS_MANY);
+    for (unsigned cut_at = 128; cut_at <= KEYS_MANY; cut_at += KEYS_MANY - 128) {
+        until(store_serves, NULL);
+        list_begin(ids, KEYS_MANY, &SOMEBODY, &list);
+        list.cut_at = cut_at;
+        cr_expect_neq(answer_wait(&list.answer), STORE_OK, "%u", cut_at);
+        cr_expect_eq(list.marked, cut_at);
+    }
+}
+
 Test(revocation, a_list_of_unknown_keys_waits_for_nobody)
 {
     static struct list_answer list;
@@ -757,7 +813,7 @@ Test(revocation, a_key_revokes_a_list_that_names_itself)
     cr_assert_eq(answer_wait(&list.answer), STORE_ACTOR_REVOKED);
 }
 
-/* What else is in the list is revoked, but the answer promises nothing. */
+/* The other keys of the list are revoked, but the result promises nothing. */
 Test(revocation, a_list_with_a_malformed_record)
 {
     static struct list_answer list;
