@@ -1,7 +1,7 @@
-/* The clients, all of one thread: they create keys, check each at every node all its life, revoke it, here or there or
- * at two nodes at once or by command, or with up to 49 others in one request or in as many at once, until that is
- * answered, and check it most of all around that moment; people sign in meanwhile. What they ask and are told goes into
- * the history. */
+/* The clients, all of one thread. They create keys, and check each at every node all its life. They revoke it at one
+ * node, at two at once, by command, or together with up to 49 others: by a list, or by as many requests at once. They
+ * repeat that until it is answered, and around that moment they check most often. Meanwhile people sign in. Requests
+ * and responses go into the history. */
 #pragma once
 #include "availability.h"
 #include "cluster.h"

@@ -623,7 +623,7 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
     queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = world.revoke_result});
 }
 
-/* What becomes of a key is what the last character of its id says: 1 revoked, 2 revoked before, else not found. */
+/* The last character of an id decides: 1: the key is revoked now; 2: it was revoked before; else: not found. */
 struct fake_list {
     struct keys_observer observer;
     size_t count;

@@ -1866,7 +1866,7 @@ Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour_and_network)
           {"@usage_flush other 1 2026-01-31 9 1 " REVOKED("2026-01-31", "40"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 2 " REVOKED("2026-01-31", "1") " " REVOKED("2026-02-01", "1"), "(ok)"},
           {"XLEN t:acct:acct_A:audit:refused", "1"}, {"HGET t:used_after:key_1 revoked+192.0.2.0/24", "* 42 T1"},
-          /* Somebody else, who is told within the hour. */
+          /* Use from another network is an event of its own, although the hour is not over. */
           {"@usage_flush node 3 2026-01-31 9 1 " REVOKED_ELSEWHERE, "(ok)"},
           {"XREVRANGE t:acct:acct_A:audit:refused + - COUNT 1",
            "((* (* ip 198.51.100.1 * count 1 * data:route POST /v1/y)))"},
