@@ -32,6 +32,7 @@ static const struct {
     {"strangers", EXACTLY, COPY_WHOLE},
     {"strangers:counts", EXACTLY, COPY_WHOLE},
     {"nodes", EXACTLY, COPY_LEFT},
+    {"inv_log", EXACTLY, COPY_LEFT},
     {"reports", EXACTLY, COPY_LEFT},
     {"report:", ALL_BELOW, COPY_LEFT},
     {"log_taker", EXACTLY, COPY_LEFT},

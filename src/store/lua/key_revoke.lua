@@ -44,7 +44,7 @@ local function failed(why)
     return {'failed', type(why) == 'table' and why.err or tostring(why)}
 end
 
-local checked, replies, digests = {}, {}, {}
+local checked, replies, published = {}, {}, {}
 for at = FIRST, #ARGV, EACH do
     local did, record, refusal = pcall(check, at)
     replies[#replies + 1] = did and (refusal or {}) or failed(record)
@@ -52,7 +52,7 @@ for at = FIRST, #ARGV, EACH do
         checked[#checked + 1] = {record, at, #replies}
         if not ends[record.id] then
             ends[record.id] = true
-            digests[#digests + 1] = record.digest
+            published[#published + 1] = record
         end
     end
 end
@@ -60,7 +60,7 @@ if #checked == 0 then
     return {'refused', 0, {}, unpack(replies)}
 end
 local registry = redis.call('HGETALL', K.nodes())
-keys_publish(digests, ARGV[4], ARGV[5], registry)
+keys_publish(published, ARGV[4], ARGV[5], registry)
 for _, c in ipairs(checked) do
     local did, reply = pcall(mark, c[1], c[2])
     replies[c[3]] = did and reply or failed(reply)

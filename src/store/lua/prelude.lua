@@ -23,6 +23,7 @@ local K = {
     store = function() return prefix .. 'store' end,
     store_audit = function() return prefix .. 'audit' end,
     invalidations = function() return prefix .. 'inv' end,
+    invalidation_log = function() return prefix .. 'inv_log' end,
     master_keys = function() return prefix .. 'master_keys' end,
     unsealed = function() return prefix .. 'unsealed' end,
     nodes = function() return prefix .. 'nodes' end,
@@ -291,14 +292,24 @@ local function account_status(account)
     return a[3] and 'closed' or a[2] and 'closing' or a[1] and 'suspended' or 'active'
 end
 
+-- What nodes are told is kept in a stream too, for whoever was not there: an entry for each key that is revoked, and for
+-- each account that is suspended or resumed.
+local INVALIDATIONS_KEPT = 100000
+
+local function invalidation_note(...)
+    redis.call('XADD', K.invalidation_log(), 'MAXLEN', '~', INVALIDATIONS_KEPT, '*', ...)
+end
+
 -- Nodes keep the suspended accounts in memory (src/lease/README.md). The hash `suspended` holds for each the time in
 -- ms, and the version, which counts the changes; the same number is in the store's hash, where nodes compare it before
 -- each batch of reads. since: nil resumes. member: to acknowledge to ('-' for none). barrier: its name.
 local function suspended_put(account, since, member, barrier)
+    local state = since and 'suspended' or 'resumed'
     local version = tonumber(redis.call('HGET', K.store(), 'suspensions') or '0') + 1
     -- Before any write, because it fails if Redis' user may not publish.
-    redis.call(PUBLISH, K.invalidations(), '@' .. account .. ' ' .. member .. ' ' .. barrier .. ' '
-               .. (since and 'suspended' or 'resumed') .. ' ' .. version)
+    redis.call(PUBLISH, K.invalidations(), '@' .. account .. ' ' .. member .. ' ' .. barrier .. ' ' .. state .. ' '
+               .. version)
+    invalidation_note('account', account, 'state', state)
     if since then
         redis.call('HSET', K.suspended(), account, since)
         redis.call('HSET', K.account(account), 'suspended', since)
@@ -364,12 +375,23 @@ end
 
 -- Publishes that keys are revoked: in one message, or in one for each if a registered node reads no lists. The last one
 -- then carries the barrier, because it comes behind the others. Call it before any write, because it fails if Redis'
--- user may not publish. member: to acknowledge to ('-' for none). barrier: its name. registry: as HGETALL returns it.
-local function keys_publish(digests, member, barrier, registry)
+-- user may not publish. Keys that are revoked already are published again, because a node may have missed the message,
+-- but need no other entry in the stream. member: to acknowledge to ('-' for none). barrier: its name. registry: as
+-- HGETALL returns it.
+local function keys_publish(records, member, barrier, registry)
+    local digests = {}
+    for i, record in ipairs(records) do
+        digests[i] = record.digest
+    end
     local messages = #digests > 1 and all_read_lists(registry) and {table.concat(digests, ',')} or digests
     for i, keys in ipairs(messages) do
         local ending = i == #messages and ' ' .. member .. ' ' .. barrier or ' - -'
         redis.call(PUBLISH, K.invalidations(), keys .. ending)
+    end
+    for _, record in ipairs(records) do
+        if not record.revoked then
+            invalidation_note('key', record.digest, 'id', record.id, 'account', record.account)
+        end
     end
 end
 
@@ -392,11 +414,7 @@ end
 
 -- Revokes keys. Publishes all of them every time, because a node may have missed an earlier message.
 local function keys_revoke(records, source, member, barrier, registry)
-    local digests = {}
-    for i, record in ipairs(records) do
-        digests[i] = record.digest
-    end
-    keys_publish(digests, member, barrier, registry)
+    keys_publish(records, member, barrier, registry)
     for _, record in ipairs(records) do
         key_mark(record, source)
     end

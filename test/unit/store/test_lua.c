@@ -701,6 +701,7 @@ Test(lua, key_revoke_publishes_each_time)
         cr_expect_str_eq(message->element[2]->str, "d1 - -");
         freeReplyObject(message);
     }
+    STEPS({"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A)))"});
     redisFree(subscriber);
 }
 
@@ -881,7 +882,8 @@ Test(lua, account_suspend_tells_every_node)
     cr_assert(listener && !listener->err);
     freeReplyObject(redisCommand(listener, "SUBSCRIBE t:inv"));
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 m1 b1 0", "(ok *)"},
-          {RESUME, "(ok *)"}, {"@account_suspend_again 0 acct_A", "(ok)"});
+          {RESUME, "(ok *)"}, {"@account_suspend_again 0 acct_A", "(ok)"},
+          {"XRANGE t:inv_log - +", "((* (account acct_A state suspended)) (* (account acct_A state resumed)) *)"});
     static const char *const MESSAGES[] = {"@acct_A m1 b1 suspended 1", "@acct_A - - resumed 2",
                                            "@acct_A - - suspended 3"};
     for (size_t i = 0; i < 3; i++) {
