@@ -525,6 +525,56 @@ Test(revocation, those_that_come_meanwhile_leave_together)
     leave();
 }
 
+/* Among few nodes a message costs little, so none waits for another one's reply. */
+Test(revocation, among_few_nodes_each_leaves_at_once)
+{
+    struct key_answer first = {0}, answers[4] = {0};
+    struct id ids[5];
+
+    join(LEASE_LONG_MS);
+    peer_open();
+    peer_reads_lists();
+    make_connection_old();
+    keys_make(ids, 5);
+    revoke_all(ids, 1, &first);
+    expect_all(&first, 1, STORE_OK);
+    revoke_all(ids + 1, 4, answers);
+    expect_all(answers, 4, STORE_OK);
+    cr_expect_eq(w.peer.heard, 5);
+    cr_expect_eq(w.peer.keys_heard, 5);
+    peer_close();
+    leave();
+}
+
+/* As many as a registry of nodes that are gone tells of. */
+Test(revocation, among_many_nodes_those_that_come_meanwhile_leave_together)
+{
+    struct key_answer first = {0}, answers[4] = {0};
+    char member[MEMBER_NAME_CHARS + 1];
+    struct id ids[5];
+
+    join(LEASE_MS);
+    peer_open();
+    peer_reads_lists();
+    for (int i = 0; i < 100; i++) {
+        snprintf(member, sizeof member, "%032d", i);
+        redis_server_tell(&fixture.server, "HSET", "t:nodes", member, "1 300 2", NULL);
+    }
+    keys_make(ids, 5);
+    revoke_all(ids, 1, &first);
+    expect_all(&first, 1, STORE_OK);
+    for (int i = 0; i < 100; i++) {
+        snprintf(member, sizeof member, "%032d", i);
+        redis_server_tell(&fixture.server, "HSET", "t:nodes", member, "2 300 2", NULL);
+    }
+    revoke_all(ids + 1, 4, answers);
+    expect_all(answers, 4, STORE_OK);
+    cr_expect_eq(w.peer.heard, 3);
+    cr_expect_eq(w.peer.keys_heard, 5);
+    peer_close();
+    leave();
+}
+
 Test(revocation, a_node_that_reads_no_lists_hears_of_each)
 {
     struct key_answer answers[4] = {0};
