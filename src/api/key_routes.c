@@ -41,7 +41,7 @@ static void reply_key(struct exchange *exchange, const struct key_record *key)
 }
 
 /* POST: draw a key, store only its digest, show the secret once. A decoy is the same, except that it is revoked from
- * the start: no node ever accepts it, and whoever uses it is told of (refusal.c) as with any revoked key. */
+ * the start: no node ever accepts it, and each use of it is an event (refusal.c), as of any revoked key. */
 
 static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);

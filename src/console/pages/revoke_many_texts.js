@@ -1,4 +1,4 @@
-// What is said when keys are revoked together.
+// Texts of the dialog that revokes several keys.
 import {plural} from './texts.js';
 
 export const MANY = {

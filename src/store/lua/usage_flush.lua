@@ -80,8 +80,8 @@ local function write_group(account, mode, sum, records, ranks, others)
 end
 
 -- Refusals of a key are gathered by reason and network: the first is an event at once, and further ones within the hour,
--- at any node, are in the next event. So whoever takes a key that somebody else still uses is told, too. A key that is
--- refused from everywhere has no network of its own for each.
+-- at any node, are in the next event. So a thief is seen even while the owner's own program still uses the key: they
+-- come from different networks. Beyond NETWORKS_MAX networks the rest are gathered as one.
 local EVENT_EVERY_MS = 3600 * 1000
 local EVENT_KEPT_S = 86400
 local NETWORKS_MAX = 100
