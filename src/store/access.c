@@ -53,6 +53,11 @@ struct key_revocations *store_key_revocations(const struct store *store)
     return store->revocations;
 }
 
+struct key_notes *store_key_notes(const struct store *store)
+{
+    return store->notes;
+}
+
 struct key_discards *store_key_discards(const struct store *store)
 {
     return store->discards;

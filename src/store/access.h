@@ -9,6 +9,7 @@ struct redis_link;
 struct key_finder;
 struct key_discards;
 struct key_revocations;
+struct key_notes;
 struct audit_searches;
 
 /* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
@@ -29,5 +30,6 @@ const struct store_settings *store_limits(const struct store *store);
 /* Owned by the store: the check path's calls, the keys to revoke and to discard, and the searches in audit trails. */
 struct key_finder *store_key_finder(const struct store *store);
 struct key_revocations *store_key_revocations(const struct store *store);
+struct key_notes *store_key_notes(const struct store *store);
 struct key_discards *store_key_discards(const struct store *store);
 struct audit_searches *store_audit_searches(const struct store *store);

@@ -11,34 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIME_BYTES = 24, HEAD_ARGS = 2, EACH_ARGS = 3 };
-
-static void on_noted(UNUSED void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
-{
-}
-
-void key_endings_note(struct store *store, const struct key_ended *keys, size_t count,
-                      const struct barrier_tally *tally)
-{
-    struct text argv[HEAD_ARGS + REVOKED_TOGETHER_MAX * EACH_ARGS];
-    char revoked[REVOKED_TOGETHER_MAX][TIME_BYTES];
-    struct script_args head;
-    size_t argc = HEAD_ARGS;
-
-    CHECK(count > 0 && count <= REVOKED_TOGETHER_MAX);
-    args_begin(&head);
-    args_add_int(&head, tally->registered);
-    args_add_int(&head, tally->waited_for);
-    memcpy(argv, head.argv, HEAD_ARGS * sizeof *argv);
-    for (size_t i = 0; i < count; i++) {
-        snprintf(revoked[i], sizeof revoked[i], "%" PRId64, keys[i].revoked_ms);
-        argv[argc++] = id_text(keys[i].id);
-        argv[argc++] = id_text(keys[i].account);
-        argv[argc++] = text_of(revoked[i]);
-    }
-    store_call_script(store, SCRIPT_revocation_note, SCRIPT_LEAVES, argc, argv, on_noted, NULL);
-}
-
 static void call_read(struct store *store, enum script_link link, const struct key_view *view, const struct id *id,
                       script_done *done, void *arg)
 {

@@ -66,6 +66,7 @@ struct store {
     struct lease *lease;
     struct key_finder *finder;
     struct key_revocations *revocations;
+    struct key_notes *notes;
     struct key_discards *discards;
     struct audit_part *audit; /* NULL: no audit log */
     unsigned logging;         /* calls whose events are being logged */

@@ -6,6 +6,7 @@
 #include "core/limits.h"
 #include "key_discard.h"
 #include "key_find.h"
+#include "key_revocation_note.h"
 #include "key_revoke.h"
 #include "lease/names.h"
 #include "lease_host.h"
@@ -117,6 +118,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     store->lease = lease_host_create(store);
     store->finder = key_finder_create(store);
     store->revocations = key_revocations_create(store);
+    store->notes = key_notes_create(store);
     store->discards = key_discards_create(store);
     store->searches = audit_searches_create(store);
     return store;
@@ -210,6 +212,7 @@ static void on_lease_closed(void *arg)
     };
 
     key_revocations_destroy(store->revocations);
+    key_notes_destroy(store->notes);
     store->lease = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)

@@ -32,6 +32,19 @@ groups_row() {
             "$(awk "BEGIN {print ($(cpu_ns "$redis_pid") - $before) / 1000 / $done_count}")"
     done
 }
+# list_row NODES: as many keys as one call may name.
+GROUPS_LIST=10000
+list_row() {
+    local status_and_time slowest
+    make_keys "$GROUPS_LIST" "$dir/doomed"
+    jq -Rsc '{ids: split("\n") | map(select(. != ""))}' "$dir/doomed.ids" >"$dir/list.json"
+    redis CONFIG SET slowlog-log-slower-than 0 >"$dir/slow"
+    redis SLOWLOG RESET >"$dir/slow"
+    status_and_time=$(curl -s -o "$dir/body" -w '%{http_code} | %{time_total}' -H "Authorization: Bearer $first" \
+        -H 'Content-Type: application/json' --data-binary "@$dir/list.json" "$url/v1/api_keys/revoke")
+    slowest=$(redis --json SLOWLOG GET -1 | jq '[.[][2]] | max')
+    printf '| %s | %s | %s | %s |\n' "$1" "$(jq '.revoked | length' "$dir/body")" "$status_and_time" "$slowest"
+}
 bench_groups() {
     local what nodes programs=("$binary")
     [ -z "${BASELINE:-}" ] || programs=("$BASELINE" "$binary")
@@ -45,9 +58,12 @@ bench_groups() {
             peers $((nodes - 1))
             sleep 3 # W, so that acknowledgements count
             groups_row "$what" "$nodes"
+            [ "$what" = baseline ] || list_row "$nodes" >>"$dir/lists"
             kill "$peers_pid"
             forget "$peers_pid"
             stop_servers
         done
     done
+    printf '\n| nodes | keys revoked by one call | status | seconds | slowest Redis command us |\n|---|---|---|---|---|\n'
+    cat "$dir/lists"
 }

@@ -611,6 +611,38 @@ Test(revocation, a_group_is_bounded)
     leave();
 }
 
+static bool are_all_noted(UNUSED void *arg)
+{
+    static const char COUNT[] = "local noted = 0 "
+                                "for _, v in ipairs(redis.call('HVALS', KEYS[1])) do "
+                                "if v:match('^%S+ %S+ %d+ 1 0$') then noted = noted + 1 end end "
+                                "return noted";
+    char name[64], noted[32];
+
+    snprintf(name, sizeof name, "t:acct:%s:key_endings", w.account.text);
+    redis_server_ask(&fixture.server, noted, sizeof noted, "EVAL", COUNT, "1", name, NULL);
+    return atoi(noted) == KEYS_MANY;
+}
+
+/* Each group's keys are noted when its barrier is over, and notes wait for one another. */
+Test(revocation, the_end_of_each_barrier_is_noted)
+{
+    static struct key_answer answers[KEYS_MANY];
+    static struct id ids[KEYS_MANY];
+
+    join(LEASE_LONG_MS);
+    make_connection_old();
+    keys_make(ids, KEYS_MANY);
+    for (size_t i = 0; i < KEYS_MANY; i++) {
+        revoke_all(&ids[i], 1, &answers[i]);
+        if (i % 16 == 0)
+            expect_all(&answers[i], 1, STORE_OK);
+    }
+    expect_all(answers, KEYS_MANY, STORE_OK);
+    until(are_all_noted, NULL);
+    leave();
+}
+
 /* Each member of a group that was revoked before waits for the barrier too (rule 8). */
 Test(revocation, a_group_that_is_repeated_is_waited_for)
 {
