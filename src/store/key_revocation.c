@@ -1,25 +1,13 @@
 #include "key_revocation_note.h"
 
+#include "access.h"
 #include "audit_events.h"
-#include "base/check.h"
 #include "base/mem.h"
 #include "key_reply.h"
 #include "key_revoke.h"
+#include "verb_internal.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static void call_read(struct store *store, enum script_link link, const struct key_view *view, const struct id *id,
-                      script_done *done, void *arg)
-{
-    struct script_args args;
-
-    args_begin(&args);
-    args_add_view(&args, view, id);
-    store_call_script(store, SCRIPT_revocation_read, link, args.count, args.argv, done, arg);
-}
 
 struct revocation_call {
     struct store *store;
@@ -65,14 +53,25 @@ static enum store_result read_revocation(struct store *store, const struct redis
 
 static void note_read(void *arg, enum store_result result, const struct redis_reply *reply);
 
-/* The note of this barrier is on its way on the same connection, so what is read there comes after it. If Redis did not
- * know its script, it is sent again before the reply to the first read is read, so the second one comes after it. */
+/* Notes that wait are sent first, on the same connection, so what is read there comes after them. If Redis did not know
+ * their script, it is sent again before the reply to the first read is read, so the second one comes after it. */
 enum { READS_MAX = 2 };
+
+static void call_read(struct revocation_call *call)
+{
+    struct script_args args;
+
+    bool is_noting = key_notes_flush(store_key_notes(call->store));
+    enum script_link link = is_noting || call->reads > 0 ? SCRIPT_LEAVES : SCRIPT_READS;
+    args_begin(&args);
+    args_add_view(&args, &call->view, &call->id);
+    store_call_script(call->store, SCRIPT_revocation_read, link, args.count, args.argv, note_read, call);
+}
 
 static void read_after_note(struct revocation_call *call)
 {
     call->reads++;
-    call_read(call->store, SCRIPT_LEAVES, &call->view, &call->id, note_read, call);
+    call_read(call);
 }
 
 static void barrier_repeated(void *arg, enum store_result result, UNUSED const struct key_record *key)
@@ -118,5 +117,5 @@ void key_store_revocation(struct store *store, const struct key_view *view, cons
     call->reads = 0;
     call->done = done;
     call->arg = arg;
-    call_read(store, SCRIPT_READS, view, id, note_read, call);
+    call_read(call);
 }

@@ -2,6 +2,7 @@
 
 #include "access.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "verb_internal.h"
 
@@ -12,8 +13,9 @@
 
 enum {
     NUMBER_BYTES = 24,
-    EACH_ARGS = 5,
+    EACH_ARGS = 6,
     NOTES_TOGETHER = 256,
+    PACE_MS = 20,
     /* While Redis does not reply: further ones are not kept. */
     NOTES_WAITING_MAX = 10000,
 };
@@ -21,61 +23,101 @@ enum {
 struct note {
     struct id id, account;
     char revoked[NUMBER_BYTES], registered[NUMBER_BYTES], waited_for[NUMBER_BYTES];
+    uint64_t over_ns; /* when its barrier was over */
+    char ago[NUMBER_BYTES];
 };
 
 struct key_notes {
     struct store *store;
+    uv_timer_t *timer;
     struct note *waiting;
     size_t count, capacity;
-    bool is_under_way;
+    uint64_t may_send_ms; /* uv_now() */
+    unsigned under_way;
 };
 
-struct key_notes *key_notes_create(struct store *store)
+struct key_notes *key_notes_create(struct store *store, uv_timer_t *timer)
 {
     struct key_notes *notes = mem_alloc(sizeof *notes);
 
     notes->store = store;
+    notes->timer = timer;
+    timer->data = notes;
     return notes;
 }
 
 void key_notes_destroy(struct key_notes *notes)
 {
-    CHECK(!notes->is_under_way);
+    CHECK(notes->under_way == 0);
+    uv_timer_stop(notes->timer);
     free(notes->waiting);
     free(notes);
 }
 
-static void send_notes(struct key_notes *notes);
+static void try_send(struct key_notes *notes);
 
 static void on_noted(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
 {
     struct key_notes *notes = arg;
 
-    notes->is_under_way = false;
-    send_notes(notes);
+    notes->under_way--;
+    try_send(notes);
 }
 
-/* The script's arguments are copied by the call. */
+/* Never more than has passed, if our clock runs up to 10 % fast: nobody may read that a key was refused before it was.
+ */
+static void put_ago(struct note *note, uint64_t now_ns)
+{
+    snprintf(note->ago, sizeof note->ago, "%" PRIu64, (now_ns - note->over_ns) / CLOCK_NS_PER_MS * 10 / 11);
+}
+
 static void send_notes(struct key_notes *notes)
 {
     struct text argv[NOTES_TOGETHER * EACH_ARGS];
     size_t sent = notes->count < NOTES_TOGETHER ? notes->count : NOTES_TOGETHER, argc = 0;
+    uint64_t now_ns = clock_boot_ns();
 
-    if (notes->is_under_way || sent == 0)
-        return;
     for (size_t i = 0; i < sent; i++) {
-        const struct note *note = &notes->waiting[i];
+        struct note *note = &notes->waiting[i];
 
+        put_ago(note, now_ns);
         argv[argc++] = id_text(&note->id);
         argv[argc++] = id_text(&note->account);
         argv[argc++] = text_of(note->revoked);
+        argv[argc++] = text_of(note->ago);
         argv[argc++] = text_of(note->registered);
         argv[argc++] = text_of(note->waited_for);
     }
-    notes->is_under_way = true;
+    notes->under_way++;
     store_call_script(notes->store, SCRIPT_revocation_note, SCRIPT_LEAVES, argc, argv, on_noted, notes);
     notes->count -= sent;
     memmove(notes->waiting, notes->waiting + sent, notes->count * sizeof *notes->waiting);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    try_send(timer->data);
+}
+
+static void try_send(struct key_notes *notes)
+{
+    uint64_t now_ms = uv_now(store_loop(notes->store));
+
+    if (notes->under_way > 0 || notes->count == 0)
+        return;
+    if (now_ms < notes->may_send_ms && notes->count < NOTES_TOGETHER) {
+        CHECK(uv_timer_start(notes->timer, on_timer, notes->may_send_ms - now_ms, 0) == 0);
+        return;
+    }
+    notes->may_send_ms = now_ms + PACE_MS;
+    send_notes(notes);
+}
+
+bool key_notes_flush(struct key_notes *notes)
+{
+    while (notes->count > 0)
+        send_notes(notes);
+    return notes->under_way > 0;
 }
 
 static void add_note(struct key_notes *notes, const struct key_ended *key, const struct barrier_tally *tally)
@@ -91,6 +133,7 @@ static void add_note(struct key_notes *notes, const struct key_ended *key, const
     note = &notes->waiting[notes->count++];
     note->id = *key->id;
     note->account = *key->account;
+    note->over_ns = clock_boot_ns();
     snprintf(note->revoked, sizeof note->revoked, "%" PRId64, key->revoked_ms);
     snprintf(note->registered, sizeof note->registered, "%u", tally->registered);
     snprintf(note->waited_for, sizeof note->waited_for, "%u", tally->waited_for);
@@ -103,5 +146,5 @@ void key_endings_note(struct store *store, const struct key_ended *keys, size_t 
 
     for (size_t i = 0; i < count; i++)
         add_note(notes, &keys[i], tally);
-    send_notes(notes);
+    try_send(notes);
 }

@@ -4,16 +4,19 @@
 #pragma once
 #include "lease/barrier.h"
 #include "store/key_revocation.h"
+#include <uv.h>
 
 struct store;
 struct key_notes;
 
-struct key_notes *key_notes_create(struct store *store);
+/* The timer is initialized, and closed by the caller after key_notes_destroy(). */
+struct key_notes *key_notes_create(struct store *store, uv_timer_t *timer);
+/* Sends what waits. Returns whether Redis has not replied to some: what is read with SCRIPT_LEAVES comes after them. */
+bool key_notes_flush(struct key_notes *notes);
 /* No script is under way any more. */
 void key_notes_destroy(struct key_notes *notes);
 
-/* The barrier of these revocations is over. The texts are copied. While a script of notes is under way, further ones
- * wait for its reply, and then leave together. */
+/* The barrier of these revocations is over. The ids are copied. Notes leave at most every 20 ms, together. */
 struct key_ended {
     const struct id *id, *account;
     int64_t revoked_ms;

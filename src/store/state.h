@@ -67,6 +67,7 @@ struct store {
     struct key_finder *finder;
     struct key_revocations *revocations;
     struct key_notes *notes;
+    uv_timer_t note_timer;
     struct key_discards *discards;
     struct audit_part *audit; /* NULL: no audit log */
     unsigned logging;         /* calls whose events are being logged */

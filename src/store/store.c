@@ -112,13 +112,14 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     examination_init(store);
     CHECK(uv_timer_init(loop, &store->probe) == 0);
     CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
+    CHECK(uv_timer_init(loop, &store->note_timer) == 0);
     CHECK(uv_idle_init(loop, &store->idle) == 0);
     store->probe.data = store->examination.timer.data = store->idle.data = store;
     make_connections(store, &settings->target);
     store->lease = lease_host_create(store);
     store->finder = key_finder_create(store);
     store->revocations = key_revocations_create(store);
-    store->notes = key_notes_create(store);
+    store->notes = key_notes_create(store, &store->note_timer);
     store->discards = key_discards_create(store);
     store->searches = audit_searches_create(store);
     return store;
@@ -142,6 +143,7 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->closed_arg = arg;
     store->waits_for_log = store->logging > 0;
     store->closing = 3 + store->waits_for_log;
+    key_notes_flush(store->notes);
     promises_stop(lease_promises(store->lease));
     suspensions_stop(lease_suspensions(store->lease));
     redis_group_remove(&store->links, store->reads);
@@ -208,11 +210,13 @@ static void on_lease_closed(void *arg)
     uv_handle_t *handles[] = {
         (uv_handle_t *)&store->probe,
         (uv_handle_t *)&store->examination.timer,
+        (uv_handle_t *)&store->note_timer,
         (uv_handle_t *)&store->idle,
     };
 
     key_revocations_destroy(store->revocations);
     key_notes_destroy(store->notes);
+    store->note_timer.data = store;
     store->lease = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)

@@ -562,16 +562,16 @@ Test(lua, revocation_note)
           {"@revocation_read key_1 acct_B api_key 0", "(not_found)"},
           {"@revocation_read key_1 acct_A api_key 1", "(not_found)"}, {"@revocation_read key_9 '' '' 0", "(not_found)"},
           {"@revocation_read key_1 acct_A api_key 0", "(ok (key_1 * d1) abc 1*-* 0 0 0)"},
-          {"@revocation_note key_1 acct_A 7 2 1", "(ok)"},
+          {"@revocation_note key_1 acct_A 7 1000 2 1", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
-          {"@revocation_note key_1 acct_A 7 7 7 key_2 acct_A 9999999999999 6 5", "(ok)"},
+          {"@revocation_note key_1 acct_A 7 0 7 7 key_2 acct_A 9999999999999 3 6 5", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
           {"HGET t:acct:acct_A:key_endings key_2", "- - 9999999999999 6 5"},
           /* Of an earlier version: nothing is invented, and nothing is before the revocation. */
           {"DEL t:acct:acct_A:key_endings", "1"},
           {"SET t:key:d1 key_1+acct_A+live+wxyz+3+7+9999999999999+A+name", "OK"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  0 0 0)"},
-          {"@revocation_note key_1 acct_A 9999999999999 3 0", "(ok)"},
+          {"@revocation_note key_1 acct_A 9999999999999 0 3 0", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  9999999999999 3 0)"},
           {"HSET t:acct:acct_A:key_endings key_1 nonsense", "0"}, {"@revocation_read key_1 '' '' 0", "-*"});
 }
