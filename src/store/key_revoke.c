@@ -18,8 +18,8 @@ enum {
     LEASE_MAX_AT = 0,
     REGISTRY_AT = 1,
     KEYS_AT = 2, /* one for each key */
-    /* Messages of groups that may be under way together, counted once for each node. A message costs Redis about 10 µs for
-     * each node, which is what groups save; to wait for a group costs a revocation up to a reply of Redis more. */
+    /* Messages of groups that may be under way together, counted once for each node. A message costs Redis about 10 µs
+     * for each node, which is what groups save; to wait for a group costs a revocation up to a reply of Redis more. */
     MESSAGES_UNDER_WAY = 64,
 };
 

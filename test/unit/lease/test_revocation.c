@@ -618,10 +618,11 @@ static bool are_all_noted(UNUSED void *arg)
                                 "if v:match('^%S+ %S+ %d+ 1 0$') then noted = noted + 1 end end "
                                 "return noted";
     char name[64], noted[32];
+    uint64_t count;
 
     snprintf(name, sizeof name, "t:acct:%s:key_endings", w.account.text);
     redis_server_ask(&fixture.server, noted, sizeof noted, "EVAL", COUNT, "1", name, NULL);
-    return atoi(noted) == KEYS_MANY;
+    return text_to_u64(text_of(noted), UINT64_MAX, &count) && count == KEYS_MANY;
 }
 
 /* Each group's keys are noted when its barrier is over, and notes wait for one another. */
