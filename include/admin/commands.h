@@ -11,7 +11,7 @@ extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[
     DEVICE_REVOKE_OPTIONS[], SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[],
     TOTP_OPTIONS[], MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[],
     STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[], STORE_COPY_OPTIONS[], RECEIPT_VERIFY_OPTIONS[],
-    RECEIPT_KEYS_OPTIONS[];
+    RECEIPT_KEYS_OPTIONS[], RECEIPT_SHOW_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
@@ -45,6 +45,7 @@ int audit_verify_run(const struct command_line *line);
 int audit_tail_run(const struct command_line *line);
 int receipt_verify_run(const struct command_line *line);
 int receipt_keys_run(const struct command_line *line);
+int receipt_show_run(const struct command_line *line);
 int totp_run(const struct command_line *line);
 int master_key_run(const struct command_line *line);
 int master_key_rotate_run(const struct command_line *line);

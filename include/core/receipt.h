@@ -16,7 +16,7 @@ enum {
 /* Texts are borrowed. */
 struct receipt {
     struct text issuer; /* iss: the public origin */
-    struct text key;    /* sub: the id of the revoked key */
+    struct text key;    /* sub: the id of the revoked key, or of the suspended account */
     struct text store;  /* the id of the store that has the key */
     struct text event;  /* of the trail; empty: not known, null in the claims */
     int64_t revoked_ms, effective_ms;

@@ -54,6 +54,8 @@ extern const struct audit_source OPERATOR;
 MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int *ret_code);
 /* EXIT_USAGE, after printing an error, if the option has no value. */
 MUST_CHECK int command_require(const char *value, const char *option);
+/* EXIT_USAGE, after printing an error, if --public-origin is missing or no origin. why: what it is needed for. */
+MUST_CHECK int command_require_origin(const struct command_line *line, const char *why);
 
 /* A command about the account that its operand names: opens the store, with the master keys if it needs them, and acts.
  */

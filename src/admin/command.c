@@ -57,6 +57,20 @@ int command_require(const char *value, const char *option)
     return value ? EXIT_DONE : command_fail(EXIT_USAGE, "%s is required; see --help", option);
 }
 
+int command_require_origin(const struct command_line *line, const char *why)
+{
+    const char *origin = line->settings.public_origin;
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf problem;
+
+    if (!origin)
+        return command_fail(EXIT_USAGE, "%s: set --public-origin or CHATELAINE_PUBLIC_ORIGIN as they do", why);
+    buf_init_fixed(&problem, storage, sizeof storage);
+    if (!settings_check_origin(origin, &problem))
+        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&problem)));
+    return EXIT_DONE;
+}
+
 int command_confirm(const struct command_line *line, const char *question)
 {
     char answer[16];

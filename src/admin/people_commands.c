@@ -122,17 +122,7 @@ static int print_link(const struct people_run *run, const struct link_record *li
 
 static int read_origin(const struct people_run *run)
 {
-    const char *origin = run->line->settings.public_origin;
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
-
-    if (!origin)
-        return command_fail(EXIT_USAGE, "the link begins with the nodes' public origin: set --public-origin or "
-                                        "CHATELAINE_PUBLIC_ORIGIN as they do");
-    buf_init_fixed(&why, storage, sizeof storage);
-    if (!settings_check_origin(origin, &why))
-        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    return EXIT_DONE;
+    return command_require_origin(run->line, "the link begins with the nodes' public origin");
 }
 
 /* link: with the account set */

@@ -98,7 +98,7 @@ static void print_text(const struct receipt *receipt, struct buf *out)
 {
     char time[CLOCK_RFC3339_BYTES];
 
-    print_line(out, "key", receipt->key);
+    print_line(out, text_starts_with(receipt->key, TEXT("acct_")) ? "account" : "key", receipt->key);
     clock_print_rfc3339(receipt->revoked_ms, time);
     print_line(out, "revoked at", text_of(time));
     clock_print_rfc3339(receipt->effective_ms, time);

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/secure.h"
+#include "store/key_revocation.h"
 
 #include <stdio.h>
 
@@ -76,8 +77,17 @@ enum store_result store_client_tell_all(struct store_client *client,
     return result;
 }
 
+static void finish_notes(struct store_client *client)
+{
+    for (unsigned i = 0; i < partitions_count(client->partitions); i++) {
+        while (key_revocation_is_noting(partitions_at(client->partitions, i)))
+            uv_run(&client->loop, UV_RUN_ONCE);
+    }
+}
+
 void store_client_close(struct store_client *client)
 {
+    finish_notes(client);
     partitions_close(client->partitions, on_part_closed, client);
     store_client_wait(client);
     uv_close((uv_handle_t *)&client->timer, NULL);

@@ -1,26 +1,14 @@
 #include "receipt_internal.h"
-#include "base/clock.h"
 #include "core/receipt.h"
 #include "handlers_internal.h"
 
 void receipt_reply(struct exchange *exchange, const struct key_revocation *revocation)
 {
-    const struct receipt receipt = {
-        .issuer = exchange->service->public_origin,
-        .key = id_text(&revocation->key.id),
-        .store = revocation->store,
-        .event = id_text(&revocation->event),
-        .revoked_ms = revocation->key.revoked_ms,
-        .effective_ms = revocation->effective_ms,
-        .nodes = revocation->nodes,
-        .waited_for = revocation->waited_for,
-        .issued_s = clock_wall_ms() / 1000,
-    };
     char storage[RECEIPT_MAX_BYTES];
     struct buf out;
 
     buf_init_fixed(&out, storage, sizeof storage);
-    receipt_sign(&receipt, exchange->service->keyring, &out);
+    key_revocation_certify(revocation, exchange->service->public_origin, exchange->service->keyring, &out);
     if (out.failed)
         exchange_refuse(exchange, PROBLEM_INTERNAL_ERROR);
     else

@@ -297,6 +297,14 @@ const struct command COMMANDS[] = {
                  "chatelaine receipt verify --master-key-file master.key revocation.jws",
      .groups = RECEIPT_VERIFY_OPTIONS,
      .run = receipt_verify_run},
+    {.name = "receipt show",
+     .operands = "ID",
+     .summary = "Print the certificate of a revoked key, or of a suspended or closed account",
+     .text = "The operand is the id of an API key (key_…), a device key (dev_…) or an account (acct_…). The output is "
+             "what\nGET /v1/api_keys/{id}/revocation answers, also for accounts whose keys and people are refused.",
+     .examples = "chatelaine receipt show key_01KAWT0E8G3M7Q5V9X2Z4B6D8F > revocation.jws",
+     .groups = RECEIPT_SHOW_OPTIONS,
+     .run = receipt_show_run},
     {.name = "receipt keys",
      .summary = "Print the public keys that verify certificates of revocations",
      .text = "A JWK set, as nodes publish it at /.well-known/jwks.json. Keep it with the certificates: whoever has "

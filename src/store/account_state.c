@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "email_claim.h"
+#include "key_revocation_note.h"
 #include "lease/lease.h"
 #include "verb_internal.h"
 #include <stdlib.h>
@@ -24,7 +25,9 @@ static void args_add_barrier(struct script_args *args, const struct barrier *bar
 
 struct suspend_call {
     struct store *store;
+    struct id account;
     struct barrier *barrier;
+    struct barrier_tally tally;
     account_was_suspended *done;
     void *arg;
     struct account_suspension suspension;
@@ -38,7 +41,12 @@ static void suspend_finish(struct suspend_call *call, enum store_result result)
 
 static void suspend_over(void *arg, bool is_over)
 {
-    suspend_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+    struct suspend_call *call = arg;
+    const struct key_ended ended = {&call->account, &call->account, call->suspension.since_ms};
+
+    if (is_over)
+        key_endings_note(call->store, &ended, 1, &call->tally);
+    suspend_finish(call, is_over ? STORE_OK : STORE_UNKNOWN);
 }
 
 /* The account stays suspended even if the barrier fails. Then the result is STORE_UNKNOWN. */
@@ -70,8 +78,9 @@ void account_store_suspend(struct store *store, const struct id *account, bool b
     struct suspend_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct suspend_call){.store = store, .done = done, .arg = arg};
+    *call = (struct suspend_call){.store = store, .account = *account, .done = done, .arg = arg};
     call->barrier = barrier_begin(lease_barriers(store_lease(store)));
+    barrier_tell(call->barrier, &call->tally);
     args_begin_change(&args, store, account, source);
     args_add_barrier(&args, call->barrier);
     args_add(&args, begins_closing ? TEXT("1") : TEXT("0"));

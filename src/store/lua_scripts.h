@@ -14,6 +14,7 @@ enum script {
     SCRIPT_key_revoke,
     SCRIPT_revocation_note,
     SCRIPT_revocation_read,
+    SCRIPT_suspension_read,
     SCRIPT_key_show,
     SCRIPT_account_create,
     SCRIPT_account_list,

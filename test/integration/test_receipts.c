@@ -315,3 +315,73 @@ Test(receipts, whoever_sees_no_key_sees_no_receipt)
     json_free(read.claims);
     fixture_stop(&fixture);
 }
+
+static void expect_shown(struct fixture *fixture, const char *id)
+{
+    struct receipt_keys keys;
+    struct receipt receipt;
+    struct cli_run run;
+    const char *why = "";
+    char path[256];
+
+    read_keys(fixture, 0, &keys);
+    RUN(fixture, &run, "receipt", "show", id, "--public-origin", "https://exchange.example.org");
+    cr_assert_eq(run.exit_code, 0, "%s: %s", id, run.err);
+    struct text out = text_of(run.out), jws;
+    cr_assert(text_next(&out, '\n', &jws));
+    struct json *claims = receipt_verify(jws, &keys, &receipt, &why);
+    cr_assert(claims, "%s", why);
+    cr_expect(text_equal(receipt.key, text_of(id)));
+    cr_expect(text_equal(receipt.issuer, TEXT("https://exchange.example.org")));
+    cr_expect_gt(receipt.event.len, 0);
+    cr_expect_geq(receipt.nodes, 1);
+    cr_expect_geq(receipt.effective_ms, receipt.revoked_ms);
+    json_free(claims);
+    write_file(fixture, "shown", run.out, path);
+    cli_finish(&run);
+    const char *const offline[] = {"receipt", "verify", "--master-key-file", fixture->master_key_path, path, NULL};
+    cr_expect_eq(run_offline(fixture, &run, offline), 0, "%s", run.err);
+    cr_expect(strstr(run.out, id), "%s", run.out);
+    cli_finish(&run);
+}
+
+static void account_command(struct fixture *fixture, const char *command, const char *option)
+{
+    struct cli_run run;
+
+    RUN(fixture, &run, "account", command, fixture->account, option);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+}
+
+/* Its keys and people are refused, so the operator gets the certificates: of the suspension, and of each key. */
+Test(receipts, of_a_suspended_and_of_a_closed_account)
+{
+    struct http_answer answer;
+    struct fixture_key key, other;
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 1, LEASE_500);
+    leases_await_all(&fixture);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &other);
+    revoke_at(&fixture, 0, key.id, &answer);
+    RUN(&fixture, &run, "receipt", "show", fixture.account, "--public-origin", "https://exchange.example.org");
+    cli_expect_refusal(&run, 1, "There is no account with this id, or it is active", "active");
+    RUN(&fixture, &run, "receipt", "show", other.id, "--public-origin", "https://exchange.example.org");
+    cli_expect_refusal(&run, 1, "There is no key with this id, or it is active", "active");
+    RUN(&fixture, &run, "receipt", "show", key.id);
+    cli_expect_refusal(&run, 2, "the nodes' public origin: set --public-origin", "no origin");
+    account_command(&fixture, "suspend", NULL);
+    cr_expect_eq(ask(&fixture, 0, fixture.manager.secret, key.id, &answer), 403);
+    expect_shown(&fixture, key.id);
+    expect_shown(&fixture, fixture.account);
+    account_command(&fixture, "resume", NULL);
+    RUN(&fixture, &run, "receipt", "show", fixture.account, "--public-origin", "https://exchange.example.org");
+    cli_expect_refusal(&run, 1, "There is no account with this id, or it is active", "resumed");
+    account_command(&fixture, "close", "--yes");
+    expect_shown(&fixture, fixture.account);
+    expect_shown(&fixture, other.id);
+    fixture_stop(&fixture);
+}

@@ -15,5 +15,6 @@ if not a[2] then
     return {'ok', a[1], 0}
 end
 suspended_put(account, nil, '-', '-')
+redis.call('HDEL', K.key_endings(account), account)
 audit(account, 'account.resumed', account, source_from(3))
 return {'ok', a[1], 1}

@@ -22,7 +22,7 @@ end
 local since = a[2] or string.format('%.0f', now_ms())
 suspended_put(account, since, ARGV[7], ARGV[8])
 if not a[2] then
-    audit(account, 'account.suspended', account, source_from(3))
+    ending_note(account, account, 'people', audit(account, 'account.suspended', account, source_from(3)))
 end
 if ARGV[9] == '1' then
     redis.call('HSETNX', K.account(account), 'closing', since)

@@ -10,7 +10,8 @@ for i = 3, #ARGV do
     local a = redis.call('HMGET', K.account(ARGV[i]), 'name', 'suspended', 'closed')
     if a[1] and not a[2] and not a[3] then
         suspended_put(ARGV[i], string.format('%.0f', now_ms()), '-', '-')
-        audit(ARGV[i], 'account.suspended', ARGV[i], {'system', '', '', EVENTS_KEPT})
+        ending_note(ARGV[i], ARGV[i], 'people',
+                    audit(ARGV[i], 'account.suspended', ARGV[i], {'system', '', '', EVENTS_KEPT}))
     end
 end
 if tonumber(redis.call('HGET', K.store(), 'suspensions') or '0') < tonumber(ARGV[2]) then

@@ -328,9 +328,9 @@ local function schema_knows_suspensions()
     return tonumber(redis.call('GET', K.schema()) or '0') >= SUSPENSIONS_SCHEMA
 end
 
--- Notes the event of a revocation, for its receipt (revocation_note.lua).
-local function key_ending_note(record, class, entry)
-    redis.call('HSET', K.key_endings(record.account), record.id, class .. ' ' .. entry)
+-- Notes the event of a revocation, for its receipt (revocation_note.lua). id: of a key, or of the account itself.
+local function ending_note(account, id, class, entry)
+    redis.call('HSET', K.key_endings(account), id, class .. ' ' .. entry)
 end
 
 -- Adds a key and writes its event. The record of a decoy is revoked from the start: no node ever accepts it, so there is
@@ -354,8 +354,9 @@ local function key_add(digest, packed, source)
     redis.call('ZADD', K.account_keys(record.account, set), 0, record.id)
     audit(record.account, record.kind .. '.created', record.id, source, {class = class})
     if record.revoked then
-        key_ending_note(record, class, audit(record.account, record.kind .. '.revoked', record.id, source,
-                                             {class = class, data = {reason = 'decoy'}}))
+        ending_note(record.account, record.id, class,
+                    audit(record.account, record.kind .. '.revoked', record.id, source,
+                          {class = class, data = {reason = 'decoy'}}))
     end
     return 'ok'
 end
@@ -407,8 +408,8 @@ local function key_mark(record, source)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
     local class = audit_class(record, source[1])
     local data = source[1] == 'holder' and {reason = 'holder'} or nil
-    key_ending_note(record, class, audit(record.account, record.kind .. '.revoked', record.id, source,
-                                         {class = class, data = data}))
+    ending_note(record.account, record.id, class,
+                audit(record.account, record.kind .. '.revoked', record.id, source, {class = class, data = data}))
     return false
 end
 
@@ -617,6 +618,24 @@ end
 local function event_name(class, entry)
     local ms, sequence = entry:match('^(%d+)-(%d+)$')
     return ms .. '-' .. string.format('%d', event_number(class, sequence))
+end
+
+-- What is noted: the store's id, name of the event ('' if it is not known), since when no node accepts what was revoked
+-- (0: not known), nodes, waited for.
+local function ending_read(account, id)
+    local noted = redis.call('HGET', K.key_endings(account), id) or '- -'
+    local class, entry, effective, nodes, waited_for = noted:match('^(%S+) (%S+) ?(%d*) ?(%d*) ?(%d*)$')
+    if not class then
+        error('the note about the revocation of ' .. id .. ' is malformed')
+    end
+    local event = ''
+    for number = 0, #AUDIT_CLASSES do
+        if AUDIT_CLASSES[number] == class then
+            event = event_name(number, entry)
+        end
+    end
+    return redis.call('HGET', K.store(), 'id') or '', event, tonumber(effective) or 0, tonumber(nodes) or 0,
+           tonumber(waited_for) or 0
 end
 
 -- The class and, as text, the sequence in an event's number.

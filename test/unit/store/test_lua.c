@@ -857,6 +857,10 @@ Test(lua, account_suspend)
           {"HSET t:nodes m1 5+1000", "1"}, {"SET t:lease_max 1000", "OK"},
           {SUSPEND, "(ok North 1* 0 1000 (m1 5 1000))"}, {"HGETALL t:suspended", "(acct_A 1* version 1)"},
           {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (acct_A North suspended))"},
+          {"@suspension_read acct_A", "(ok 1????????????  1*-* 0 0 0)"},
+          {"@revocation_note acct_A acct_A 7 0 2 1", "(ok)"},
+          {"@suspension_read acct_A", "(ok 1????????????  1*-* 1???????????? 2 1)"},
+          {"@suspension_read acct_9", "(not_found)"},
           {"XRANGE t:acct:acct_A:audit - +",
            "((* (type account.suspended actor operator target acct_A ip  request_id )))"},
           /* Again: every node is told again, but it is no event. */
