@@ -10,7 +10,7 @@ enum key_mode { MODE_TEST, MODE_LIVE };
 
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
-/* Everything stored about a key. Only revoked_ms and last_used_ms ever change. */
+/* Everything stored about a key. Only revoked_ms, ends_ms and last_used_ms ever change. */
 struct key_record {
     struct id id;
     struct id account;
@@ -19,8 +19,10 @@ struct key_record {
     scope_set scopes;
     int64_t created_ms;
     int64_t revoked_ms;   /* 0 while active */
+    int64_t ends_ms;      /* when it will be revoked, by the store's time; 0: nobody knows, or it is revoked */
     int64_t last_used_ms; /* 0 when never used, or not asked for */
     bool is_suspended;    /* so is its account; not stored: only key_store_find() tells */
+    bool is_ending;       /* it must not be remembered, because it ends soon; also only from there */
     struct id by;         /* the key or user that made it; empty: the command line, or unknown */
     char last4[KEY_LAST4_BYTES];
     uint16_t name_len;
@@ -43,6 +45,7 @@ struct key_principal {
     scope_set scopes;
     bool is_revoked;
     bool is_suspended; /* so is its account; never packed, because it changes without the key */
+    bool is_ending;    /* as in struct key_record; never packed */
     struct text name;  /* empty if only the record has it. Else it points into the record or packed form */
 };
 struct key_principal key_principal_of(const struct key_record *key);
@@ -76,11 +79,11 @@ void key_pack(const struct key_principal *key, struct key_packed *ret_packed);
 void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);
 
 /* The stored form of a record, without last_used_ms; the tables in key.c name its fields. First a line that every
- * version reads: <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, or -> <name>. Then a line for
- * each further field, "\nname=value": v, the version, comes first; by; g, the short name of the master key that made
- * the digest; m, the MAC, over the digest and everything before m except <revoked>. Unknown lines are left alone. The
- * MAC binds them too, unless they follow m, where fields that change would belong. A record of the first version has
- * only the first line. */
+ * version reads: <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, @ends, or -> <name>. Then a line
+ * for each further field, "\nname=value": v, the version, comes first; by; g, the short name of the master key that
+ * made the digest; m, the MAC, over the digest and everything before m except <revoked>. Unknown lines are left alone.
+ * The MAC binds them too, unless they follow m, where fields that change would belong. A record of the first version
+ * has only the first line. */
 enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
 enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
 /* digest: of the secret, under the current master key. */

@@ -19,6 +19,9 @@ enum {
     /* A body without a credential. The longest useful one is an email and a password with every character escaped,
        about 3.5 KiB. */
     STRANGER_BODY_MAX_BYTES = 4096,
+    /* A key that will be revoked sooner than that is read for each check: others are remembered for up to 300 s, by a
+     * clock that may run 10 % slow. */
+    KEY_ENDS_SOON_MS = 360000,
     LEASE_MS_MAX = 10000, /* a revocation may wait 1.25 times as long; upgrade all nodes before raising it */
     PREFIX_MAX_BYTES = 64,
     REDIS_PREFIX_MAX_BYTES =

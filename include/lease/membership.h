@@ -22,6 +22,9 @@ struct membership *membership_create(const struct lease_settings *settings, stru
                                      uint32_t lease_ms, void (*on_left)(void *arg), void *arg);
 /* Call before the loop runs. */
 void membership_listen(struct membership *member, const struct membership_events *events, void *arg);
+/* What is remembered is in doubt: nothing is answered from memory until the next heartbeat, and then from an empty
+ * cache. why: for the log. */
+void membership_forget(struct membership *member, const char *why);
 /* Gives up the lease for good, then leaves the registry, so that no revoker waits for this node. Acknowledgements still
  * arrive. */
 void membership_leave(struct membership *member);

@@ -22,9 +22,13 @@ void promises_note(struct promises *promises, uint64_t number);
 /* Takes over the number of the last change that was noted, for the revocations that it made; 0: there is none. Call it
  * in the callback of the change. */
 MUST_CHECK uint64_t promises_take(struct promises *promises);
+/* The same number, for a change that cannot be repeated as a whole: if it is lost, the revocation is repeated, and the
+ * node says that a change is missing. */
+MUST_CHECK uint64_t promises_last(const struct promises *promises);
 /* Keeps a revocation for repeating: for ten minutes, and at most the newest 65,536. number: from promises_take(); that
- * of several revocations if one change made them. */
-void promises_keep_revocation(struct promises *promises, uint64_t number, const struct id *key, struct text actor);
+ * of several revocations if one change made them. ends_ms: when the key is to be revoked; 0: at once. */
+void promises_keep_revocation(struct promises *promises, uint64_t number, const struct id *key, int64_t ends_ms,
+                              struct text actor);
 
 /* NULL, or why a store that holds changes up to `held` decides nothing. `answered`: the last change acknowledged when
  * the store was asked. */

@@ -32,9 +32,9 @@ struct lease_settings {
      * once, later. */
     void (*heartbeat)(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg);
     void (*leave)(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg);
-    /* Run key_revoke.lua again, and node_settle.lua under the given change number, even though the store lacks
-     * acknowledged changes. done runs once, later. */
-    void (*revoke_again)(void *arg, const struct id *key, struct text actor,
+    /* Run key_revoke.lua again (or key_schedule.lua, if the key was to be revoked at ends_ms), and node_settle.lua
+     * under the given change number, even though the store lacks acknowledged changes. done runs once, later. */
+    void (*revoke_again)(void *arg, const struct id *key, int64_t ends_ms, struct text actor,
                          void (*done)(void *arg, enum lease_again again), void *done_arg);
     void (*settle)(void *arg, uint64_t number, void (*done)(void *arg, bool is_done), void *done_arg);
     /* Runs account_suspend_again.lua in the same way. The arguments are copied. */

@@ -1,5 +1,6 @@
 /* Where a store is and how it is used. */
 #pragma once
+#include "core/key.h"
 #include "core/keyring.h"
 #include "redis/resolver.h"
 #include "redis/tls.h"
@@ -31,4 +32,8 @@ struct store_settings {
         STORE_KEY_LOOKS,  /* the same, but never notes the key in a new store: doctor */
         STORE_KEY_ROTATES /* any master key is accepted */
     } key_use;
+    /* A revocation that was scheduled has taken effect, and this node is the one that wrote it down. NULL: nobody
+     * cares. */
+    void (*on_key_ended)(void *arg, const struct key_record *key);
+    void *on_key_ended_arg;
 };

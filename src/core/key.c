@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "label_internal.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ struct key_principal key_principal_of(const struct key_record *key)
         .scopes = key->scopes,
         .is_revoked = key->revoked_ms != 0,
         .is_suspended = key->is_suspended,
+        .is_ending = key->is_ending,
         .name = key_name(key),
     };
 }
@@ -81,7 +83,7 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key)
     id_from_bytes(ID_ACCOUNT, packed->account, &ret_key->account);
     ret_key->scopes = packed->scopes;
     ret_key->is_revoked = packed->is_revoked;
-    ret_key->is_suspended = false;
+    ret_key->is_suspended = ret_key->is_ending = false;
     ret_key->name = (struct text){packed->name, packed->name_len};
 }
 
@@ -184,13 +186,17 @@ static void put_revoked(const struct key_record *key, struct buf *out)
 {
     if (key->revoked_ms)
         buf_append_u64(out, (uint64_t)key->revoked_ms);
+    else if (key->ends_ms)
+        buf_printf(out, "@%" PRId64, key->ends_ms);
     else
         buf_append_char(out, '-');
 }
 
-/* No key is revoked before it was created. */
+/* No key is revoked before it was created. Versions that do not know '@' refuse such a record as malformed (503). */
 static bool read_revoked(struct text t, struct key_record *key)
 {
+    if (text_starts_with(t, TEXT("@")))
+        return read_time(text_skip(t, 1), &key->ends_ms);
     return text_equal(t, TEXT("-")) || (read_time(t, &key->revoked_ms) && key->revoked_ms >= key->created_ms);
 }
 

@@ -229,6 +229,14 @@ static void forget_everything(struct membership *member)
         member->events.on_ended(member->arg);
 }
 
+void membership_forget(struct membership *member, const char *why)
+{
+    member->epoch++;
+    suspensions_on_membership(member->suspensions);
+    forget_everything(member);
+    LOG(LOG_WARN, "remembered keys are read again", log_str("why", why), log_partition(member->settings->prefix));
+}
+
 static void set_live(struct membership *member, bool is_live)
 {
     member->is_live = is_live;

@@ -25,6 +25,7 @@ static const uint64_t KEPT_NS = UINT64_C(600) * 1000 * CLOCK_NS_PER_MS;
 struct kept_revocation {
     uint64_t number, answered_ns;
     struct id key;
+    int64_t ends_ms; /* when it is to be revoked; 0: at once */
     char actor[ID_TEXT_BYTES];
 };
 
@@ -146,15 +147,25 @@ static void make_room(struct promises *promises)
     promises->first = 0;
 }
 
-uint64_t promises_take(struct promises *promises)
+/* promises_note() has just counted it among the others. */
+uint64_t promises_last(const struct promises *promises)
 {
     if (promises->others_count == 0)
         return 0;
-    /* promises_note() has just counted it among the others. */
-    return promises->others[(promises->others_first + --promises->others_count) % OTHERS_MAX];
+    return promises->others[(promises->others_first + promises->others_count - 1) % OTHERS_MAX];
 }
 
-void promises_keep_revocation(struct promises *promises, uint64_t number, const struct id *key, struct text actor)
+uint64_t promises_take(struct promises *promises)
+{
+    uint64_t number = promises_last(promises);
+
+    if (number > 0)
+        promises->others_count--;
+    return number;
+}
+
+void promises_keep_revocation(struct promises *promises, uint64_t number, const struct id *key, int64_t ends_ms,
+                              struct text actor)
 {
     uint64_t now_ns = clock_boot_ns();
     struct kept_revocation *kept;
@@ -165,7 +176,7 @@ void promises_keep_revocation(struct promises *promises, uint64_t number, const 
         drop_first(promises);
     make_room(promises);
     kept = revocation_at(promises, promises->count++);
-    *kept = (struct kept_revocation){.number = number, .answered_ns = now_ns, .key = *key};
+    *kept = (struct kept_revocation){.number = number, .answered_ns = now_ns, .key = *key, .ends_ms = ends_ms};
     snprintf(kept->actor, sizeof kept->actor, "%.*s", TEXT_ARG(actor));
 }
 
@@ -264,7 +275,7 @@ static void tell(struct promises *promises, const struct kept_revocation *kept)
     const struct lease_settings *settings = promises->settings;
 
     promises->under_way++;
-    settings->revoke_again(settings->arg, &kept->key, text_of(kept->actor), on_told_again, promises);
+    settings->revoke_again(settings->arg, &kept->key, kept->ends_ms, text_of(kept->actor), on_told_again, promises);
 }
 
 static void tell_on(struct promises *promises)

@@ -78,9 +78,20 @@ uint64_t store_take_number(struct store *store)
     return lease_member(store->lease) ? promises_take(lease_promises(store->lease)) : 0;
 }
 
-void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, struct text actor)
+uint64_t store_last_number(const struct store *store)
 {
-    promises_keep_revocation(lease_promises(store->lease), number, key, actor);
+    return lease_member(store->lease) ? promises_last(lease_promises(store->lease)) : 0;
+}
+
+void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, int64_t ends_ms,
+                           struct text actor)
+{
+    promises_keep_revocation(lease_promises(store->lease), number, key, ends_ms, actor);
+}
+
+const struct store_time *store_known_time(const struct store *store)
+{
+    return &store->time;
 }
 
 bool store_may_log(struct store *store, struct log_pause *pause)

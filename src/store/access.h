@@ -11,14 +11,20 @@ struct key_discards;
 struct key_revocations;
 struct key_notes;
 struct audit_searches;
+struct store_time;
 
 /* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
 struct redis_link *store_reads(struct store *store);
-/* As promises_take() and promises_keep_revocation(); 0, and nothing, without a member, as in commands. */
+/* As promises_take(), promises_last() and promises_keep_revocation(); 0, and nothing, without a member, as in commands.
+ */
 MUST_CHECK uint64_t store_take_number(struct store *store);
-void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, struct text actor);
+MUST_CHECK uint64_t store_last_number(const struct store *store);
+void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, int64_t ends_ms,
+                           struct text actor);
 /* True at most once every 5 s for each pause. */
 bool store_may_log(struct store *store, struct log_pause *pause);
+/* What this node knows of the store's time. */
+const struct store_time *store_known_time(const struct store *store);
 uv_loop_t *store_loop(struct store *store);
 struct text store_prefix(const struct store *store);
 /* On one Redis, the names of a store with one partition and of one with several differ. Appends what those of the other

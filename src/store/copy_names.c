@@ -18,6 +18,7 @@ static const struct {
     {"used_after:", ALL_BELOW, COPY_KEY_NOTE},
     {"accounts", EXACTLY, COPY_DERIVED},
     {"id:", ALL_BELOW, COPY_DERIVED},
+    {"key_ends", EXACTLY, COPY_DERIVED},
     {"alias:", ALL_BELOW, COPY_DERIVED},
     {"schema", EXACTLY, COPY_WHOLE},
     {"store", EXACTLY, COPY_WHOLE},

@@ -19,6 +19,7 @@ struct copy_item {
     struct text asked; /* the digest or user of the next question */
     struct id account; /* empty: none */
     struct id key;     /* of COPY_KEY */
+    int64_t ends_ms;   /* of COPY_KEY: when it will be revoked; 0: nobody knows */
     struct text user;  /* of COPY_EMAIL */
     bool is_there;
     int64_t expires_ms; /* -1: never */

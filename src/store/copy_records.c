@@ -185,6 +185,7 @@ static void on_key(struct store_copy *copy, void *arg, const struct redis_reply 
     }
     item->account = key.account;
     item->key = key.id;
+    item->ends_ms = key.ends_ms;
 }
 
 /* The value names what to ask next: a key's digest, or a user. */
@@ -358,6 +359,18 @@ static void write_alias(struct store_copy *copy, const struct copy_item *item)
     copy->copied.aliases++;
 }
 
+static void write_end(struct store_copy *copy, const struct copy_item *item)
+{
+    char ends[24];
+    struct copy_name name;
+
+    snprintf(ends, sizeof ends, "%" PRId64, item->ends_ms);
+    copy_call(&copy->to, item->to, 4,
+              (struct text[]){TEXT("ZADD"), copy_name(&name, &copy->to, item->to, "key_ends", TEXT("")), text_of(ends),
+                              id_text(&item->key)},
+              NULL, NULL);
+}
+
 static void write_record(struct store_copy *copy, const struct copy_item *item)
 {
     char expires[24];
@@ -375,6 +388,8 @@ static void write_record(struct store_copy *copy, const struct copy_item *item)
                   NULL, NULL);
     if (item->kind == COPY_KEY)
         write_plain(copy, item, "id:", id_text(&item->key), item->owner);
+    if (item->ends_ms > 0)
+        write_end(copy, item);
     if (has_digest(item))
         write_alias(copy, item);
     copy->copied.sessions += item->kind == COPY_SESSION;

@@ -152,7 +152,7 @@ static void on_suspended(struct store_copy *copy, UNUSED void *item, const struc
 /* Losses were accepted for one Redis, so they do not count at another. The copy itself sets the other fields. */
 static bool is_of_one_place(struct text field)
 {
-    static const char *const FIELDS[] = {"id", "partitions", "partition", "copying", "aliased", "accepted"};
+    static const char *const FIELDS[] = {"id", "partitions", "partition", "copying", "aliased", "accepted", "ahead"};
 
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
         if (text_equal(field, text_of(FIELDS[i])))

@@ -1,13 +1,16 @@
 #include "key_find.h"
 #include "access.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "lease/lease.h"
 #include "outcome.h"
 #include "readiness.h"
 #include "record.h"
+#include "script.h"
 #include "store/key_store.h"
+#include "store_time.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +20,8 @@ struct find_call {
     void *arg;
     uint8_t digest[KEY_DIGEST_BYTES];
     unsigned reads;
+    struct key_record *ending; /* a key that will be revoked, while Redis is asked whether it is time; else NULL */
+    int64_t least_ms;          /* what the store's time was at least when it was asked for */
     struct find_call *next_free;
 };
 
@@ -130,6 +135,50 @@ static void send_read(struct find_call *call)
     redis_link_call_raw(store_reads(store), command_for(call->finder, call->digest), on_replied, call);
 }
 
+static void find_done(struct find_call *call, enum store_result result, struct key_record *key)
+{
+    const struct suspensions *suspensions = lease_suspensions(store_lease(call->finder->store));
+
+    if (result == STORE_OK)
+        key->is_suspended = suspensions_include(suspensions, &key->account);
+    call->done(call->arg, result, result == STORE_OK ? key : NULL);
+    free(call->ending);
+    call_give_back(call);
+}
+
+/* Asked after the check began, so a revocation is never late; and it is the store's own time, so it is not early. If
+ * Redis' clock was set back, and no heartbeat has come since, the answer is too early: then the latest that it can be.
+ */
+static void on_time(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_call *call = arg;
+    const struct store_time *time = store_known_time(call->finder->store);
+    struct key_record *key = call->ending;
+    int64_t now_ms;
+
+    if (result == STORE_OK && !reply_integer(reply_at(reply, 0), &now_ms)) {
+        store_malformed(call->finder->store, "time");
+        result = STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK && now_ms < call->least_ms)
+        now_ms = store_time_most(time, clock_boot_ns());
+    if (result == STORE_OK && now_ms >= key->ends_ms) {
+        key->revoked_ms = key->ends_ms;
+        key->ends_ms = 0;
+    } else if (result == STORE_OK) {
+        key->is_ending = key->ends_ms - now_ms < KEY_ENDS_SOON_MS;
+    }
+    find_done(call, result, key);
+}
+
+static void ask_time(struct find_call *call, const struct key_record *key)
+{
+    call->ending = mem_alloc(sizeof *call->ending);
+    *call->ending = *key;
+    call->least_ms = store_time_least(store_known_time(call->finder->store), clock_boot_ns());
+    store_call_script(call->finder->store, SCRIPT_store_time, SCRIPT_READS, 0, NULL, on_time, call);
+}
+
 /* Without the set of suspended accounts, or with one that is older than this read, the key is read again: the set is
  * then read before it. */
 static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -150,10 +199,10 @@ static void on_replied(void *arg, enum redis_outcome outcome, const struct redis
         store_malformed(store, "version of suspended accounts");
         result = STORE_UNAVAILABLE;
     }
-    if (result == STORE_OK)
-        key.is_suspended = suspensions_include(suspensions, &key.account);
-    call->done(call->arg, result, result == STORE_OK ? &key : NULL);
-    call_give_back(call);
+    if (result == STORE_OK && key.ends_ms > 0)
+        ask_time(call, &key);
+    else
+        find_done(call, result, &key);
 }
 
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
@@ -163,6 +212,7 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
     call->done = done;
     call->arg = arg;
     call->reads = 0;
+    call->ending = NULL;
     memcpy(call->digest, digest, sizeof call->digest);
     send_read(call);
 }

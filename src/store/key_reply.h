@@ -2,7 +2,15 @@
 #pragma once
 #include "core/key.h"
 #include "redis/reply.h"
+#include "store/key_store.h"
 #include "store/types.h"
+#include "verb_internal.h"
+
+/* The arguments of a script that adds a key: its record (in storage, which must outlive the call), the actor, the
+ * limits. */
+void args_of_key(struct script_args *args, struct store *store, const struct key_record *key,
+                 const uint8_t digest[KEY_DIGEST_BYTES], const struct audit_source *source,
+                 char storage[KEY_TEXT_MAX_BYTES]);
 
 /* A key as key_reply() in the prelude returns it: {stored record, time of last use or nil, digest}. Does not verify its
  * MAC. */

@@ -239,7 +239,7 @@ static void read_members(struct group *group, enum store_result result, const st
         next = node->next;
         revocation->result = has_replies ? revocation_read(store, reply, index++, &revocation->key, &again) : result;
         if (revocation->result == STORE_OK)
-            store_keep_revocation(store, number, &revocation->id, revocation->argv[4]);
+            store_keep_revocation(store, number, &revocation->id, 0, revocation->argv[4]);
         if (revocation->result == STORE_OK && (!again || RULE(RULE_AGAIN)))
             continue;
         list_remove(node);

@@ -121,7 +121,7 @@ static void key_done(struct list_call *call, struct key_of_list *of_list, const 
     of_list->revoked_ms = key->revoked_ms;
     call->covering = &of_list->id;
     call->needs_barrier |= !again || RULE(RULE_AGAIN);
-    store_keep_revocation(call->store, number, &of_list->id, call->kept_source.source.actor);
+    store_keep_revocation(call->store, number, &of_list->id, 0, call->kept_source.source.actor);
     if (call->observer.revoked)
         call->observer.revoked(call->observer.arg, key);
 }

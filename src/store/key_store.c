@@ -8,13 +8,18 @@
 #include "verb_internal.h"
 #include <stdlib.h>
 
+static bool reply_time_or_none(const struct redis_reply *reply, int64_t *ret_ms)
+{
+    return !reply || reply->type == REPLY_NIL || reply_time(reply, ret_ms);
+}
+
 bool key_reply_decode(const struct redis_reply *reply, struct key_record *ret_key)
 {
-    const struct redis_reply *last_used = reply_at(reply, 1);
     struct text packed;
 
-    return reply_text(reply_at(reply, 0), &packed) && key_decode(packed, ret_key) && last_used &&
-           (last_used->type == REPLY_NIL || reply_time(last_used, &ret_key->last_used_ms));
+    return reply_text(reply_at(reply, 0), &packed) && key_decode(packed, ret_key) && reply_at(reply, 1) &&
+           reply_time_or_none(reply_at(reply, 1), &ret_key->last_used_ms) &&
+           reply_time_or_none(reply_at(reply, 3), &ret_key->ends_ms);
 }
 
 enum store_result key_reply_read(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
@@ -56,7 +61,7 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     uint32_t retry_after_s = 0;
 
     if (result == STORE_OK && call.is_decoy)
-        store_keep_revocation(call.store, store_take_number(call.store), &call.id, text_of(call.actor));
+        store_keep_revocation(call.store, store_take_number(call.store), &call.id, 0, text_of(call.actor));
     if (result == STORE_OK) {
         barriers_settle(lease_barriers(store_lease(call.store)), on_settled, arg);
         return;
@@ -69,27 +74,35 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     call.done(call.arg, result, retry_after_s);
 }
 
+void args_of_key(struct script_args *args, struct store *store, const struct key_record *key,
+                 const uint8_t digest[KEY_DIGEST_BYTES], const struct audit_source *source,
+                 char storage[KEY_TEXT_MAX_BYTES])
+{
+    struct buf packed;
+
+    args_begin(args);
+    args_add_hex(args, digest, KEY_DIGEST_BYTES);
+    buf_init_fixed(&packed, storage, KEY_TEXT_MAX_BYTES);
+    key_encode(key, store_keyring(store), digest, &packed);
+    CHECK(!packed.failed);
+    args_add(args, buf_text(&packed));
+    args_add_source(args, store, source);
+    args_add_credential(args, &source->credential);
+    args_add_int(args, store_limits(store)->keys_max);
+    args_add_int(args, store_limits(store)->changes_per_minute);
+}
+
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_source *source, key_inserted *done, void *arg)
 {
     struct insert_call *call = mem_alloc(sizeof *call);
     char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
-    struct buf packed;
 
     *call =
         (struct insert_call){.store = store, .is_decoy = key->revoked_ms != 0, .id = key->id, .done = done, .arg = arg};
     snprintf(call->actor, sizeof call->actor, "%.*s", TEXT_ARG(source->actor));
-    args_begin(&args);
-    args_add_hex(&args, digest, KEY_DIGEST_BYTES);
-    buf_init_fixed(&packed, storage, sizeof storage);
-    key_encode(key, store_keyring(store), digest, &packed);
-    CHECK(!packed.failed);
-    args_add(&args, buf_text(&packed));
-    args_add_source(&args, store, source);
-    args_add_credential(&args, &source->credential);
-    args_add_int(&args, store_limits(store)->keys_max);
-    args_add_int(&args, store_limits(store)->changes_per_minute);
+    args_of_key(&args, store, key, digest, source, storage);
     store_call_script(store, SCRIPT_key_insert, SCRIPT_CHANGES, args.count, args.argv, insert_called, call);
 }
 

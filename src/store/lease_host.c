@@ -1,6 +1,8 @@
 #include "lease_host.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
+#include "key_schedule.h"
 #include "outcome.h"
 #include "readiness.h"
 #include "state.h"
@@ -31,11 +33,43 @@ static void lease_script(struct store *store, enum script script, enum script_li
     store_call_script(store, script, link, argc, argv, on_lease_script, call);
 }
 
+struct heartbeat_call {
+    struct lease_call lease;
+    struct store *store;
+    uint64_t sent_ns;
+};
+
+static void on_heartbeat(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct heartbeat_call *call = arg;
+    struct store *store = call->store;
+    int64_t now_ms, is_due;
+
+    if (result == STORE_OK && reply_integer(reply_at(reply, 0), &now_ms) &&
+        reply_integer(reply_at(reply, 1), &is_due)) {
+        if (store_time_told(&store->time, now_ms, call->sent_ns, clock_boot_ns()) && lease_member(store->lease))
+            membership_forget(lease_member(store->lease), "Redis' clock was set: scheduled revocations may be due");
+        if (is_due)
+            key_ends_due(store);
+    }
+    on_lease_script(&call->lease, result, reply);
+}
+
+/* The call's first member, which on_lease_script() frees, is the whole call. */
 static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg)
 {
     enum script_link link = RULE(RULE_HEARTBEAT_WAIT) ? SCRIPT_HEARTBEATS : SCRIPT_LEAVES;
+    struct store *store = arg;
+    struct heartbeat_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
 
-    lease_script(arg, SCRIPT_node_heartbeat, link, argc, argv, done, done_arg);
+    *call = (struct heartbeat_call){{done, done_arg}, store, clock_boot_ns()};
+    args_begin(&args);
+    for (size_t i = 0; i < argc; i++)
+        args_add(&args, argv[i]);
+    args_add_int(&args, store_time_least(&store->time, call->sent_ns));
+    args_add_int(&args, store_time_most(&store->time, call->sent_ns));
+    store_call_script(store, SCRIPT_node_heartbeat, link, args.count, args.argv, on_heartbeat, call);
 }
 
 static void lease_leave(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg)
@@ -49,26 +83,45 @@ struct again_call {
     void *arg;
 };
 
-static void on_revoked_again(void *arg, enum store_result called, const struct redis_reply *reply)
+static void again_finish(struct again_call *call, enum store_result result)
 {
-    struct again_call call = *(struct again_call *)arg;
-    enum store_result result = revocation_result(call.store, called, reply);
+    void (*done)(void *arg, enum lease_again again) = call->done;
+    void *arg = call->arg;
 
-    free(arg);
-    call.done(call.arg, result == STORE_OK          ? LEASE_AGAIN_REVOKED
-                        : result == STORE_NOT_FOUND ? LEASE_AGAIN_NO_KEY
-                                                    : LEASE_AGAIN_FAILED);
+    free(call);
+    done(arg, result == STORE_OK          ? LEASE_AGAIN_REVOKED
+              : result == STORE_NOT_FOUND ? LEASE_AGAIN_NO_KEY
+                                          : LEASE_AGAIN_FAILED);
 }
 
-static void lease_revoke_again(void *arg, const struct id *key, struct text actor,
+static void on_revoked_again(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct again_call *call = arg;
+
+    again_finish(call, revocation_result(call->store, result, reply));
+}
+
+/* STORE_CONFLICT: it was to be revoked later, and is already. */
+static void on_scheduled_again(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    again_finish(arg, result == STORE_CONFLICT ? STORE_OK : result);
+}
+
+static void lease_revoke_again(void *arg, const struct id *key, int64_t ends_ms, struct text actor,
                                void (*done)(void *arg, enum lease_again again), void *done_arg)
 {
     struct again_call *call = mem_alloc(sizeof *call);
+    const struct audit_source source = {.actor = actor};
     struct script_args args;
 
     *call = (struct again_call){arg, done, done_arg};
-    args_of_revocation(&args, arg, key, &(struct audit_source){.actor = actor}, false);
-    script_call_again(arg, SCRIPT_key_revoke, args.count, args.argv, 0, on_revoked_again, call);
+    if (ends_ms > 0) {
+        args_of_schedule_again(&args, arg, key, ends_ms, &source);
+        script_call_again(arg, SCRIPT_key_schedule, args.count, args.argv, 0, on_scheduled_again, call);
+    } else {
+        args_of_revocation(&args, arg, key, &source, false);
+        script_call_again(arg, SCRIPT_key_revoke, args.count, args.argv, 0, on_revoked_again, call);
+    }
 }
 
 struct settle_call {

@@ -6,6 +6,7 @@
 #include "lua_scripts.h"
 #include "store/facts.h"
 #include "store/settings.h"
+#include "store_time.h"
 
 enum {
     STORE_SCHEMA = 2, /* the newest layout in Redis that we know; when to raise it: ARCHITECTURE.md#the-schema */
@@ -75,6 +76,8 @@ struct store {
     enum store_keys keys;     /* by the last examination */
     int64_t unsealed_until_ms;
     int64_t clock_ahead_ms; /* Redis' clock minus ours, by the last examination */
+    struct store_time time;
+    bool is_ending_keys; /* that are due */
     bool is_closing;
     unsigned closing; /* parts that are not closed yet */
     void (*closed)(void *arg);

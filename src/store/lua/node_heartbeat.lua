@@ -1,14 +1,37 @@
 #!lua flags=allow-oom
 -- One heartbeat of a member: registers it, and echoes the nonce on the member's own channel, behind every invalidation
 -- published before. The entry says what the member reads. Revokers compute their wait from lease_max. It only grows,
--- because a lease granted before a restart may still be valid.
--- ARGV: prefix, member, heartbeat number, lease in ms, nonce
--- Returns: ok
+-- because a lease granted before a restart may still be valid. Heartbeats also keep the store's time (store_ms() in the
+-- prelude).
+-- ARGV: prefix, member, heartbeat number, lease in ms, nonce, the store's time in ms at least and at most, by the
+--   member's clock and what it was told last (0: it was told nothing)
+-- Returns: ok, the store's time in ms, whether scheduled revocations are due (1 or 0)
+
+-- Writes no more often than that, however many members there are.
+local KEPT_EVERY_MS = 200
+
+-- If the clock went back, time goes on from what the member knows: it may be ahead then, but is never behind.
+local function keep_time(least, most)
+    local kept = redis.call('HMGET', K.store(), 'time', 'ahead')
+    local seen, ahead, clock = tonumber(kept[1] or '0'), tonumber(kept[2] or '0'), now_ms()
+    local floor, before = math.max(seen, least), ahead
+    if clock >= floor then
+        ahead = 0
+    elseif clock + ahead < floor then
+        ahead = math.max(seen, most) - clock
+    end
+    local now = clock + ahead
+    if ahead ~= before or now - seen >= KEPT_EVERY_MS then
+        redis.call('HSET', K.store(), 'time', string.format('%.0f', now), 'ahead', string.format('%.0f', ahead))
+    end
+    return now
+end
 
 local lease = tonumber(ARGV[4])
 redis.call('HSET', K.nodes(), ARGV[2], ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. READS_LISTS)
 if lease > tonumber(redis.call('GET', K.lease_max()) or '0') then
     redis.call('SET', K.lease_max(), lease)
 end
+local now = keep_time(tonumber(ARGV[6]), tonumber(ARGV[7]))
 redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
-return {'ok'}
+return {'ok', now, redis.call('ZCOUNT', K.key_ends(), '-inf', now) > 0 and 1 or 0}

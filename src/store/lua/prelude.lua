@@ -37,6 +37,7 @@ local K = {
     lease_max = function() return prefix .. 'lease_max' end,
     key = function(digest) return prefix .. 'key:' .. digest end,
     key_id = function(id) return prefix .. 'id:' .. id end,
+    key_ends = function() return prefix .. 'key_ends' end,
     accounts = function() return prefix .. 'accounts' end,
     account = function(account) return prefix .. 'acct:' .. account end,
     suspended = function() return prefix .. 'suspended' end,
@@ -87,6 +88,28 @@ local K = {
 local function now_ms()
     local time = redis.call('TIME')
     return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- The store's own time, by which revocations that were scheduled take effect. It is Redis' clock, but never goes back:
+-- heartbeats keep in the hash `store` the greatest time that was seen (`time`), and what is added to Redis' clock since
+-- that one went back (`ahead`), perhaps because another Redis took over.
+local function store_ms()
+    local kept = redis.call('HMGET', K.store(), 'time', 'ahead')
+    return math.max(now_ms() + tonumber(kept[2] or '0'), tonumber(kept[1] or '0'))
+end
+
+-- As in responses of the API (RFC 3339). The day becomes a date of the years that begin in March.
+local function rfc3339(ms)
+    local floor = math.floor
+    local days, second = floor(ms / 86400000) + 719468, floor(ms / 1000) % 86400
+    local era, day = floor(days / 146097), days % 146097
+    local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
+    day = day - (365 * year + floor(year / 4) - floor(year / 100))
+    local month = floor((5 * day + 2) / 153)
+    day = day - floor((153 * month + 2) / 5) + 1
+    month = month < 10 and month + 3 or month - 9
+    return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year + 400 * era + (month <= 2 and 1 or 0), month, day,
+                         floor(second / 3600), floor(second / 60) % 60, second % 60, ms % 1000)
 end
 
 local function exists(name)
@@ -181,7 +204,8 @@ end
 
 -- A key's record is one string, so that a check is one GET: a line of fields separated by blanks, the name last, then
 -- lines 'name=value', among them the MAC. src/core/key.c describes it. embed.cmake inserts the field names here.
--- Scripts change only `revoked` ('-' for none) and copy the rest.
+-- Scripts change only `revoked` and copy the rest: '-' for none; a time; or '@' and the time when the key will be
+-- revoked. That alone depends on a clock: a key that was revoked stays so whatever the time.
 local KEY_FIELDS = {@KEY_FIELDS@}
 local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
 
@@ -194,7 +218,12 @@ local function key_unpack(packed)
     for i, field in ipairs(KEY_FIELDS) do
         record[field] = values[i]
     end
-    record.revoked = record.revoked ~= '-' and record.revoked or nil
+    local ends = record.revoked:match('^@(%d+)$')
+    if ends and tonumber(ends) > store_ms() then
+        record.ends = ends
+    end
+    record.is_due = ends and not record.ends
+    record.revoked = not record.ends and record.revoked ~= '-' and (ends or record.revoked) or nil
     record.kind = record.id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'
     return record
 end
@@ -202,7 +231,7 @@ end
 local function key_pack(record)
     local values = {}
     for i, field in ipairs(KEY_FIELDS) do
-        values[i] = record[field] or '-'
+        values[i] = record[field] or field == 'revoked' and record.ends and '@' .. record.ends or '-'
     end
     return table.concat(values, ' ') .. record.rest
 end
@@ -239,10 +268,15 @@ local function use_unpack(packed)
     return struct.unpack(USE_FORMAT, packed)
 end
 
--- A key as all scripts return it: {packed, last use (false: never), digest}.
+-- A key as all scripts return it: {packed, last use (false: never), digest}, and when it will be revoked, if that is
+-- known. Packed, it is as it is now: active or revoked.
 local function key_reply(record)
     local use = redis.call('HGET', K.key_uses(record.account), record.id)
-    return {key_pack(record), use and string.format('%d', (use_unpack(use))), record.digest}
+    local ends = record.ends
+    record.ends = nil
+    local packed = key_pack(record)
+    record.ends = ends
+    return {packed, use and string.format('%d', (use_unpack(use))), record.digest, ends}
 end
 
 -- Whether an account has reached its maximum of active keys of that kind (0: no limit). A live key counts only live
@@ -333,10 +367,10 @@ local function ending_note(account, id, class, entry)
     redis.call('HSET', K.key_endings(account), id, class .. ' ' .. entry)
 end
 
--- Adds a key and writes its event. The record of a decoy is revoked from the start: no node ever accepts it, so there is
--- nothing to publish, and its events are that it was created and revoked. Returns 'ok'; 'refused': no such account;
--- 'suspended': it is suspended or closed; 'conflict': the digest or id exists.
-local function key_add(digest, packed, source)
+-- Adds a key and writes its event, with that data. The record of a decoy is revoked from the start: no node ever accepts
+-- it, so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok'; 'refused': no
+-- such account; 'suspended': it is suspended or closed; 'conflict': the digest or id exists.
+local function key_add(digest, packed, source, data)
     local record = key_unpack(packed)
     if not exists(K.account(record.account)) then
         return 'refused'
@@ -352,7 +386,7 @@ local function key_add(digest, packed, source)
     local set = key_set(record.kind, record.mode, record.revoked and 'revoked' or 'active')
     local class = audit_class(record, source[1])
     redis.call('ZADD', K.account_keys(record.account, set), 0, record.id)
-    audit(record.account, record.kind .. '.created', record.id, source, {class = class})
+    audit(record.account, record.kind .. '.created', record.id, source, {class = class, data = data})
     if record.revoked then
         ending_note(record.account, record.id, class,
                     audit(record.account, record.kind .. '.revoked', record.id, source,
@@ -374,11 +408,10 @@ local function all_read_lists(registry)
     return true
 end
 
--- Publishes that keys are revoked: in one message, or in one for each if a registered node reads no lists. The last one
--- then carries the barrier, because it comes behind the others. Call it before any write, because it fails if Redis'
--- user may not publish. Keys that are revoked already are published again, because a node may have missed the message,
--- but need no other entry in the stream. member: to acknowledge to ('-' for none). barrier: its name. registry: as
--- HGETALL returns it.
+-- Publishes that nodes must read keys again: in one message, or in one for each if a registered node reads no lists. The
+-- last one then carries the barrier, because it comes behind the others. Call it before any write, because it fails if
+-- Redis' user may not publish. Keys that are revoked already are published again, because a node may have missed the
+-- message. member: to acknowledge to ('-' for none). barrier: its name. registry: as HGETALL returns it.
 local function keys_publish(records, member, barrier, registry)
     local digests = {}
     for i, record in ipairs(records) do
@@ -389,27 +422,38 @@ local function keys_publish(records, member, barrier, registry)
         local ending = i == #messages and ' ' .. member .. ' ' .. barrier or ' - -'
         redis.call(PUBLISH, K.invalidations(), keys .. ending)
     end
-    for _, record in ipairs(records) do
-        if not record.revoked then
-            invalidation_note('key', record.digest, 'id', record.id, 'account', record.account)
-        end
-    end
 end
 
--- Marks a key as revoked for ever, unless it is, and writes the event. No script clears `revoked`. The key must have
--- been published before. source: as for audit(). Returns whether it was revoked before.
-local function key_mark(record, source)
-    if record.revoked then
-        return true
-    end
-    record.revoked = string.format('%.0f', math.max(tonumber(record.created), now_ms()))
+-- Writes that a key is revoked, since record.revoked.
+local function key_end(record, source, data)
     redis.call('SET', K.key(record.digest), key_pack(record))
+    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account)
+    redis.call('ZREM', K.key_ends(), record.id)
     redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
     local class = audit_class(record, source[1])
-    local data = source[1] == 'holder' and {reason = 'holder'} or nil
     ending_note(record.account, record.id, class,
                 audit(record.account, record.kind .. '.revoked', record.id, source, {class = class, data = data}))
+end
+
+-- Writes that a key is revoked whose time has come. From then on that depends on no clock.
+local function key_end_due(record, events_kept)
+    record.is_due = nil
+    key_end(record, {'', '', '', events_kept}, {reason = 'scheduled'})
+end
+
+-- Marks a key as revoked for ever, unless it is, and writes the event. No script clears `revoked`. The key must have
+-- been published before. source: as for audit(). data: of the event, or nil. Returns whether it was revoked before.
+local function key_mark(record, source, data)
+    if record.is_due then
+        key_end_due(record, source[4])
+    end
+    if record.revoked then
+        return true
+    end
+    record.ends = nil
+    record.revoked = string.format('%.0f', math.max(tonumber(record.created), now_ms()))
+    key_end(record, source, data or source[1] == 'holder' and {reason = 'holder'} or nil)
     return false
 end
 
@@ -419,6 +463,25 @@ local function keys_revoke(records, source, member, barrier, registry)
     for _, record in ipairs(records) do
         key_mark(record, source)
     end
+end
+
+-- Writes when a key will be revoked (nil: never), unless that is what it says. The key must have been published. data: of
+-- the event, or nil.
+local function key_end_at(record, ends, source, data)
+    if ends == record.ends then
+        return
+    end
+    record.ends = ends
+    redis.call('SET', K.key(record.digest), key_pack(record))
+    if ends then
+        redis.call('ZADD', K.key_ends(), ends, record.id)
+    else
+        redis.call('ZREM', K.key_ends(), record.id)
+    end
+    data = data or {}
+    data.revoke_at = ends and rfc3339(tonumber(ends))
+    audit(record.account, record.kind .. (ends and '.revocation_scheduled' or '.revocation_withdrawn'), record.id, source,
+          {class = audit_class(record, source[1]), data = data})
 end
 
 -- Whether a view shows the record. account: '' for any; kind: '' for any; test_only: '1' or '0'.

@@ -26,6 +26,8 @@ enum pending_kind {
     PENDING_INSERT,
     PENDING_KEY,
     PENDING_KEYS,
+    PENDING_SCHEDULED,
+    PENDING_REPLACED,
     PENDING_ATTEMPT,
     PENDING_PASSWORD,
     PENDING_CREATE,
@@ -45,6 +47,8 @@ struct pending {
         key_inserted *inserted;
         key_found *key;
         keys_listed *keys;
+        key_scheduled *scheduled;
+        key_replaced *replaced;
         login_begun *attempt;
         password_verified *password;
         login_failed *failed;
@@ -154,6 +158,13 @@ static void run_pending(struct pending p)
         break;
     case PENDING_KEYS:
         p.fn.keys(p.arg, p.result, &world.key, 1, false);
+        break;
+    case PENDING_SCHEDULED:
+        p.fn.scheduled(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL,
+                       p.result == STORE_REFUSED ? KEY_SCHEDULE_LATER : 0);
+        break;
+    case PENDING_REPLACED:
+        p.fn.replaced(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, p.result == STORE_LIMITED ? 17 : 0);
         break;
     case PENDING_ATTEMPT:
         p.fn.attempt(p.arg, p.result,
@@ -587,6 +598,28 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     world.inserts++;
     key_copy(&world.inserted, key);
     queue_add((struct pending){PENDING_INSERT, {.inserted = done}, .arg = arg, .result = world.insert_result});
+}
+
+void key_store_schedule(struct store *store, const struct key_view *view, const struct id *id, int64_t ends_ms,
+                        bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg)
+{
+    (void)store, (void)id;
+    world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
+    world.view = *view;
+    world.ends_ms = ends_ms;
+    world.may_delay = may_delay;
+    queue_add((struct pending){PENDING_SCHEDULED, {.scheduled = done}, .arg = arg, .result = world.revoke_result});
+}
+
+void key_store_replace(struct store *store, const struct key_replacement *replacement,
+                       const struct audit_source *source, key_replaced *done, void *arg)
+{
+    (void)store;
+    world_expect_bucket(replacement->digest, &replacement->key->account);
+    world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
+    world.inserts++;
+    key_copy(&world.inserted, replacement->key);
+    queue_add((struct pending){PENDING_REPLACED, {.replaced = done}, .arg = arg, .result = world.insert_result});
 }
 
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source)

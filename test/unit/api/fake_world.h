@@ -73,6 +73,8 @@ struct world {
     bool approves;
     bool needs_step_up; /* the last change */
     struct key_record inserted;
+    int64_t ends_ms; /* of a key whose revocation was scheduled */
+    bool may_delay;  /* it may be later than before */
     struct key_view view;
     bool had_hash, only_code_wrong, presented;
     unsigned given_back;

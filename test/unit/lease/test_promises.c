@@ -58,7 +58,7 @@ static void change_done(void *arg, enum store_result result, const struct redis_
     (void)reply;
     cr_assert_eq(result, STORE_OK);
     if (arg)
-        store_keep_revocation(w.store, store_take_number(w.store), arg, TEXT("key_of_somebody"));
+        store_keep_revocation(w.store, store_take_number(w.store), arg, 0, TEXT("key_of_somebody"));
     is_done = true;
 }
 
@@ -215,7 +215,7 @@ Test(promises, repeats_each_revocation_of_a_group)
     cr_assert_eq(number, 1);
     cr_assert_eq(promises_take(promises), 0);
     for (size_t i = 0; i < 3; i++)
-        promises_keep_revocation(promises, number, &keys[i], TEXT("operator"));
+        promises_keep_revocation(promises, number, &keys[i], 0, TEXT("operator"));
     hold(0, false);
     look();
     until(has_settled, NULL);
@@ -328,6 +328,161 @@ Test(promises, keeps_keys_that_are_revoked_one_by_one)
     revoke_each(keys);
     expect_repeated(keys, 1, TOGETHER - 1);
     close_world();
+}
+
+/* Schedules */
+
+enum { ENDS_MS = 1000000 };
+
+static char schedule[SCRIPT_BYTES], replace[SCRIPT_BYTES];
+
+static void on_scheduled(void *arg, enum store_result result, const struct key_record *key,
+                         enum key_schedule_refusal why)
+{
+    (void)why;
+    on_revoked(arg, result, key);
+}
+
+static void on_key_replaced(void *arg, enum store_result result, const struct key_record *replaced,
+                            uint32_t retry_after_s)
+{
+    (void)retry_after_s;
+    on_revoked(arg, result, replaced);
+}
+
+static const uint8_t ANY_DIGEST[KEY_DIGEST_BYTES];
+#define ANY_DIGEST_HEX "0000000000000000000000000000000000000000000000000000000000000000"
+
+static struct key_record some_record(const struct id *id)
+{
+    struct key_record key = {.id = *id, .kind = KEY_API, .mode = MODE_LIVE, .scopes = SCOPE_ALL, .last4 = "wxyz"};
+
+    key.account = id_mint(ID_ACCOUNT, 1);
+    key.created_ms = id_time_ms(&key.id);
+    cr_assert(key_set_name(&key, TEXT("n")));
+    return key;
+}
+
+/* What a script replies after which the key ends then (0: never). */
+static void reply_scheduled(const char *script, const struct id *id, int ends_ms, bool is_later)
+{
+    static char reply[1024];
+    const struct key_record key = some_record(id);
+    char storage[KEY_TEXT_MAX_BYTES], ends[32] = "";
+    struct buf packed;
+
+    buf_init_fixed(&packed, storage, sizeof storage);
+    if (w.keyring)
+        key_encode(&key, w.keyring, ANY_DIGEST, &packed);
+    else
+        buf_printf(&packed, "%s %s live wxyz 3 7 - Name", id->text, key.account.text);
+    if (ends_ms > 0)
+        snprintf(ends, sizeof ends, "$7\r\n%07d\r\n", ends_ms);
+    int len =
+        snprintf(reply, sizeof reply,
+                 "*5\r\n$2\r\nok\r\n*%d\r\n$%zu\r\n%.*s\r\n$-1\r\n$64\r\n" ANY_DIGEST_HEX "\r\n%s:0\r\n*0\r\n:%d\r\n",
+                 ends_ms > 0 ? 4 : 3, packed.len, (int)packed.len, packed.ptr, ends, is_later);
+    cr_assert_lt((size_t)len, sizeof reply);
+    rule(script, FAKE_ANSWER, reply, 0);
+}
+
+static void open_to_schedule(struct keyring *keyring)
+{
+    open_ready_with(keyring);
+    name_script(SCRIPT_key_schedule, schedule);
+    name_script(SCRIPT_key_replace, replace);
+    answered = 0;
+}
+
+static void set_end(const struct id *key, int ends_ms, bool is_later)
+{
+    unsigned wanted = answered + 1;
+
+    reply_scheduled(schedule, key, ends_ms, is_later);
+    key_store_schedule(w.store, &EVERYTHING, key, ends_ms, is_later, &OPERATOR, on_scheduled, &results[0]);
+    until(are_answered, &wanted);
+    cr_assert_eq(results[0], STORE_OK);
+}
+
+static void expect_scheduled_again(unsigned at, const struct id *key)
+{
+    const char *command = fake_redis_command(w.fake, schedule, at);
+
+    cr_expect(strstr(command, key->text), "%s", command);
+    cr_expect(strstr(command, " operator "), "%s", command);
+    cr_expect(strstr(command, " 1000000 "), "%s", command);
+    cr_expect(strstr(command, " again"), "whatever the store has, it is not delayed: %s", command);
+    cr_expect(strstr(command, IN_OUR_STORE), "%s", command);
+}
+
+Test(promises, a_schedule_that_is_lacking_is_made_again_and_is_no_revocation_at_once)
+{
+    const struct id key = some_key();
+
+    open_to_schedule(NULL);
+    set_end(&key, ENDS_MS, false);
+    hold(0, false);
+    look();
+    until(has_settled, NULL);
+    cr_assert_eq(fake_redis_count(w.fake, schedule), 2);
+    expect_scheduled_again(1, &key);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 0);
+    hold_all();
+    until(is_ready, NULL);
+    close_world();
+}
+
+/* It ends sooner then, but nobody is told that nothing was lost. */
+Test(promises, that_a_key_may_be_used_for_longer_is_missing_once_it_is_lost)
+{
+    const struct id key = some_key();
+
+    open_to_schedule(NULL);
+    set_end(&key, ENDS_MS, true);
+    hold(0, false);
+    look();
+    until_trouble("lost 1 change ");
+    cr_assert_eq(fake_redis_count(w.fake, schedule), 2);
+    expect_scheduled_again(1, &key);
+    close_world();
+}
+
+Test(promises, a_withdrawal_that_is_lost_is_missing_and_repeats_nothing)
+{
+    const struct id key = some_key();
+
+    open_to_schedule(NULL);
+    set_end(&key, 0, true);
+    hold(0, false);
+    look();
+    until_trouble("lost 1 change ");
+    cr_assert_eq(fake_redis_count(w.fake, schedule), 1);
+    close_world();
+}
+
+/* The new key cannot be made again: only its digest is known. But the old one ends. */
+Test(promises, a_replacement_that_is_lost_is_missing_and_ends_the_old_key)
+{
+    static const uint8_t MASTER[1][KEYRING_MASTER_BYTES];
+    struct keyring *keyring = keyring_create(MASTER, 1);
+    const struct id old = some_key(), new = some_key();
+    const struct key_record key = some_record(&new);
+    const struct key_replacement replacement = {&key, ANY_DIGEST, EVERYTHING, old, ENDS_MS};
+
+    open_to_schedule(keyring);
+    reply_scheduled(replace, &old, ENDS_MS, false);
+    key_store_replace(w.store, &replacement, &OPERATOR, on_key_replaced, &results[0]);
+    until(are_answered, &(unsigned){1});
+    cr_assert_eq(results[0], STORE_OK);
+    reply_scheduled(schedule, &old, ENDS_MS, false);
+    hold(0, false);
+    look();
+    until_trouble("lost 1 change ");
+    cr_assert_eq(fake_redis_count(w.fake, replace), 1);
+    cr_assert_eq(fake_redis_count(w.fake, schedule), 1);
+    expect_scheduled_again(0, &old);
+    close_world();
+    keyring_destroy(keyring);
 }
 
 /* Two are asked for, and Redis does not reply to the first one. Nobody waits for a second timeout. */
@@ -449,7 +604,7 @@ Test(promises, keeps_the_newest_revocations)
     struct promises *promises = lease_promises(store_lease(w.store));
     for (int i = 0; i < REVOCATIONS_KEPT + 10; i++) {
         promises_note(promises, promises_next(promises));
-        promises_keep_revocation(promises, promises_take(promises), &key, TEXT("operator"));
+        promises_keep_revocation(promises, promises_take(promises), &key, 0, TEXT("operator"));
     }
     hold(REVOCATIONS_KEPT + 7, false);
     look();

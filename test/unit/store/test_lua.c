@@ -515,7 +515,7 @@ Test(lua, key_revoke)
 
 Test(lua, keys_are_revoked_together_each_by_its_own_actor)
 {
-    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 3000 n1", "(ok)"},
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 3000 n1 0 0", "(ok * 0)"},
           {"@key_revoke 100 0 - -" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
                REVOKE("key_2", "acct_B", "usr_V", "''") REVOKE("key_3", "acct_A", "key_2", "key+d2")
                    REVOKE("key_1", "acct_A", "usr_W", "''"),
@@ -722,7 +722,7 @@ Test(lua, keys_are_published_together_if_all_nodes_read_lists)
 
     cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
     freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
-    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1", "(ok)"},
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"},
           {"@key_revoke 100 0 m b" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
                REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_1", "acct_A", "usr_U", "''"),
            "(ok *)"});
@@ -745,9 +745,10 @@ Test(lua, node_heartbeat)
     redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:node:s1");
 
     freeReplyObject(message);
-    STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"HGETALL t:nodes", "(s1 1 1000 2)"}, {"GET t:lease_max", "1000"},
-          {"@node_heartbeat s2 7 500 n2", "(ok)"}, {"HGET t:nodes s2", "7 500 2"}, {"GET t:lease_max", "1000"},
-          {"@node_heartbeat s1 2 3000 n3", "(ok)"}, {"HGET t:nodes s1", "2 3000 2"}, {"GET t:lease_max", "3000"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"}, {"HGETALL t:nodes", "(s1 1 1000 2)"},
+          {"GET t:lease_max", "1000"}, {"@node_heartbeat s2 7 500 n2 0 0", "(ok * 0)"}, {"HGET t:nodes s2", "7 500 2"},
+          {"GET t:lease_max", "1000"}, {"@node_heartbeat s1 2 3000 n3 0 0", "(ok * 0)"},
+          {"HGET t:nodes s1", "2 3000 2"}, {"GET t:lease_max", "3000"},
           /* What a revocation has to wait for. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@key_revoke 100 0 s1 b1 key_1 acct_A api_key 1" FROM " ''", "(ok 3000 (s? * s? *) (ok (key_1 *) 0))"});
@@ -757,9 +758,99 @@ Test(lua, node_heartbeat)
     redisFree(subscriber);
 }
 
+/* A clock that was set back: the store's time goes on from what the member knows, until the clock has caught up. */
+Test(lua, the_time_of_the_store_never_goes_back)
+{
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"}, {"HGET t:store ahead", "0"},
+          {"@node_heartbeat s1 2 1000 n2 $now+3600000 $now+3600500", "(ok * 0)"}, {"HGET t:store ahead", "~3600500"},
+          {"@node_heartbeat s1 3 1000 n3 0 0", "(ok * 0)"}, {"HGET t:store ahead", "~3600500"},
+          {"@node_heartbeat s2 1 1000 n4 $now+1000 $now+2000", "(ok * 0)"}, {"HGET t:store ahead", "~3600500"},
+          {"HSET t:store time $now+7200000", "0"}, {"@node_heartbeat s1 4 1000 n5 0 0", "(ok * 0)"},
+          {"HGET t:store ahead", "~7200000"}, {"HSET t:store time 5", "0"},
+          {"@node_heartbeat s1 5 1000 n6 0 0", "(ok * 0)"}, {"HGET t:store ahead", "0"});
+}
+
+#define SCHEDULE "@key_schedule key_1 acct_A api_key 0 usr_U '' '' 100 '' - - "
+
+Test(lua, key_schedule)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {SCHEDULE "$now+60000 1000000 sooner", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {"ZCARD t:key_ends", "1"},
+          {"XLEN t:acct:acct_A:audit", "2"}, {SCHEDULE "$now+90000 1000000 sooner", "(refused later)"},
+          {SCHEDULE "'' 1000000 sooner", "(refused later)"}, {SCHEDULE "$now 1000000 sooner", "(refused past)"},
+          {SCHEDULE "$now+2000000 1000000 any", "(refused far)"}, {SCHEDULE "$now+30000 1000000 sooner", "(ok *)"},
+          {SCHEDULE "$now+90000 1000000 any", "(ok (key_1 *) 0 () 1)"}, {"XLEN t:acct:acct_A:audit", "4"},
+          {SCHEDULE "$now+95000 1000000 again", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "4"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *))"},
+          {SCHEDULE "'' 1000000 any", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1) 0 () 1)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "0"},
+          {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any", "(not_found)"},
+          {"@key_schedule key_1 acct_B api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any", "(not_found)"});
+}
+
+/* By the store's time, which nobody else asks. What was written down stays, whatever the time then is. */
+Test(lua, a_key_that_is_due_is_revoked)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {SCHEDULE "$now+60000 1000000 sooner", "(ok *)"}, {"XLEN t:inv_log", "0"}, {"HSET t:store ahead 120000", "1"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {SCHEDULE "$now+160000 1000000 any", "(conflict)"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:active", "1"},
+          {"@key_end_due 100", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"@key_end_due 100", "(ok)"},
+          {"ZCARD t:key_ends", "0"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"}, {"XLEN t:inv_log", "1"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"}, {"HSET t:store ahead 0", "0"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
+}
+
+/* Whoever is told that it is revoked must not depend on a clock. */
+Test(lua, a_key_that_is_due_and_is_revoked_stays_so_whatever_the_time)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {SCHEDULE "$now+60000 1000000 sooner", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok 0 () (ok (key_1 *) 1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Name"}, {"ZCARD t:key_ends", "0"},
+          {"XLEN t:acct:acct_A:audit:live", "1"}, {"HSET t:store ahead 0", "0"}, {"@key_end_due 100", "(ok)"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
+}
+
+/* A record that nobody can read is refused anyway, and others do not wait for it. */
+Test(lua, a_malformed_record_does_not_keep_others_from_being_due)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {SCHEDULE "$now+60000 1000000 sooner", "(ok *)"}, {"SET t:id:key_0 d0", "OK"},
+          {"SET t:key:d0 nonsense", "OK"}, {"ZADD t:key_ends 1 key_0", "1"}, {"HSET t:store ahead 120000", "1"},
+          {"@key_end_due 100", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"ZCARD t:key_ends", "0"});
+}
+
+/* What was answered and then lost: at once, if its time has come meanwhile. */
+Test(lua, key_schedule_again)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {SCHEDULE "5000 1000000 again", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 5000) 0 () 0)"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name nil d1))"},
+          {"@key_end_due 100", "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 5000 Name"});
+}
+
+#define REPLACE(digest, new, old, overlap)                                                        \
+    "@key_replace " digest " " new "+acct_A+live+wxyz+3+7+-+Name usr_U '' '' 100 '' 100 100 " old \
+                                   " acct_A api_key 0 - - " overlap
+
+Test(lua, key_replace)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE("d2", "key_2", "key_9", "5000"), "(not_found)"}, {"EXISTS t:key:d2", "0"},
+          {REPLACE("d2", "key_2", "key_1", "5000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0)"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "1"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
+          {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 0)"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
+          {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
+}
+
 Test(lua, node_reports)
 {
-    STEPS({"@node_list", "(ok 0 ())"}, {"@node_report a {1}", "(ok)"}, {"@node_heartbeat s1 1 1000 n1", "(ok)"},
+    STEPS({"@node_list", "(ok 0 ())"}, {"@node_report a {1}", "(ok)"}, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"},
           {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {1}))"}, {"@node_report a {2}", "(ok)"},
           {"@node_report b {3}", "(ok)"}, {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {2}) (b * {3}))"},
           {"PTTL t:report:a", "~3600000"}, {"@node_report a ''", "(ok)"}, {"EXISTS t:report:a", "0"},
@@ -772,8 +863,9 @@ Test(lua, node_reports)
 
 Test(lua, node_leave)
 {
-    STEPS({"@node_heartbeat s1 1 1000 n1", "(ok)"}, {"@node_heartbeat s2 5 1000 n2", "(ok)"},
-          {"@node_heartbeat s3 9 1000 n3", "(ok)"}, {"@node_leave s1 ''", "(ok 1)"}, {"HKEYS t:nodes", "(s2 s3)"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"}, {"@node_heartbeat s2 5 1000 n2 0 0", "(ok * 0)"},
+          {"@node_heartbeat s3 9 1000 n3 0 0", "(ok * 0)"}, {"@node_leave s1 ''", "(ok 1)"},
+          {"HKEYS t:nodes", "(s2 s3)"},
           /* Swept only if it has not been heard of since. The words of a registry entry are one argument. */
           {"EVAL return(redis.call('HSET','t:nodes','s2','5')) 0", "0"}, {"@node_leave s2 4 s3 8 s9 1", "(ok 0)"},
           {"HKEYS t:nodes", "(s2 s3)"}, {"@node_leave s2 5", "(ok 1)"}, {"HKEYS t:nodes", "(s3)"},
@@ -2392,7 +2484,7 @@ Test(lua, what_runs_although_memory_is_full)
           {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0 0)"},
           {"@schema_claim 0", "(refused 1 0)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
-          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x", "(ok)"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x 0 0", "(ok * 0)"},
           {"@node_leave n1 ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
           {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
           {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},

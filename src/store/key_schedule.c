@@ -1,0 +1,193 @@
+#include "key_schedule.h"
+#include "base/mem.h"
+#include "key_reply.h"
+#include "lease/lease.h"
+#include "state.h"
+#include "store/key_store.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The end of key_schedule.lua's arguments. ends_ms: 0 for never. */
+static void args_add_end(struct script_args *args, int64_t ends_ms, struct text which)
+{
+    if (ends_ms > 0)
+        args_add_int(args, ends_ms);
+    else
+        args_add(args, TEXT(""));
+    args_add_int(args, KEY_SCHEDULE_MAX_MS);
+    args_add(args, which);
+}
+
+void args_of_schedule_again(struct script_args *args, const struct store *store, const struct id *key, int64_t ends_ms,
+                            const struct audit_source *source)
+{
+    args_begin(args);
+    args_add(args, id_text(key));
+    args_add(args, TEXT("")); /* of any account */
+    args_add(args, TEXT("")); /* and any kind */
+    args_add(args, TEXT("0"));
+    args_add_source(args, store, source);
+    args_add_credential(args, &source->credential);
+    args_add(args, TEXT("-"));
+    args_add(args, TEXT("-"));
+    args_add_end(args, ends_ms, TEXT("again"));
+}
+
+/* A call of key_schedule.lua or key_replace.lua, whose replies are alike. */
+struct end_call {
+    struct store *store;
+    struct barrier *barrier;
+    key_scheduled *scheduled;
+    key_replaced *replaced;
+    void *arg;
+    struct key_record key; /* that ends, after the change */
+    struct id id;
+    bool is_withdrawn;
+    char actor[ID_TEXT_BYTES];
+};
+
+static struct end_call *end_begin(struct store *store, const struct id *id, const struct audit_source *source,
+                                  void *arg)
+{
+    struct end_call *call = mem_alloc(sizeof *call);
+
+    call->store = store;
+    call->barrier = barrier_begin(lease_barriers(store_lease(store)));
+    call->arg = arg;
+    call->id = *id;
+    snprintf(call->actor, sizeof call->actor, "%.*s", TEXT_ARG(source->actor));
+    return call;
+}
+
+static enum key_schedule_refusal read_refusal(const struct redis_reply *reply)
+{
+    struct text why;
+
+    if (!reply_text(reply_at(reply, 0), &why))
+        return KEY_SCHEDULE_PAST;
+    return text_equal(why, TEXT("later")) ? KEY_SCHEDULE_LATER
+           : text_equal(why, TEXT("far")) ? KEY_SCHEDULE_FAR
+                                          : KEY_SCHEDULE_PAST;
+}
+
+static void end_finish(struct end_call *call, enum store_result result, const struct redis_reply *reply)
+{
+    const struct key_record *key = result == STORE_OK ? &call->key : NULL;
+    uint32_t retry_after_s = 0;
+
+    if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
+        store_malformed(call->store, "change limit");
+        result = STORE_UNAVAILABLE;
+    }
+    if (call->scheduled)
+        call->scheduled(call->arg, result, key, result == STORE_REFUSED ? read_refusal(reply) : 0);
+    else
+        call->replaced(call->arg, result, key, retry_after_s);
+    free(call);
+}
+
+static void on_barrier(void *arg, bool is_over)
+{
+    end_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN, NULL);
+}
+
+/* A revocation that is brought forward is repeated if Redis loses it, like one that takes effect at once. What else the
+ * change did cannot be repeated: the new key of a replacement, and that a key may be used for longer. */
+static void keep_promise(struct end_call *call, bool is_later)
+{
+    struct store *store = call->store;
+    bool is_whole = call->scheduled && !is_later;
+
+    if (!call->is_withdrawn)
+        store_keep_revocation(store, is_whole ? store_take_number(store) : store_last_number(store), &call->id,
+                              call->key.ends_ms, text_of(call->actor));
+}
+
+/* As a revocation: until the barrier is over, a node may remember the key as one that does not end. */
+static void on_end_written(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct end_call *call = arg;
+    int64_t lease_max_ms, is_later;
+
+    if (result != STORE_OK) {
+        barrier_drop(call->barrier);
+        end_finish(call, result, reply);
+        return;
+    }
+    result = key_reply_read(call->store, reply_at(reply, 0), &call->key);
+    if (result == STORE_OK && reply_integer(reply_at(reply, 3), &is_later))
+        keep_promise(call, is_later);
+    else
+        result = STORE_UNKNOWN;
+    if (result != STORE_OK || !reply_integer(reply_at(reply, 1), &lease_max_ms) ||
+        !barrier_wait(call->barrier, lease_max_ms, reply_at(reply, 2), on_barrier, call)) {
+        store_malformed(call->store, "scheduled revocation");
+        barrier_drop(call->barrier);
+        end_finish(call, STORE_UNKNOWN, NULL);
+    }
+}
+
+void key_store_schedule(struct store *store, const struct key_view *view, const struct id *id, int64_t ends_ms,
+                        bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg)
+{
+    struct end_call *call = end_begin(store, id, source, arg);
+    struct script_args args;
+
+    call->scheduled = done;
+    call->is_withdrawn = ends_ms == 0;
+    args_begin(&args);
+    args_add_view(&args, view, id);
+    args_add_source(&args, store, source);
+    args_add_credential(&args, &source->credential);
+    args_add(&args, barrier_member(call->barrier));
+    args_add(&args, barrier_name(call->barrier));
+    args_add_end(&args, ends_ms, may_delay ? TEXT("any") : TEXT("sooner"));
+    store_call_script(store, SCRIPT_key_schedule, SCRIPT_CHANGES, args.count, args.argv, on_end_written, call);
+}
+
+void key_store_replace(struct store *store, const struct key_replacement *replacement,
+                       const struct audit_source *source, key_replaced *done, void *arg)
+{
+    struct end_call *call = end_begin(store, &replacement->replaced, source, arg);
+    char storage[KEY_TEXT_MAX_BYTES];
+    struct script_args args;
+
+    call->replaced = done;
+    args_of_key(&args, store, replacement->key, replacement->digest, source, storage);
+    args_add_view(&args, &replacement->view, &replacement->replaced);
+    args_add(&args, barrier_member(call->barrier));
+    args_add(&args, barrier_name(call->barrier));
+    args_add_int(&args, replacement->overlap_ms);
+    store_call_script(store, SCRIPT_key_replace, SCRIPT_CHANGES, args.count, args.argv, on_end_written, call);
+}
+
+/* What is due */
+
+static void on_ended(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+
+    store->is_ending_keys = false;
+    for (size_t i = 0; result == STORE_OK && i < reply->count; i++) {
+        struct key_record key;
+
+        if (key_reply_read(store, reply_at(reply, i), &key) != STORE_OK)
+            continue;
+        LOG(LOG_INFO, "key revoked, as scheduled", log_text("account", id_text(&key.account)),
+            log_text("target", id_text(&key.id)));
+        if (store->settings.on_key_ended)
+            store->settings.on_key_ended(store->settings.on_key_ended_arg, &key);
+    }
+}
+
+void key_ends_due(struct store *store)
+{
+    struct script_args args;
+
+    if (store->is_ending_keys || store->is_closing)
+        return;
+    store->is_ending_keys = true;
+    args_begin(&args);
+    args_add_int(&args, store->settings.audit_max);
+    store_call_script(store, SCRIPT_key_end_due, SCRIPT_CHANGES, args.count, args.argv, on_ended, store);
+}

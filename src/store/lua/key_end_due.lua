@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- Writes down some of the revocations that were scheduled and have taken effect by themselves: the event, and the lists.
+-- ARGV: prefix, events to keep
+-- Returns: ok, key...
+-- Event: <kind>.revoked, with the reason `scheduled`
+
+local KEYS_MAX = 100
+
+local reply = {'ok'}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.key_ends(), '-inf', store_ms(), 'LIMIT', 0, KEYS_MAX)) do
+    -- A record that is malformed is refused anyway, and must not keep others waiting.
+    local did, record = pcall(key_record, id)
+    if did and record and record.is_due then
+        key_end_due(record, ARGV[2])
+        reply[#reply + 1] = key_reply(record)
+    else
+        redis.call('ZREM', K.key_ends(), id)
+    end
+end
+return reply

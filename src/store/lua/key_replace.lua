@@ -1,0 +1,43 @@
+-- Adds a key that replaces another one, which ends a while later.
+-- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, most active keys,
+--   most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only ('1' or '0'),
+--   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner)
+-- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
+--   cache it as one that does not end, 0; not_found: it is unknown, or hidden by the view; refused: it is revoked; suspended,
+--   conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
+-- Events: <kind>.created; <kind>.revocation_scheduled, or <kind>.revoked if it ends at once
+
+local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+local new, source = key_unpack(ARGV[3]), source_from(4)
+local refused = actor_refused(credential, actor, new.account)
+if refused then
+    return refused
+end
+local old = key_record(ARGV[11])
+if not old or not key_visible(old, ARGV[12], ARGV[13], ARGV[14]) then
+    return {'not_found'}
+end
+if old.revoked then
+    return {'refused'}
+end
+refused = limit_refused(actor, new.account, new.mode, changes_max)
+if refused then
+    return refused
+end
+if keys_are_full(new.account, new.kind, new.mode, keys_max) then
+    return {'full'}
+end
+local registry = redis.call('HGETALL', K.nodes())
+keys_publish({old}, ARGV[15], ARGV[16], registry)
+local added = key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
+if added ~= 'ok' then
+    return {added == 'refused' and 'not_found' or added}
+end
+limit_count(actor, new.account, new.mode, changes_max)
+local ends = string.format('%.0f', store_ms() + tonumber(ARGV[17]))
+if ARGV[17] == '0' then
+    key_mark(old, source, {replaced_by = new.id})
+elseif not old.ends or tonumber(ends) < tonumber(old.ends) then
+    key_end_at(old, ends, source, {replaced_by = new.id})
+end
+return {'ok', key_reply(old), tonumber(redis.call('GET', K.lease_max()) or '0'), registry, 0}

@@ -1,0 +1,38 @@
+#!lua flags=allow-oom
+-- Says when a key will be revoked, or that it will not.
+-- ARGV: prefix, id, account ('' for any), kind ('' for any), test only ('1' or '0'), actor, ip, request id, events to
+--   keep, the actor's credential, member to acknowledge to ('-' for none), barrier, the time in ms ('' for never), how
+--   many ms ahead it may be, which changes: sooner (than before), any, or again (repeats what was answered: the sooner of
+--   both, at once if it has come)
+-- Returns: ok, key after the change, lease_max, registry (member, what it holds, ...) of those who may still cache the
+--   key as one that does not end, whether the time is later than before, or never (1 or 0); not_found: unknown, or hidden by the view; conflict: it is revoked; refused, why: past,
+--   far, or later (than before); as actor_refused()
+-- Event: <kind>.revocation_scheduled or <kind>.revocation_withdrawn, unless nothing changes
+
+local refused = actor_refused(ARGV[10], ARGV[6], ARGV[3])
+if refused then
+    return refused
+end
+local record = key_record(ARGV[2])
+if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
+    return {'not_found'}
+end
+if record.revoked then
+    return {'conflict'}
+end
+local ends, most, which, now = ARGV[13] ~= '' and ARGV[13] or nil, tonumber(ARGV[14]), ARGV[15], store_ms()
+local is_later = record.ends and (not ends or tonumber(ends) > tonumber(record.ends))
+if which == 'again' then
+    ends = is_later and record.ends or ends
+elseif ends and tonumber(ends) <= now then
+    return {'refused', 'past'}
+elseif ends and tonumber(ends) - now > most then
+    return {'refused', 'far'}
+elseif is_later and which == 'sooner' then
+    return {'refused', 'later'}
+end
+local registry = redis.call('HGETALL', K.nodes())
+keys_publish({record}, ARGV[11], ARGV[12], registry)
+key_end_at(record, ends, source_from(6))
+return {'ok', key_reply(record), tonumber(redis.call('GET', K.lease_max()) or '0'), registry,
+        is_later and 1 or 0}
