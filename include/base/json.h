@@ -34,8 +34,9 @@ struct text json_name(const struct json *value);
 enum json_field_type {
     JSON_FIELD_TEXT,
     JSON_FIELD_ARRAY,
-    JSON_FIELD_BOOL
-}; /* struct text; const struct json *; bool */
+    JSON_FIELD_BOOL,
+    JSON_FIELD_INTEGER
+}; /* struct text; const struct json *; bool; int64_t, as json_integer() */
 struct json_field {
     const char *name;
     enum json_field_type type;

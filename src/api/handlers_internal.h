@@ -26,6 +26,11 @@ void keys_revoke(struct exchange *exchange);
 void keys_revoke_list(struct exchange *exchange);
 void keys_certify(struct exchange *exchange);
 
+void key_end_show(struct exchange *exchange);
+void key_end_set(struct exchange *exchange);
+void key_end_withdraw(struct exchange *exchange);
+void key_replace(struct exchange *exchange);
+
 void device_keys_list(struct exchange *exchange);
 void device_keys_revoke(struct exchange *exchange);
 void device_keys_certify(struct exchange *exchange);

@@ -3,6 +3,7 @@
 #pragma once
 #include "exchange_internal.h"
 #include "core/secret.h"
+#include "store/key_store.h"
 
 struct key_grant {
     struct exchange *exchange;
@@ -19,3 +20,10 @@ void key_grant_draw(struct key_grant *grant);
  * hold is released once the response is delivered, or the key is queued for revocation. False: the key is not stored,
  * or is being revoked; refuse and release. */
 MUST_CHECK bool key_grant_stored(struct key_grant *grant, enum store_result result);
+/* After that: 201 with the key object and the secret of a new API key. */
+void key_grant_reply(struct key_grant *grant);
+
+/* In key_routes.c. What the principal may see: a test key sees only test keys; a live key and a user see both modes. */
+struct key_view key_view_of(const struct exchange *exchange, enum key_kind kind);
+/* A key grants only what it holds itself; a console user grants everything. False if the exchange has been refused. */
+MUST_CHECK bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);

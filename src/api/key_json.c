@@ -43,7 +43,7 @@ bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_
     key->kind = KEY_API;
     key->scopes = SCOPE_ALL;
     if (!key_set_name(key, input.name))
-        wrong = "name must have 1 to 200 characters, not only blanks, and no control or format characters.";
+        wrong = KEY_NAME_RULE;
     else if (!key_mode_parse(input.mode, &key->mode))
         wrong = "mode must be \"test\" or \"live\".";
     else if (input.scopes && !read_scopes(input.scopes, &key->scopes))

@@ -11,8 +11,7 @@
 #include "revocation_note_internal.h"
 #include "store/key_store.h"
 
-/* A test key sees only test keys; a live key and a user see both modes. */
-static struct key_view visible_keys(const struct exchange *exchange, enum key_kind kind)
+struct key_view key_view_of(const struct exchange *exchange, enum key_kind kind)
 {
     return (struct key_view){
         .account = *exchange_account(exchange),
@@ -43,9 +42,7 @@ static void reply_key(struct exchange *exchange, const struct key_record *key)
 /* POST: draw a key, store only its digest, show the secret once. A decoy is the same, except that it is revoked from
  * the start: no node ever accepts it, and each use of it is an event (refusal.c), as of any revoked key. */
 
-static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
-static void key_answered(struct key_grant *grant);
 
 void keys_create(struct exchange *exchange)
 {
@@ -65,8 +62,7 @@ void keys_create(struct exchange *exchange)
     key_store_insert(exchange_store(exchange), &grant->key, grant->digest, &source, key_stored, grant);
 }
 
-/* A key grants only what it holds itself; a console user grants everything. False if the exchange has been refused. */
-static bool key_may_be_granted(struct exchange *exchange, const struct key_record *key)
+bool key_may_be_granted(struct exchange *exchange, const struct key_record *key)
 {
     struct problem problem;
     scope_set missing;
@@ -94,7 +90,7 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
     if (result == STORE_OK && grant->key.revoked_ms)
         revocation_note(grant->exchange, &grant->key, id_text(exchange_actor(grant->exchange)));
     if (key_grant_stored(grant, result)) {
-        key_answered(grant);
+        key_grant_reply(grant);
         return;
     }
     if (result == STORE_LIMITED)
@@ -104,34 +100,13 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
     http_request_release(grant->exchange->request);
 }
 
-static void key_answered(struct key_grant *grant)
-{
-    struct exchange *exchange = grant->exchange;
-    char storage[ANSWER_SMALL_BYTES], location_storage[64];
-    struct buf out, location;
-
-    buf_init_fixed(&location, location_storage, sizeof location_storage);
-    buf_append_text(&location, exchange->path);
-    buf_append_char(&location, '/');
-    buf_append_text(&location, id_text(&grant->key.id));
-    http_response_header(exchange->request, TEXT("Location"), buf_text(&location));
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    key_json_put_created(&(struct json_writer){.out = &out}, &grant->key, exchange->session != NULL,
-                         secret_text(&grant->secret));
-    http_reply_json(exchange->request, 201, &out);
-    secure_wipe(storage, sizeof storage);
-    exchange_log(exchange, "key created", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                 id_text(&grant->key.id));
-}
-
 /* GET: list keys */
 
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more);
 
 static void list_keys(struct exchange *exchange, enum key_kind kind)
 {
-    struct key_query query = {.view = visible_keys(exchange, kind), .limit = LIST_LIMIT_DEFAULT};
+    struct key_query query = {.view = key_view_of(exchange, kind), .limit = LIST_LIMIT_DEFAULT};
 
     if (!exchange_read_query(exchange, kind == KEY_DEVICE ? query_read_device_keys : query_read_keys, &query))
         return;
@@ -180,7 +155,7 @@ static bool read_id(struct exchange *exchange, enum key_kind kind, struct id *re
 
 void keys_show(struct exchange *exchange)
 {
-    struct key_view view = visible_keys(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange, KEY_API);
     struct id id;
 
     if (!read_id(exchange, KEY_API, &id))
@@ -212,7 +187,7 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
 
 static void revoke_key(struct exchange *exchange, enum key_kind kind)
 {
-    struct key_view view = visible_keys(exchange, kind);
+    struct key_view view = key_view_of(exchange, kind);
     struct audit_source source = exchange_source(exchange);
     struct key_revocation_op *op;
     struct id id;
@@ -287,7 +262,7 @@ void keys_revoke_list(struct exchange *exchange)
 {
     static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
     const struct keys_observer observer = {key_noted, list_revoked, exchange};
-    struct key_view view = visible_keys(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange, KEY_API);
     struct audit_source source = exchange_source(exchange);
     struct ids_input input = {0};
     struct id *ids = NULL;
@@ -352,7 +327,7 @@ static void revocation_found(void *arg, enum store_result result, const struct k
 
 static void certify_key(struct exchange *exchange, enum key_kind kind)
 {
-    struct key_view view = visible_keys(exchange, kind);
+    struct key_view view = key_view_of(exchange, kind);
     struct audit_source source = exchange_source(exchange);
     struct key_revocation_op *op;
     struct id id;

@@ -38,6 +38,8 @@
       "Connect with a client certificate of --internal-client-ca. Only /livez and /readyz need none.")              \
     X(PROBLEM_PASSWORD_CHANGE_REQUIRED, 403, "password_change_required",                                            \
       "Change the password first (POST /v1/console/password): somebody else has chosen it.")                        \
+    X(PROBLEM_DELAY_NOT_PERMITTED, 403, "delay_not_permitted",                                                      \
+      "A key can bring a scheduled revocation forward, but not delay or withdraw it. Do that in the console.")      \
     X(PROBLEM_NOT_FOUND, 404, "not_found", "Nothing is served at this path.")                                       \
     X(PROBLEM_API_KEY_NOT_FOUND, 404, "api_key_not_found", "There is no such API key.")                             \
     X(PROBLEM_DEVICE_KEY_NOT_FOUND, 404, "device_key_not_found", "There is no such device key.")                    \
@@ -51,6 +53,7 @@
     X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                    \
     X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                          \
       "The account has reached its limit of active keys of this kind. Revoke some first.")                          \
+    X(PROBLEM_ALREADY_REVOKED, 409, "already_revoked", "This key is revoked already.")                              \
     X(PROBLEM_USER_LIMIT_REACHED, 409, "user_limit_reached",                                                        \
       "The account has reached its limit of people and invitations. Remove some first.")                            \
     X(PROBLEM_LAST_OWNER, 409, "last_owner",                                                                        \

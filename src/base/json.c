@@ -183,6 +183,8 @@ static bool read_field(const struct json_field *field, const struct json *value,
         *(bool *)place = json_bool(value);
         return true;
     }
+    if (field->type == JSON_FIELD_INTEGER && json_type(value) == JSON_NUMBER)
+        return json_integer(value, place);
     return false;
 }
 

@@ -240,6 +240,37 @@ async function lists(talk, browser, {all, test}) {
     await talk.wrong('without CSRF', byUser({ids}, browser.reading), 403, 'csrf_failed');
 }
 
+async function ends(talk, browser, {all, test}) {
+    const put = (path, value, headers) => ({...post(path, value, headers), method: 'PUT'});
+    const make = async (name) =>
+        (await talk.right(name, post('/v1/api_keys', {name, mode: 'live'}, bearer(all)), 201)).json;
+    const key = await make('one that ends');
+    const at = (days) => ({revoke_at: new Date(Date.now() + days * 86400e3).toISOString()});
+    const path = `/v1/api_keys/${key.id}/scheduled_revocation`;
+    const inConsole = `/v1/console/api_keys/${key.id}/scheduled_revocation`;
+
+    await talk.right('nothing is scheduled', get(path, bearer(all)), 200);
+    await talk.right('in two days', put(path, at(2), bearer(all)), 200);
+    await talk.right('sooner', put(path, at(1), bearer(all)), 200);
+    await talk.right('later, by a key', put(path, at(3), bearer(all)), 403, 'delay_not_permitted');
+    await talk.right('never, by a key', remove(path, bearer(all)), 403, 'delay_not_permitted');
+    await talk.right('a live key, by a test key', put(path, at(1), bearer(test)), 404, 'api_key_not_found');
+    await talk.wrong('in the past', put(path, at(-1), bearer(all)), 400, 'parameter_invalid');
+    await talk.wrong('no time', put(path, {revoke_at: 'soon'}, bearer(all)), 400, 'parameter_invalid');
+    await talk.right('it is told', get(inConsole, browser.reading), 200);
+    await talk.right('later, by a person', put(inConsole, at(3), browser.changing), 200);
+    await talk.right('never, by a person', remove(inConsole, browser.changing), 200);
+    const replace = (value, id, headers) => post(`/v1/api_keys/${id}/replacement`, value, headers);
+    const next = await talk.right('a replacement', replace({overlap_seconds: 60}, key.id, bearer(all)), 201);
+    await talk.right('one at once', replace({overlap_seconds: 0, name: 'Third'}, next.json.id, bearer(all)), 201);
+    await talk.right('of a revoked key', replace({overlap_seconds: 0}, next.json.id, bearer(all)), 409, 'already_revoked');
+    await talk.wrong('too long', replace({overlap_seconds: 1e9}, key.id, bearer(all)), 400, 'parameter_invalid');
+    const byPerson = post(`/v1/console/api_keys/${key.id}/replacement`, {overlap_seconds: 60}, browser.changing);
+    await talk.right('in the console', byPerson, 201);
+    const late = put(`/v1/api_keys/${next.json.id}/scheduled_revocation`, at(1), bearer(all));
+    await talk.right('when it is revoked', late, 409, 'already_revoked');
+}
+
 async function otherRoutes(talk, {all, lister}) {
     await talk.other('no such route', get('/v1/nothing', bearer(all)), 404, 'not_found');
     await talk.other('another backend', get('/v1/patients/42', bearer(all)), 404, 'not_found');
@@ -864,6 +895,7 @@ export async function play(talk, deployment, contract, file) {
     const {all, test} = await keysInTheConsole(talk, browser);
     const {narrow, lister} = await keysOfIntegrations(talk, {all, test});
     await lists(talk, browser, {all, test});
+    await ends(talk, browser, {all, test});
     for (const role of ['developer', 'responder']) await signIn(talk, deployment.addPerson({role}));
     const auditor = await signIn(talk, deployment.addPerson({role: 'auditor'}));
     await everyRoute(talk, contract, {browser, early, auditor, all, narrow});

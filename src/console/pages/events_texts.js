@@ -1,4 +1,5 @@
 // What events say, in plain sentences.
+import {exactTime} from './format.js';
 import {roleName} from './roles.js';
 import {plural} from './texts.js';
 
@@ -14,6 +15,7 @@ const REASONS = {
     account_suspended: 'account suspended',
     holder: 'Its secret was sent to be revoked',
     decoy: 'Created as a decoy',
+    scheduled: 'Its time had come',
 };
 
 export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason);
@@ -26,6 +28,14 @@ const GROUPS = {
     'API keys': {
         'api_key.created': ['Key created', (t) => ['Created the API key ', t]],
         'api_key.revoked': ['Key revoked', (t) => ['Revoked the API key ', t]],
+        'api_key.revocation_scheduled': [
+            'Revocation scheduled',
+            (t, data) => ['Scheduled the revocation of the API key ', t, data.revoke_at ? `, ${exactTime(data.revoke_at)}` : ''],
+        ],
+        'api_key.revocation_withdrawn': [
+            'Revocation withdrawn',
+            (t) => ['Withdrew the scheduled revocation of the API key ', t],
+        ],
         'api_key.used_after_revocation': [
             'Revoked key used',
             (t, data, n) => ['Refused requests with the revoked API key ', t, n > 1 ? `, ${times(n)}` : ''],

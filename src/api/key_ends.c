@@ -1,0 +1,243 @@
+/* The end of a key that is known in advance: /v1/api_keys/{id}/scheduled_revocation and …/replacement, and the same for
+ * the console. When the time has come, nodes refuse the key without being told. */
+#include "base/clock.h"
+#include "exchange_internal.h"
+#include "exchange_log_internal.h"
+#include "handlers_internal.h"
+#include "key_grant_internal.h"
+#include "key_json_internal.h"
+#include "revocation_note_internal.h"
+#include "views_internal.h"
+
+enum { OVERLAP_MAX_S = 30 * 24 * 60 * 60, MS_PER_S = 1000 };
+
+static bool read_id(struct exchange *exchange, struct id *ret_id)
+{
+    bool is_valid = id_parse(ID_KEY, exchange->match.id, ret_id);
+
+    if (!is_valid)
+        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
+    return is_valid;
+}
+
+static void reply_end(struct exchange *exchange, const struct key_record *key)
+{
+    char storage[ANSWER_SMALL_BYTES];
+    struct json_writer w = {0};
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    w.out = &out;
+    json_object_begin(&w);
+    JSON_PUT_WORD(&w, "id", id_text(&key->id));
+    view_put_time_or_null(&w, "revoke_at", key->ends_ms);
+    view_put_time_or_null(&w, "revoked_at", key->revoked_ms);
+    json_object_end(&w);
+    http_reply_json(exchange->request, 200, &out);
+}
+
+/* GET */
+
+static void on_found(void *arg, enum store_result result, const struct key_record *key)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK)
+        reply_end(exchange, key);
+    else if (result == STORE_NOT_FOUND)
+        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
+    else
+        exchange_refuse_store(exchange, result);
+    http_request_release(exchange->request);
+}
+
+void key_end_show(struct exchange *exchange)
+{
+    struct key_view view = key_view_of(exchange, KEY_API);
+    struct id id;
+
+    if (!read_id(exchange, &id))
+        return;
+    http_request_hold(exchange->request);
+    key_store_get(exchange_store(exchange), &view, &id, on_found, exchange);
+}
+
+/* PUT and DELETE. Sooner is what whoever may revoke may say; later, or never, is like making a key. */
+
+static bool may_delay(const struct exchange *exchange)
+{
+    return exchange->session && exchange->session->user.role >= ROLE_DEVELOPER &&
+           exchange->session->step_up_expires_ms > 0;
+}
+
+static enum problem_code problem_of_delay(const struct exchange *exchange)
+{
+    if (!exchange->session)
+        return PROBLEM_DELAY_NOT_PERMITTED;
+    return exchange->session->user.role < ROLE_DEVELOPER ? PROBLEM_ROLE_NOT_PERMITTED : PROBLEM_STEP_UP_REQUIRED;
+}
+
+static void refuse_time(struct exchange *exchange, enum key_schedule_refusal why)
+{
+    switch (why) {
+    case KEY_SCHEDULE_PAST:
+        exchange_refuse_value(exchange, "revoke_at must be in the future.");
+        break;
+    case KEY_SCHEDULE_FAR:
+        exchange_refuse_value(exchange, "revoke_at must be within 400 days.");
+        break;
+    case KEY_SCHEDULE_LATER:
+        exchange_refuse(exchange, problem_of_delay(exchange));
+        break;
+    }
+}
+
+static void on_scheduled(void *arg, enum store_result result, const struct key_record *key,
+                         enum key_schedule_refusal why)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK) {
+        exchange_log(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn",
+                     id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)), id_text(&key->id));
+        reply_end(exchange, key);
+    } else if (result == STORE_REFUSED) {
+        refuse_time(exchange, why);
+    } else if (result == STORE_CONFLICT) {
+        exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
+    } else if (result == STORE_NOT_FOUND) {
+        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
+    } else {
+        exchange_refuse_store(exchange, result);
+    }
+    http_request_release(exchange->request);
+}
+
+static void schedule(struct exchange *exchange, int64_t ends_ms)
+{
+    struct key_view view = key_view_of(exchange, KEY_API);
+    struct audit_source source = exchange_source(exchange);
+    bool is_free = may_delay(exchange);
+    struct id id;
+
+    if (!read_id(exchange, &id))
+        return;
+    if (is_free) {
+        source.credential.needs_step_up = true;
+        source.credential.least_role = ROLE_DEVELOPER;
+    }
+    http_request_hold(exchange->request);
+    key_store_schedule(exchange_store(exchange), &view, &id, ends_ms, is_free, &source, on_scheduled, exchange);
+}
+
+void key_end_set(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {{"revoke_at", JSON_FIELD_TEXT, true, 0}};
+    struct text revoke_at;
+    int64_t ends_ms;
+
+    if (!exchange_read_body(exchange, FIELDS, 1, &revoke_at))
+        return;
+    if (clock_read_rfc3339(revoke_at, &ends_ms) && ends_ms > 0)
+        schedule(exchange, ends_ms);
+    else
+        exchange_refuse_value(exchange, "revoke_at must be a time such as 2026-01-31T12:00:00Z (RFC 3339).");
+}
+
+void key_end_withdraw(struct exchange *exchange)
+{
+    schedule(exchange, 0);
+}
+
+/* POST …/replacement: the new key is made like any other, with mode and scopes of the one that it replaces. */
+
+struct replacement {
+    struct key_grant grant;
+    struct id replaced;
+    struct text name; /* empty: the replaced key's */
+    int64_t overlap_s;
+};
+
+static void on_replaced(void *arg, enum store_result result, const struct key_record *replaced, uint32_t retry_after_s)
+{
+    struct replacement *op = arg;
+    struct exchange *exchange = op->grant.exchange;
+
+    if (key_grant_stored(&op->grant, result)) {
+        if (replaced->revoked_ms > 0)
+            revocation_note(exchange, replaced, id_text(exchange_actor(exchange)));
+        key_grant_reply(&op->grant);
+        return;
+    }
+    if (result == STORE_LIMITED)
+        exchange_refuse_limited(exchange, retry_after_s);
+    else if (result == STORE_REFUSED)
+        exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
+    else if (result == STORE_NOT_FOUND)
+        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
+    else
+        exchange_refuse_store(exchange, result);
+    http_request_release(exchange->request);
+}
+
+static bool make_key(struct replacement *op, const struct key_record *replaced)
+{
+    struct exchange *exchange = op->grant.exchange;
+    struct key_record *key = &op->grant.key;
+
+    key_copy(key, replaced);
+    key->revoked_ms = key->ends_ms = key->last_used_ms = 0;
+    key->by = *exchange_actor(exchange);
+    if (op->name.ptr && !key_set_name(key, op->name)) {
+        exchange_refuse_value(exchange, KEY_NAME_RULE);
+        return false;
+    }
+    return key_may_be_granted(exchange, key);
+}
+
+static void on_found_to_replace(void *arg, enum store_result result, const struct key_record *replaced)
+{
+    struct replacement *op = arg;
+    struct exchange *exchange = op->grant.exchange;
+    struct audit_source source = exchange_source(exchange);
+
+    if (result == STORE_OK && replaced->revoked_ms > 0) {
+        exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
+    } else if (result == STORE_NOT_FOUND) {
+        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
+    } else if (result != STORE_OK) {
+        exchange_refuse_store(exchange, result);
+    } else if (make_key(op, replaced)) {
+        key_grant_begin(&op->grant, exchange);
+        key_grant_draw(&op->grant);
+        key_store_replace(exchange_store(exchange),
+                          &(struct key_replacement){.key = &op->grant.key,
+                                                    .digest = op->grant.digest,
+                                                    .view = key_view_of(exchange, KEY_API),
+                                                    .replaced = op->replaced,
+                                                    .overlap_ms = op->overlap_s * MS_PER_S},
+                          &source, on_replaced, op);
+        return;
+    }
+    http_request_release(exchange->request);
+}
+
+void key_replace(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {
+        {"overlap_seconds", JSON_FIELD_INTEGER, true, offsetof(struct replacement, overlap_s)},
+        {"name", JSON_FIELD_TEXT, false, offsetof(struct replacement, name)},
+    };
+    struct replacement *op = http_request_alloc(exchange->request, sizeof *op);
+    struct key_view view = key_view_of(exchange, KEY_API);
+
+    op->grant.exchange = exchange;
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) || !read_id(exchange, &op->replaced))
+        return;
+    if (op->overlap_s < 0 || op->overlap_s > OVERLAP_MAX_S) {
+        exchange_refuse_value(exchange, "overlap_seconds must be from 0 to 2592000 (30 days).");
+        return;
+    }
+    http_request_hold(exchange->request);
+    key_store_get(exchange_store(exchange), &view, &op->replaced, on_found_to_replace, op);
+}

@@ -1,0 +1,377 @@
+/* Revocations that are scheduled: kept by every node without being told when the time has come, never late, whatever
+ * the clocks of nodes and Redis say; and keys that are replaced. */
+#include "base/clock.h"
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(key_ends, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+enum { NODES = 2, STEP_MS = 5, EARLY_MS = 200, S = 1000, DAY_MS = 24 * 60 * 60 * S };
+
+static struct fixture f;
+
+static void start(void)
+{
+    fixture_start(&f, NODES, NULL);
+}
+
+static int call(const char *method, const struct fixture_key *key, const char *what, const char *json,
+                struct http_answer *answer)
+{
+    char target[128];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s%s", key->id, what);
+    return fixture_call(
+        &f, 0, &(struct http_call){.method = method, .target = target, .bearer = f.manager.secret, .json = json},
+        answer);
+}
+
+static int try_end(const struct fixture_key *key, int64_t at_ms, struct http_answer *answer)
+{
+    char at[CLOCK_RFC3339_BYTES], json[64];
+
+    clock_print_rfc3339(at_ms, at);
+    snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+    return call("PUT", key, "/scheduled_revocation", json, answer);
+}
+
+static void set_end(const struct fixture_key *key, int64_t at_ms)
+{
+    static struct http_answer answer;
+
+    cr_assert_eq(try_end(key, at_ms, &answer), 200, "%s", answer.body);
+}
+
+static void expect_value(const struct http_answer *answer, const char *path, const char *wanted)
+{
+    char value[128] = "(none)";
+
+    (void)http_answer_json(answer, path, value, sizeof value);
+    cr_expect_str_eq(value, wanted, "%s in %s", path, answer->body);
+}
+
+static void expect_time(const struct http_answer *answer, const char *path, int64_t wanted_ms)
+{
+    char wanted[CLOCK_RFC3339_BYTES];
+
+    clock_print_rfc3339(wanted_ms, wanted);
+    expect_value(answer, path, wanted);
+}
+
+static void make_key(struct fixture_key *key)
+{
+    fixture_create_key(&f, 0, "{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", key);
+}
+
+/* Redis' time, which no node's clock is. */
+static int64_t redis_ms(void)
+{
+    char reply[64], *rest;
+    int64_t seconds;
+
+    redis_server_ask(&f.redis, reply, sizeof reply, "TIME", NULL);
+    seconds = strtoll(reply, &rest, 10);
+    return seconds * S + strtoll(rest, NULL, 10) / S;
+}
+
+/* Checks through all nodes until the key is refused: a check that began after at_ms is not accepted, and one that was
+ * answered EARLY_MS before it is not refused. */
+static void expect_end(const struct fixture_key *key, int64_t at_ms)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    bool is_over[NODES] = {false};
+
+    while (!is_over[0] || !is_over[1]) {
+        for (size_t node = 0; node < NODES; node++) {
+            int64_t before_ms = redis_ms();
+            int status = fixture_try_key(&f, node, key->secret);
+            int64_t after_ms = redis_ms();
+
+            if (status == 503)
+                continue;
+            cr_assert(status == 200 || status == 401, "%d", status);
+            cr_expect_not(status == 200 && before_ms >= at_ms, "node %zu: late by %lld ms", node,
+                          (long long)(before_ms - at_ms));
+            cr_expect_not(status == 401 && after_ms < at_ms - EARLY_MS, "node %zu: early by %lld ms", node,
+                          (long long)(at_ms - after_ms));
+            is_over[node] = status == 401;
+        }
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, STEP_MS);
+    }
+}
+
+static void await_event(const char *type, const char *reason)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    static char reply[64 * 1024];
+
+    do {
+        char name[128];
+
+        snprintf(name, sizeof name, "acct:%s:audit:live", f.account);
+        redis_server_ask(&f.redis, reply, sizeof reply, "XRANGE", fixture_name(f.account, name), "-", "+", NULL);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", reply);
+        poll(NULL, 0, STEP_MS);
+    } while (!strstr(reply, type) || !strstr(reply, reason));
+}
+
+Test(key_ends, a_key_ends_at_its_time_on_every_node)
+{
+    static struct http_answer answer;
+    struct fixture_key key;
+    int64_t at_ms;
+
+    start();
+    make_key(&key);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, key.secret, 200);
+    at_ms = redis_ms() + 2 * S;
+    set_end(&key, at_ms);
+    cr_assert_eq(call("GET", &key, "/scheduled_revocation", NULL, &answer), 200);
+    expect_value(&answer, "id", key.id);
+    expect_time(&answer, "revoke_at", at_ms);
+    expect_value(&answer, "revoked_at", "null");
+    cr_assert_eq(call("GET", &key, "", NULL, &answer), 200);
+    expect_value(&answer, "revoked_at", "null");
+    expect_end(&key, at_ms);
+    cr_assert_eq(call("GET", &key, "", NULL, &answer), 200);
+    expect_time(&answer, "revoked_at", at_ms);
+    await_event("api_key.revoked", "scheduled");
+    cr_expect_eq(fixture_sum(&f, "ZCARD", "key_ends"), 0);
+    cr_assert_eq(try_end(&key, at_ms + 10 * S, &answer), 409);
+    cr_expect_str_eq(http_answer_code(&answer), "already_revoked");
+    cr_assert_eq(call("DELETE", &key, "", NULL, &answer), 200);
+    expect_time(&answer, "revoked_at", at_ms);
+    fixture_stop(&f);
+}
+
+/* It is remembered as any other key until it ends soon, and then read. */
+Test(key_ends, a_key_that_ends_in_a_year_is_remembered_and_one_that_ends_soon_is_not)
+{
+    struct fixture_key far, soon;
+    long hits;
+
+    start();
+    make_key(&far);
+    make_key(&soon);
+    set_end(&far, redis_ms() + 365LL * DAY_MS);
+    set_end(&soon, redis_ms() + 60 * S);
+    fixture_await_key(&f, 1, far.secret, 200);
+    hits = fixture_metric(&f, 1, "chatelaine_cache_lookups_total{result=\"hit\"}");
+    for (unsigned i = 0; i < 5; i++)
+        cr_expect_eq(fixture_try_key(&f, 1, soon.secret), 200);
+    cr_expect_eq(fixture_metric(&f, 1, "chatelaine_cache_lookups_total{result=\"hit\"}"), hits);
+    for (unsigned i = 0; i < 5; i++)
+        cr_expect_eq(fixture_try_key(&f, 1, far.secret), 200);
+    cr_expect_gt(fixture_metric(&f, 1, "chatelaine_cache_lookups_total{result=\"hit\"}"), hits);
+    fixture_stop(&f);
+}
+
+Test(key_ends, a_key_can_say_sooner_but_not_later_or_never)
+{
+    static struct http_answer answer;
+    struct fixture_key key;
+    int64_t now_ms;
+
+    start();
+    make_key(&key);
+    now_ms = redis_ms();
+    cr_expect_eq(call("GET", &key, "/scheduled_revocation", NULL, &answer), 200);
+    expect_value(&answer, "revoke_at", "null");
+    cr_expect_eq(call("DELETE", &key, "/scheduled_revocation", NULL, &answer), 200, "there is nothing to withdraw");
+    set_end(&key, now_ms + 5000 * S);
+    set_end(&key, now_ms + 4000 * S);
+    set_end(&key, now_ms + 4000 * S);
+    cr_expect_eq(try_end(&key, now_ms + 4001 * S, &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "delay_not_permitted");
+    cr_expect_eq(call("DELETE", &key, "/scheduled_revocation", NULL, &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "delay_not_permitted");
+    cr_expect_eq(try_end(&key, now_ms - S, &answer), 400);
+    cr_expect_eq(try_end(&key, now_ms + 401LL * DAY_MS, &answer), 400);
+    cr_expect_eq(call("PUT", &key, "/scheduled_revocation", "{\"revoke_at\":\"tomorrow\"}", &answer), 400);
+    cr_expect_eq(call("PUT", &key, "/scheduled_revocation", "{\"revoke_at\":7}", &answer), 400);
+    cr_expect_eq(call("PUT", &key, "/scheduled_revocation", "{}", &answer), 400);
+    cr_expect_eq(call("GET", &key, "/scheduled_revocation", NULL, &answer), 200);
+    expect_time(&answer, "revoke_at", now_ms + 4000 * S);
+    cr_expect_eq(fixture_try_key(&f, 1, key.secret), 200);
+    cr_assert_eq(call("DELETE", &key, "", NULL, &answer), 200);
+    cr_expect_eq(fixture_try_key(&f, 1, key.secret), 401);
+    cr_expect_eq(fixture_sum(&f, "ZCARD", "key_ends"), 0);
+    fixture_stop(&f);
+}
+
+static int call_console(const struct fixture_session *session, const char *method, const struct fixture_key *key,
+                        const char *json, struct http_answer *answer)
+{
+    char target[128];
+
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/scheduled_revocation", key->id);
+    return fixture_call(
+        &f, 0,
+        &(struct http_call){
+            .method = method, .target = target, .cookie = session->token, .csrf = session->csrf, .json = json},
+        answer);
+}
+
+Test(key_ends, people_who_have_confirmed_can_say_later_or_never)
+{
+    static struct http_answer answer;
+    struct fixture_session plain, confirmed;
+    struct fixture_key key;
+
+    start();
+    make_key(&key);
+    fixture_add_session(&f, &f.user, false, &plain);
+    fixture_add_session(&f, &f.user, true, &confirmed);
+    cr_expect_eq(call_console(&plain, "PUT", &key, "{\"revoke_at\":\"2027-01-31T12:00:00Z\"}", &answer), 200);
+    cr_expect_eq(call_console(&plain, "PUT", &key, "{\"revoke_at\":\"2027-02-28T12:00:00Z\"}", &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "step_up_required");
+    cr_expect_eq(call_console(&plain, "DELETE", &key, NULL, &answer), 403);
+    cr_expect_eq(call_console(&confirmed, "PUT", &key, "{\"revoke_at\":\"2027-02-28T12:00:00Z\"}", &answer), 200, "%s",
+                 answer.body);
+    expect_value(&answer, "revoke_at", "2027-02-28T12:00:00.000Z");
+    cr_expect_eq(call_console(&confirmed, "DELETE", &key, NULL, &answer), 200, "%s", answer.body);
+    expect_value(&answer, "revoke_at", "null");
+    cr_expect_eq(fixture_sum(&f, "ZCARD", "key_ends"), 0);
+    fixture_stop(&f);
+}
+
+Test(key_ends, a_replacement_takes_over)
+{
+    static struct http_answer answer;
+    struct fixture_key key, other;
+    char secret[128], id[64], at[64];
+    int64_t began_ms, ended_ms, at_ms;
+
+    start();
+    make_key(&key);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, key.secret, 200);
+    began_ms = redis_ms();
+    cr_assert_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":2}", &answer), 201, "%s", answer.body);
+    ended_ms = redis_ms();
+    cr_assert(http_answer_json(&answer, "secret", secret, sizeof secret));
+    cr_assert(http_answer_json(&answer, "id", id, sizeof id));
+    expect_value(&answer, "scopes", "patients:read");
+    expect_value(&answer, "name", "a");
+    cr_expect_str_neq(id, key.id);
+    cr_assert_eq(call("GET", &key, "/scheduled_revocation", NULL, &answer), 200);
+    cr_assert(http_answer_json(&answer, "revoke_at", at, sizeof at) && clock_read_rfc3339(text_of(at), &at_ms));
+    cr_expect(at_ms >= began_ms + 2 * S && at_ms <= ended_ms + 2 * S);
+    expect_end(&key, at_ms);
+    cr_expect_eq(fixture_try_key(&f, 1, secret), 200);
+    cr_expect_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":2}", &answer), 409);
+
+    make_key(&other);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, other.secret, 200);
+    cr_assert_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":0,\"name\":\"b\"}", &answer), 201);
+    expect_value(&answer, "name", "b");
+    for (size_t node = 0; node < NODES; node++)
+        cr_expect_eq(fixture_try_key(&f, node, other.secret), 401);
+    cr_expect_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":2592001}", &answer), 400);
+    cr_expect_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":-1}", &answer), 400);
+    cr_expect_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":1.5}", &answer), 400);
+    cr_expect_eq(call("POST", &other, "/replacement", "{}", &answer), 400);
+    fixture_stop(&f);
+}
+
+/* Clocks */
+
+static char clock_path[PROCESS_PATH_BYTES + 16];
+
+static void start_with_clock(char folder[PROCESS_PATH_BYTES])
+{
+    fixture_use_one_redis("the test sets the clock of one server");
+    folder_make(folder);
+    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
+    file_write(clock_path, "0\n");
+    setenv("SHIFTED_CLOCK", clock_path, 1);
+    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    fixture_start(&f, 0, NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("SHIFTED_CLOCK");
+    for (unsigned i = 0; i < NODES; i++)
+        fixture_add_node(&f, NULL);
+}
+
+/* By the true time: what Redis said before somebody set its clock. */
+static void expect_end_within(const struct fixture_key *key, int64_t most_ms)
+{
+    int64_t began_ms = deadline_now_ms();
+
+    for (size_t node = 0; node < NODES; node++) {
+        int status;
+
+        while ((status = fixture_try_key(&f, node, key->secret)) != 401) {
+            cr_assert(status == 200 || status == 503, "%d", status);
+            if (status == 200)
+                cr_assert_leq(deadline_now_ms() - began_ms, most_ms, "node %zu", node);
+            poll(NULL, 0, STEP_MS);
+        }
+    }
+}
+
+Test(key_ends, a_clock_of_redis_that_is_set_back_delays_nothing)
+{
+    char folder[PROCESS_PATH_BYTES];
+    struct fixture_key key;
+
+    start_with_clock(folder);
+    make_key(&key);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, key.secret, 200);
+    set_end(&key, redis_ms() + 3 * S);
+    file_write(clock_path, "-3600\n");
+    expect_end_within(&key, 3 * S);
+    poll(NULL, 0, S);
+    file_write(clock_path, "-7200\n");
+    poll(NULL, 0, S);
+    for (size_t node = 0; node < NODES; node++)
+        cr_expect_eq(fixture_try_key(&f, node, key.secret), 401);
+    fixture_stop(&f);
+    folder_remove(folder);
+}
+
+Test(key_ends, a_clock_of_redis_that_is_set_forward_ends_what_is_due)
+{
+    char folder[PROCESS_PATH_BYTES];
+    struct fixture_key key;
+
+    start_with_clock(folder);
+    make_key(&key);
+    set_end(&key, redis_ms() + 3600 * S);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, key.secret, 200);
+    file_write(clock_path, "7200\n");
+    expect_end_within(&key, 2 * S);
+    fixture_stop(&f);
+    folder_remove(folder);
+}
+
+/* A process that wakes after the time has come knows that it does not know. */
+Test(key_ends, a_node_that_was_paused_accepts_nothing_late)
+{
+    struct fixture_key key;
+    int64_t at_ms;
+
+    start();
+    make_key(&key);
+    fixture_await_key(&f, 1, key.secret, 200);
+    at_ms = redis_ms() + S;
+    set_end(&key, at_ms);
+    process_signal(&f.nodes[1].process, SIGSTOP);
+    while (redis_ms() < at_ms)
+        poll(NULL, 0, STEP_MS);
+    process_signal(&f.nodes[1].process, SIGCONT);
+    fixture_await_key(&f, 1, key.secret, 401);
+    fixture_stop(&f);
+}
