@@ -2,6 +2,11 @@
  * answered. Restoring a backup of Redis brings revoked keys back; 'key revoke --from-log' then replays this file.
  *
  *   2026-01-31T12:00:00.000Z key_01… acct_01…
+ *   2026-01-31T12:00:00.000Z scheduled key_01… acct_01… 2026-02-28T12:00:00.000Z
+ *   2026-01-31T12:00:00.000Z withdrawn key_01… acct_01…
+ *
+ * The first is revoked, since that time. The others say that a key will be, or no longer, and when this was said, by
+ * the store's time; versions that do not know them count them as unreadable.
  *
  * A line is one write(2) of about 90 bytes to a local file, on the loop: it goes into the page cache and costs less
  * than handing it to a thread. Do not put the file on a network file system, which may hang. Nothing is synced. A power
@@ -24,5 +29,16 @@ void revocation_log_close(struct revocation_log *log);
  * answered. A partial line is terminated before the next one. */
 MUST_CHECK int revocation_log_append(struct revocation_log *log, const struct key_record *key);
 
-/* The key that a line (without its newline) names; false if it names none, or is cut before the end of the id. */
-MUST_CHECK bool revocation_log_read(struct text line, struct id *ret_key);
+/* The same for a key that will be revoked at ends_ms, or whose scheduled revocation was withdrawn (0), as was said at
+ * said_ms. */
+MUST_CHECK int revocation_log_append_end(struct revocation_log *log, const struct key_record *key, int64_t said_ms);
+
+/* What a line says of a key. */
+struct revocation_line {
+    struct id key;
+    int64_t at_ms; /* when it was revoked, or this was said */
+    enum { REVOCATION_WITHDRAWN, REVOCATION_SCHEDULED, REVOCATION_DONE } what;
+    int64_t ends_ms; /* of one that is scheduled; else 0 */
+};
+/* Reads a line without its newline; false if it says nothing of a key, or is cut before that. */
+MUST_CHECK bool revocation_log_read(struct text line, struct revocation_line *ret_line);

@@ -22,8 +22,7 @@ struct membership *membership_create(const struct lease_settings *settings, stru
                                      uint32_t lease_ms, void (*on_left)(void *arg), void *arg);
 /* Call before the loop runs. */
 void membership_listen(struct membership *member, const struct membership_events *events, void *arg);
-/* What is remembered is in doubt: nothing is answered from memory until the next heartbeat, and then from an empty
- * cache. why: for the log. */
+/* The cache is in doubt: it is emptied, and not used until the next heartbeat is echoed. why: for the log. */
 void membership_forget(struct membership *member, const char *why);
 /* Gives up the lease for good, then leaves the registry, so that no revoker waits for this node. Acknowledgements still
  * arrive. */

@@ -1,6 +1,7 @@
 /* key revoke --from-log: after Redis was restored from a backup, revokes again every key named in the nodes' revocation
- * logs, each through the usual barrier. This program is not a node, so nodes cannot acknowledge to it: while nodes
- * serve, each revocation waits 1.25 leases + 50 ms. So many run in parallel. */
+ * logs, each through the usual barrier; one whose revocation is scheduled for later, no sooner than that. This program
+ * is not a node, so nodes cannot acknowledge to it: while nodes serve, each revocation waits 1.25 leases + 50 ms. So
+ * many run in parallel. */
 #include "admin_internal.h"
 
 #include "auth/revocation_log.h"
@@ -21,16 +22,25 @@ enum { PASS_COUNT = sizeof PASSES / sizeof *PASSES };
 
 #define PROGRESS_EVERY_NS UINT64_C(5000000000)
 
+/* All lines about a key, in the order in which they were said; the last one counts. */
+struct key_lines {
+    const struct revocation_line *lines;
+    size_t count;
+};
+
 struct replay {
     struct store_client client;
-    struct id *ids;
-    size_t count, capacity; /* at the end of a pass, those that failed */
-    size_t unreadable;      /* lines */
+    struct revocation_line *lines;
+    size_t line_count, line_capacity;
+    size_t unreadable; /* lines */
+    struct key_lines *keys;
+    size_t count; /* at the end of a pass, those that failed */
 
-    /* The current pass. ids[0, failed) are left for the next pass; ids[0, next) have been started. */
+    /* The current pass. keys[0, failed) are left for the next pass; keys[0, next) have been started. */
     size_t next, failed, under_way, width;
 
     size_t revoked, revoked_before, unknown;
+    size_t not_due;            /* their revocation is scheduled for later, or was withdrawn */
     enum store_result trouble; /* result of the last failure */
     uint64_t told_ns;          /* when progress was last printed */
 };
@@ -39,24 +49,24 @@ struct replay {
 
 static void add_line(struct replay *replay, struct text line)
 {
-    struct id id;
+    struct revocation_line read;
 
     if (line.len == 0)
         return; /* a node ended a line that a crash had cut short */
-    if (!revocation_log_read(line, &id)) {
+    if (!revocation_log_read(line, &read)) {
         replay->unreadable++;
         return;
     }
-    if (replay->count == replay->capacity) {
-        replay->capacity = replay->capacity ? 2 * replay->capacity : 1024;
-        replay->ids = mem_resize(replay->ids, replay->capacity * sizeof *replay->ids);
+    if (replay->line_count == replay->line_capacity) {
+        replay->line_capacity = replay->line_capacity ? 2 * replay->line_capacity : 1024;
+        replay->lines = mem_resize(replay->lines, replay->line_capacity * sizeof *replay->lines);
     }
-    replay->ids[replay->count++] = id;
+    replay->lines[replay->line_count++] = read;
 }
 
 static int read_lines(struct replay *replay, FILE *file, const char *name)
 {
-    size_t readable_before = replay->count, unreadable_before = replay->unreadable;
+    size_t readable_before = replay->line_count, unreadable_before = replay->unreadable;
     char *line = NULL;
     size_t size = 0;
     ssize_t got;
@@ -72,7 +82,7 @@ static int read_lines(struct replay *replay, FILE *file, const char *name)
         return command_fail(EXIT_FAILED, "cannot read %s: %s; nothing was revoked", name, strerror(errno));
     /* Probably a compressed file. A few torn lines are normal and reported at the end, but a file without any key must
      * not pass for a replay. */
-    if (replay->count == readable_before && replay->unreadable > unreadable_before)
+    if (replay->line_count == readable_before && replay->unreadable > unreadable_before)
         return command_fail(EXIT_FAILED, "%s is not a revocation log: no line names a key; nothing was revoked", name);
     return EXIT_DONE;
 }
@@ -89,6 +99,36 @@ static int read_log(struct replay *replay, const char *path)
     return code;
 }
 
+/* By key. One that was revoked is revoked, whenever its schedule was changed; of what was said at the same time, the
+ * sooner end comes last. */
+static int compare_lines(const void *a, const void *b)
+{
+    const struct revocation_line *x = a, *y = b;
+    int order = strcmp(x->key.text, y->key.text);
+
+    if (order == 0)
+        order = (x->what == REVOCATION_DONE) - (y->what == REVOCATION_DONE);
+    if (order == 0)
+        order = (x->at_ms > y->at_ms) - (x->at_ms < y->at_ms);
+    if (order == 0)
+        order = (int)x->what - (int)y->what;
+    return order == 0 ? (x->ends_ms < y->ends_ms) - (x->ends_ms > y->ends_ms) : order;
+}
+
+/* A key occurs several times if several nodes logged it, or if it was revoked again. */
+static void gather_keys(struct replay *replay)
+{
+    if (replay->line_count == 0)
+        return;
+    qsort(replay->lines, replay->line_count, sizeof *replay->lines, compare_lines);
+    replay->keys = mem_alloc(replay->line_count * sizeof *replay->keys);
+    for (size_t i = 0; i < replay->line_count; i++) {
+        if (i == 0 || !id_equal(&replay->lines[i].key, &replay->lines[i - 1].key))
+            replay->keys[replay->count++] = (struct key_lines){.lines = &replay->lines[i]};
+        replay->keys[replay->count - 1].count++;
+    }
+}
+
 static int read_logs(struct replay *replay, const struct command_line *line)
 {
     for (int i = 0; i < line->operand_count; i++) {
@@ -96,16 +136,16 @@ static int read_logs(struct replay *replay, const struct command_line *line)
         if (code != EXIT_DONE)
             return code;
     }
-    /* A key occurs several times if several nodes logged it, or if it was revoked again. */
-    replay->count = id_sort_unique(replay->ids, replay->count);
+    gather_keys(replay);
     return EXIT_DONE;
 }
 
-/* Revoking: each key is looked up first, to report whether it was revoked already, and then revoked in any case. */
+/* Revoking: each key is looked up first, to report whether it was revoked already, and then revoked in any case; or its
+ * end is scheduled again. */
 
 struct replayed_key {
     struct replay *replay;
-    struct id id;
+    struct key_lines key;
     unsigned partition;       /* that is asked for it: an id does not tell its own */
     enum store_result missed; /* of a partition that could not be asked; STORE_NOT_FOUND: there was none */
     bool is_revoked_before;
@@ -118,12 +158,27 @@ static void replay_go_on(struct replay *replay);
 static void key_looked_up(void *arg, enum store_result result, const struct key_record *key);
 static void key_revoked_again(void *arg, enum store_result result, const struct key_record *key);
 
-static void replay_start_key(struct replay *replay, const struct id *id)
+static const struct id *id_of(const struct replayed_key *op)
+{
+    return &op->key.lines[0].key;
+}
+
+static const struct revocation_line *last_line(const struct replayed_key *op)
+{
+    return &op->key.lines[op->key.count - 1];
+}
+
+static struct store *store_of(const struct replayed_key *op)
+{
+    return partitions_at(op->replay->client.partitions, op->partition);
+}
+
+static void replay_start_key(struct replay *replay, const struct key_lines *key)
 {
     struct replayed_key *op = mem_alloc(sizeof *op);
 
     op->replay = replay;
-    op->id = *id;
+    op->key = *key;
     op->missed = STORE_NOT_FOUND;
     replay->under_way++;
     look_up_key(op);
@@ -131,7 +186,62 @@ static void replay_start_key(struct replay *replay, const struct id *id)
 
 static void look_up_key(struct replayed_key *op)
 {
-    key_store_get(partitions_at(op->replay->client.partitions, op->partition), &EVERYTHING, &op->id, key_looked_up, op);
+    key_store_get(store_of(op), &EVERYTHING, id_of(op), key_looked_up, op);
+}
+
+/* counter: of those that are done; NULL: it failed. */
+static void replay_end_key(struct replayed_key *op, size_t *counter, enum store_result result)
+{
+    struct replay *replay = op->replay;
+
+    if (counter) {
+        ++*counter;
+    } else {
+        replay->trouble = result;
+        replay->keys[replay->failed++] = op->key;
+    }
+    free(op);
+    replay->under_way--;
+    replay_go_on(replay);
+}
+
+static void revoke_key(struct replayed_key *op)
+{
+    key_store_revoke(store_of(op), &EVERYTHING, id_of(op), &OPERATOR, key_revoked_again, op);
+}
+
+static void key_scheduled_again(void *arg, enum store_result result, UNUSED const struct key_record *key,
+                                UNUSED int64_t said_ms, enum key_schedule_refusal why)
+{
+    struct replayed_key *op = arg;
+
+    if (result == STORE_CONFLICT || (result == STORE_REFUSED && why == KEY_SCHEDULE_PAST))
+        revoke_key(op);
+    else
+        replay_end_key(op, result == STORE_OK ? &op->replay->not_due : NULL, result);
+}
+
+/* Whether the store has a time that the log says was replaced afterwards. */
+static bool is_outdated(const struct replayed_key *op, int64_t ends_ms)
+{
+    for (size_t i = 0; i + 1 < op->key.count; i++)
+        if (op->key.lines[i].what == REVOCATION_SCHEDULED && op->key.lines[i].ends_ms == ends_ms)
+            return true;
+    return false;
+}
+
+/* Without that proof the sooner time stays, because it may have been said after the log was copied. */
+static void schedule_key(struct replayed_key *op, int64_t stored_ms)
+{
+    bool is_free = stored_ms > 0 && is_outdated(op, stored_ms);
+    int64_t ends_ms = last_line(op)->ends_ms;
+
+    if (!is_free && stored_ms > 0 && (ends_ms == 0 || stored_ms < ends_ms))
+        ends_ms = stored_ms;
+    if (ends_ms == 0 && stored_ms == 0)
+        replay_end_key(op, &op->replay->not_due, STORE_OK);
+    else
+        key_store_schedule(store_of(op), &EVERYTHING, id_of(op), ends_ms, is_free, &OPERATOR, key_scheduled_again, op);
 }
 
 static void key_looked_up(void *arg, enum store_result result, const struct key_record *key)
@@ -150,27 +260,21 @@ static void key_looked_up(void *arg, enum store_result result, const struct key_
         return;
     }
     op->is_revoked_before = key->revoked_ms != 0;
-    key_store_revoke(partitions_at(op->replay->client.partitions, op->partition), &EVERYTHING, &op->id, &OPERATOR,
-                     key_revoked_again, op);
+    if (op->is_revoked_before || last_line(op)->what == REVOCATION_DONE)
+        revoke_key(op);
+    else
+        schedule_key(op, key->ends_ms);
 }
 
-static void key_revoked_again(void *arg, enum store_result result, const struct key_record *key)
+static void key_revoked_again(void *arg, enum store_result result, UNUSED const struct key_record *key)
 {
     struct replayed_key *op = arg;
     struct replay *replay = op->replay;
 
-    (void)key;
-    if (result == STORE_OK) {
-        *(op->is_revoked_before ? &replay->revoked_before : &replay->revoked) += 1;
-    } else if (result == STORE_NOT_FOUND) {
-        replay->unknown++;
-    } else {
-        replay->trouble = result;
-        replay->ids[replay->failed++] = op->id;
-    }
-    free(op);
-    replay->under_way--;
-    replay_go_on(replay);
+    if (result == STORE_OK)
+        replay_end_key(op, op->is_revoked_before ? &replay->revoked_before : &replay->revoked, result);
+    else
+        replay_end_key(op, result == STORE_NOT_FOUND ? &replay->unknown : NULL, result);
 }
 
 static void print_progress(struct replay *replay)
@@ -188,12 +292,12 @@ static void replay_go_on(struct replay *replay)
 {
     print_progress(replay);
     while (replay->under_way < replay->width && replay->next < replay->count)
-        replay_start_key(replay, &replay->ids[replay->next++]);
+        replay_start_key(replay, &replay->keys[replay->next++]);
     if (replay->under_way == 0)
         store_client_done(&replay->client);
 }
 
-/* ids holds those that failed afterwards. */
+/* keys holds those that failed afterwards. */
 static void replay_pass(struct replay *replay, size_t width)
 {
     replay->next = replay->failed = 0;
@@ -221,7 +325,8 @@ static void print_json(const struct replay *replay, struct buf *out)
         const char *name;
         size_t count;
     } MEMBERS[] = {
-        {"revoked", replay->revoked}, {"already_revoked", replay->revoked_before}, {"unknown", replay->unknown},
+        {"revoked", replay->revoked}, {"already_revoked", replay->revoked_before},
+        {"not_due", replay->not_due}, {"unknown", replay->unknown},
         {"failed", replay->count},    {"unreadable_lines", replay->unreadable},
     };
     struct json_writer w = {.out = out};
@@ -240,6 +345,8 @@ static void print_sentence(const struct replay *replay, struct buf *out)
                replay->revoked == 1 ? "key" : "keys", replay->revoked_before,
                replay->revoked_before == 1 ? "was" : "were", replay->unknown, replay->unreadable,
                replay->unreadable == 1 ? "line" : "lines");
+    if (replay->not_due > 0)
+        buf_printf(out, ", %zu not due (scheduled for later, or withdrawn)", replay->not_due);
     if (replay->count > 0)
         buf_printf(out, ", %zu FAILED and may still be accepted", replay->count);
 }
@@ -294,6 +401,7 @@ int revocation_replay_run(const struct command_line *line)
 
     if (code == EXIT_DONE)
         code = replay_in_store(&replay, line);
-    free(replay.ids);
+    free(replay.keys);
+    free(replay.lines);
     return code;
 }

@@ -92,14 +92,13 @@ static void refuse_time(struct exchange *exchange, enum key_schedule_refusal why
     }
 }
 
-static void on_scheduled(void *arg, enum store_result result, const struct key_record *key,
+static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
                          enum key_schedule_refusal why)
 {
     struct exchange *exchange = arg;
 
     if (result == STORE_OK) {
-        exchange_log(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn",
-                     id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)), id_text(&key->id));
+        revocation_note_end(exchange, key, said_ms);
         reply_end(exchange, key);
     } else if (result == STORE_REFUSED) {
         refuse_time(exchange, why);
@@ -158,7 +157,8 @@ struct replacement {
     int64_t overlap_s;
 };
 
-static void on_replaced(void *arg, enum store_result result, const struct key_record *replaced, uint32_t retry_after_s)
+static void on_replaced(void *arg, enum store_result result, const struct key_record *replaced, int64_t said_ms,
+                        uint32_t retry_after_s)
 {
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
@@ -166,6 +166,8 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
     if (key_grant_stored(&op->grant, result)) {
         if (replaced->revoked_ms > 0)
             revocation_note(exchange, replaced, id_text(exchange_actor(exchange)));
+        else
+            revocation_note_end(exchange, replaced, said_ms);
         key_grant_reply(&op->grant);
         return;
     }

@@ -9,10 +9,8 @@
 /* If the disk is full, every revocation fails to be logged. */
 enum { LOG_FAILED_PAUSE_MS = 1000 };
 
-static void append(struct service *service, const struct key_record *key)
+static void note_failure(struct service *service, const struct key_record *key, int error)
 {
-    int error = service->revocation_log ? revocation_log_append(service->revocation_log, key) : 0;
-
     if (error == 0)
         return;
     metric_add(METRIC_REVOCATION_LOG_FAILED, 1);
@@ -20,6 +18,32 @@ static void append(struct service *service, const struct key_record *key)
         return;
     LOG(LOG_ERROR, "revocation log write failed; the missing keys are in 'key revoked' log lines",
         log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
+}
+
+static void append(struct service *service, const struct key_record *key)
+{
+    if (service->revocation_log)
+        note_failure(service, key, revocation_log_append(service->revocation_log, key));
+}
+
+void api_note_ended_key(void *service, const struct key_record *key)
+{
+    append(service, key);
+    LOG(LOG_INFO, "key revoked", log_text("account", id_text(&key->account)), log_text("target", id_text(&key->id)),
+        log_str("why", "scheduled"));
+}
+
+void revocation_note_end(struct exchange *exchange, const struct key_record *key, int64_t said_ms)
+{
+    struct service *service = exchange->service;
+    char ends[CLOCK_RFC3339_BYTES] = "";
+
+    if (service->revocation_log)
+        note_failure(service, key, revocation_log_append_end(service->revocation_log, key, said_ms));
+    if (key->ends_ms > 0)
+        clock_print_rfc3339(key->ends_ms, ends);
+    exchange_log_reason(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn", ends,
+                        id_text(&key->account), id_text(exchange_actor(exchange)), id_text(&key->id));
 }
 
 void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor)

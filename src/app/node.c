@@ -419,6 +419,8 @@ static void node_log_start(const struct node *node)
 
 static void node_open_store(struct node *node)
 {
+    node->store_settings.on_key_ended = api_note_ended_key;
+    node->store_settings.on_key_ended_arg = &node->service;
     node->partitions = partitions_create(node->loop, &node->store_settings, node_store_changed, node);
 
     unsigned count = partitions_count(node->partitions);

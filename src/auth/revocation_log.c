@@ -10,8 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A newline first if one is missing, the time, two ids, two blanks, the newline. */
-enum { LINE_MAX_BYTES = CLOCK_RFC3339_BYTES + 2 * ID_TEXT_BYTES + 4 };
+#define SCHEDULED "scheduled"
+#define WITHDRAWN "withdrawn"
+
+/* A newline first if one is missing, two times, a word, two ids, the blanks between them, the newline. */
+enum { LINE_MAX_BYTES = 2 * CLOCK_RFC3339_BYTES + 2 * ID_TEXT_BYTES + sizeof SCHEDULED + 8 };
 
 struct revocation_log {
     char *path;
@@ -67,28 +70,89 @@ void revocation_log_close(struct revocation_log *log)
     free(log);
 }
 
-int revocation_log_append(struct revocation_log *log, const struct key_record *key)
+static void put_time(struct buf *line, int64_t ms)
 {
-    char storage[LINE_MAX_BYTES], revoked[CLOCK_RFC3339_BYTES];
-    struct buf line;
+    char time[CLOCK_RFC3339_BYTES];
+
+    clock_print_rfc3339(ms, time);
+    buf_append_str(line, time);
+}
+
+static void line_begin(const struct revocation_log *log, struct buf *line, char storage[LINE_MAX_BYTES], int64_t ms)
+{
+    buf_init_fixed(line, storage, LINE_MAX_BYTES);
+    if (log->is_torn)
+        buf_append_char(line, '\n');
+    put_time(line, ms);
+    buf_append_char(line, ' ');
+}
+
+static int line_end(struct revocation_log *log, struct buf *line)
+{
     ssize_t written;
 
-    clock_print_rfc3339(key->revoked_ms, revoked);
-    buf_init_fixed(&line, storage, sizeof storage);
-    buf_printf(&line, "%s%s %s %s\n", log->is_torn ? "\n" : "", revoked, key->id.text, key->account.text);
+    buf_append_char(line, '\n');
     do
-        written = write(log->fd, line.ptr, line.len);
+        written = write(log->fd, line->ptr, line->len);
     while (written < 0 && errno == EINTR);
     if (written < 0)
         return errno;
-    log->is_torn = (size_t)written < line.len && (written > 0 || log->is_torn);
-    return (size_t)written < line.len ? ENOSPC : 0;
+    log->is_torn = (size_t)written < line->len && (written > 0 || log->is_torn);
+    return (size_t)written < line->len ? ENOSPC : 0;
 }
 
-bool revocation_log_read(struct text line, struct id *ret_key)
+int revocation_log_append(struct revocation_log *log, const struct key_record *key)
 {
-    struct text time, id;
+    char storage[LINE_MAX_BYTES];
+    struct buf line;
 
-    return text_next(&line, ' ', &time) && time.len == CLOCK_RFC3339_BYTES - 1 && time.ptr[time.len - 1] == 'Z' &&
-           text_next(&line, ' ', &id) && (id_parse(ID_KEY, id, ret_key) || id_parse(ID_DEVICE, id, ret_key));
+    line_begin(log, &line, storage, key->revoked_ms);
+    buf_printf(&line, "%s %s", key->id.text, key->account.text);
+    return line_end(log, &line);
+}
+
+int revocation_log_append_end(struct revocation_log *log, const struct key_record *key, int64_t said_ms)
+{
+    char storage[LINE_MAX_BYTES];
+    struct buf line;
+
+    line_begin(log, &line, storage, said_ms);
+    buf_printf(&line, "%s %s %s", key->ends_ms > 0 ? SCHEDULED : WITHDRAWN, key->id.text, key->account.text);
+    if (key->ends_ms > 0) {
+        buf_append_char(&line, ' ');
+        put_time(&line, key->ends_ms);
+    }
+    return line_end(log, &line);
+}
+
+static bool next_time(struct text *line, int64_t *ret_ms)
+{
+    struct text time;
+
+    return text_next(line, ' ', &time) && time.len == CLOCK_RFC3339_BYTES - 1 && clock_read_rfc3339(time, ret_ms);
+}
+
+static bool next_key(struct text *line, struct id *ret_key)
+{
+    struct text id;
+
+    return text_next(line, ' ', &id) && (id_parse(ID_KEY, id, ret_key) || id_parse(ID_DEVICE, id, ret_key));
+}
+
+bool revocation_log_read(struct text line, struct revocation_line *ret_line)
+{
+    struct text rest, word, account;
+
+    *ret_line = (struct revocation_line){.what = REVOCATION_DONE};
+    if (!next_time(&line, &ret_line->at_ms))
+        return false;
+    rest = line;
+    if (next_key(&rest, &ret_line->key))
+        return true;
+    if (!text_next(&line, ' ', &word) || !next_key(&line, &ret_line->key))
+        return false;
+    ret_line->what = text_equal(word, TEXT(SCHEDULED)) ? REVOCATION_SCHEDULED : REVOCATION_WITHDRAWN;
+    if (ret_line->what == REVOCATION_WITHDRAWN)
+        return text_equal(word, TEXT(WITHDRAWN));
+    return text_next(&line, ' ', &account) && next_time(&line, &ret_line->ends_ms);
 }

@@ -42,6 +42,7 @@ struct end_call {
     void *arg;
     struct key_record key; /* that ends, after the change */
     struct id id;
+    int64_t said_ms; /* when the change was made, by the store's time */
     bool is_withdrawn;
     char actor[ID_TEXT_BYTES];
 };
@@ -80,9 +81,9 @@ static void end_finish(struct end_call *call, enum store_result result, const st
         result = STORE_UNAVAILABLE;
     }
     if (call->scheduled)
-        call->scheduled(call->arg, result, key, result == STORE_REFUSED ? read_refusal(reply) : 0);
+        call->scheduled(call->arg, result, key, call->said_ms, result == STORE_REFUSED ? read_refusal(reply) : 0);
     else
-        call->replaced(call->arg, result, key, retry_after_s);
+        call->replaced(call->arg, result, key, call->said_ms, retry_after_s);
     free(call);
 }
 
@@ -103,7 +104,7 @@ static void keep_promise(struct end_call *call, bool is_later)
                               call->key.ends_ms, text_of(call->actor));
 }
 
-/* As a revocation: until the barrier is over, a node may remember the key as one that does not end. */
+/* As a revocation: until the barrier is over, a node may have cached the key as one that does not end. */
 static void on_end_written(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct end_call *call = arg;
@@ -115,7 +116,8 @@ static void on_end_written(void *arg, enum store_result result, const struct red
         return;
     }
     result = key_reply_read(call->store, reply_at(reply, 0), &call->key);
-    if (result == STORE_OK && reply_integer(reply_at(reply, 3), &is_later))
+    if (result == STORE_OK && reply_integer(reply_at(reply, 3), &is_later) &&
+        reply_integer(reply_at(reply, 4), &call->said_ms))
         keep_promise(call, is_later);
     else
         result = STORE_UNKNOWN;
@@ -173,8 +175,6 @@ static void on_ended(void *arg, enum store_result result, const struct redis_rep
 
         if (key_reply_read(store, reply_at(reply, i), &key) != STORE_OK)
             continue;
-        LOG(LOG_INFO, "key revoked, as scheduled", log_text("account", id_text(&key.account)),
-            log_text("target", id_text(&key.id)));
         if (store->settings.on_key_ended)
             store->settings.on_key_ended(store->settings.on_key_ended_arg, &key);
     }

@@ -3,7 +3,7 @@
 
 /* Elapsed time by a clock that runs 10 % fast, and by one that runs 10 % slow. */
 enum { FAST_OVER = 11, FAST_UNDER = 10, SLOW_OVER = 9, SLOW_UNDER = 10 };
-/* The store's time may be this much later than it can be before what a node remembers is in doubt. KEY_ENDS_SOON_MS
+/* The store's time may be this much later than it can be before a node's cache is in doubt. KEY_ENDS_SOON_MS
  * has room for it. */
 enum { JUMP_MS = 1000 };
 

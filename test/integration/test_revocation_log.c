@@ -1,4 +1,5 @@
 /* A backup brings revoked keys back to life; replaying the nodes' revocation logs ends them again. */
+#include "base/clock.h"
 #include "fixture.h"
 #include "leak_guard.h"
 
@@ -174,8 +175,147 @@ Test(revocation_log, is_replayed_under_serving_nodes_whatever_it_holds)
                   "Unknown keys were created after the backup", "--from-log", path);
     for (size_t i = 0; i < KEYS; i++)
         expect_revoked(&fixture, 0, &keys[i]);
-    expect_replay(&fixture, (const char *const[]){"--from-log", "--json", "-", NULL}, log, 0,
-                  "{\"revoked\":0,\"already_revoked\":3,\"unknown\":1,\"failed\":0,\"unreadable_lines\":1}\n", "");
+    expect_replay(
+        &fixture, (const char *const[]){"--from-log", "--json", "-", NULL}, log, 0,
+        "{\"revoked\":0,\"already_revoked\":3,\"not_due\":0,\"unknown\":1,\"failed\":0,\"unreadable_lines\":1}\n", "");
+    fixture_stop(&fixture);
+}
+
+/* Schedules */
+
+static void ask_end(struct fixture *fixture, size_t node, const char *method, const struct fixture_key *key,
+                    const char *json, struct http_answer *answer)
+{
+    struct fixture_session session;
+    char target[128];
+
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/scheduled_revocation", key->id);
+    fixture_add_session(fixture, NULL, true, &session);
+    struct http_call call = {.method = method,
+                             .target = target,
+                             .cookie = session.token,
+                             .csrf = session.csrf,
+                             .origin = NODE_ORIGIN,
+                             .json = json};
+    cr_assert_eq(fixture_call(fixture, node, &call, answer), 200, "%s", answer->body);
+}
+
+/* at_ms: 0 for never. */
+static void set_end(struct fixture *fixture, const struct fixture_key *key, int64_t at_ms)
+{
+    struct http_answer answer;
+    char at[CLOCK_RFC3339_BYTES], json[64];
+
+    clock_print_rfc3339(at_ms, at);
+    snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+    ask_end(fixture, 0, at_ms > 0 ? "PUT" : "DELETE", key, at_ms > 0 ? json : NULL, &answer);
+}
+
+static void expect_end(struct fixture *fixture, size_t node, const struct fixture_key *key, int64_t at_ms)
+{
+    struct http_answer answer;
+    char at[CLOCK_RFC3339_BYTES] = "null", found[64] = "";
+
+    if (at_ms > 0)
+        clock_print_rfc3339(at_ms, at);
+    ask_end(fixture, node, "GET", key, NULL, &answer);
+    (void)http_answer_json(&answer, "revoke_at", found, sizeof found);
+    cr_expect_str_eq(found, at, "%s", key->id);
+}
+
+static void await_line(const char *path, const char *id)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char line[64];
+
+    snprintf(line, sizeof line, "Z %s ", id);
+    while (!file_contains(path, line) && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 5);
+    cr_assert(file_contains(path, line), "%s", line);
+}
+
+static const char *const LATER_AND_NEVER[] = {"later", "delayed", "withdrawn", "sooner"};
+
+Test(revocation_log, brings_schedules_back_and_ends_no_key_too_soon)
+{
+    enum { LATER, DELAYED, WITHDRAWN, SOONER, SOON, KEYS, HOUR_MS = 3600 * 1000 };
+    char path[PROCESS_PATH_BYTES] = "";
+    const char *more[] = {"--revocation-log", path, NULL};
+    int64_t now_ms = clock_wall_ms();
+    const int64_t ends_ms[SOON] = {now_ms + HOUR_MS, now_ms + 3 * HOUR_MS, 0, now_ms + 2 * HOUR_MS};
+    struct fixture_key keys[KEYS];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(path, sizeof path, "%.150s/revocations", fixture.folder);
+    fixture_add_node(&fixture, more);
+    for (size_t i = 0; i < KEYS; i++)
+        fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &keys[i]);
+    for (size_t i = DELAYED; i <= SOONER; i++)
+        set_end(&fixture, &keys[i], now_ms + 2 * HOUR_MS);
+    back_up(&fixture.redis);
+    set_end(&fixture, &keys[LATER], ends_ms[LATER]);
+    set_end(&fixture, &keys[DELAYED], ends_ms[DELAYED]);
+    set_end(&fixture, &keys[WITHDRAWN], 0);
+    set_end(&fixture, &keys[SOON], clock_wall_ms() + 1500);
+    await_line(path, keys[SOON].id);
+    expect_revoked(&fixture, 0, &keys[SOON]);
+    node_stop(&fixture.nodes[0]);
+
+    restore(&fixture.redis);
+    fixture_add_node(&fixture, NULL);
+    for (size_t i = 0; i < KEYS; i++)
+        cr_assert_eq(fixture_try_key(&fixture, 1, keys[i].secret), 200, "this is the danger");
+    node_stop(&fixture.nodes[1]);
+
+    EXPECT_REPLAY(
+        &fixture, 0,
+        "1 key revoked, 0 were revoked already, 0 unknown, 0 lines unreadable, 4 not due (scheduled for later, "
+        "or withdrawn)\n",
+        "", "--from-log", path);
+    fixture_add_node(&fixture, NULL);
+    expect_revoked(&fixture, 2, &keys[SOON]);
+    for (size_t i = 0; i < SOON; i++) {
+        cr_expect_eq(fixture_try_key(&fixture, 2, keys[i].secret), 200, "%s", LATER_AND_NEVER[i]);
+        expect_end(&fixture, 2, &keys[i], ends_ms[i]);
+    }
+    fixture_stop(&fixture);
+}
+
+/* The log may be older than what the store says, and then proves nothing. */
+Test(revocation_log, a_replay_delays_and_withdraws_only_what_the_log_says_was_replaced)
+{
+    enum { SCHEDULED, WITHDRAWN, PAST, REVOKED, KEYS, HOUR_MS = 3600 * 1000 };
+    char path[PROCESS_PATH_BYTES], log[1024], at[CLOCK_RFC3339_BYTES];
+    int64_t now_ms = clock_wall_ms();
+    struct fixture_key keys[KEYS];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    snprintf(path, sizeof path, "%.150s/revocations", fixture.folder);
+    for (size_t i = 0; i < KEYS; i++)
+        fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &keys[i]);
+    set_end(&fixture, &keys[SCHEDULED], now_ms + HOUR_MS);
+    set_end(&fixture, &keys[WITHDRAWN], now_ms + HOUR_MS);
+    clock_print_rfc3339(now_ms + 2 * HOUR_MS, at);
+    snprintf(log, sizeof log,
+             "2026-01-31T12:00:00.000Z scheduled %s %s %s\n"
+             "2026-01-31T12:00:00.000Z withdrawn %s %s\n"
+             "2026-01-31T12:00:01.000Z scheduled %s %s 2026-02-01T12:00:00.000Z\n"
+             "2026-01-31T12:00:00.000Z %s %s\n"
+             "2026-01-31T12:00:01.000Z scheduled %s %s %s\n",
+             keys[SCHEDULED].id, fixture.account, at, keys[WITHDRAWN].id, fixture.account, keys[PAST].id,
+             fixture.account, keys[REVOKED].id, fixture.account, keys[REVOKED].id, fixture.account, at);
+    file_write(path, log);
+    cr_assert_eq(fixture_try_key(&fixture, 0, keys[PAST].secret), 200, "now the node remembers it");
+    EXPECT_REPLAY(&fixture, 0,
+                  "2 keys revoked, 0 were revoked already, 0 unknown, 0 lines unreadable, 2 not due (scheduled for "
+                  "later, or withdrawn)\n",
+                  "", "--from-log", path);
+    expect_end(&fixture, 0, &keys[SCHEDULED], now_ms + HOUR_MS);
+    expect_end(&fixture, 0, &keys[WITHDRAWN], now_ms + HOUR_MS);
+    expect_revoked(&fixture, 0, &keys[PAST]);
+    expect_revoked(&fixture, 0, &keys[REVOKED]);
     fixture_stop(&fixture);
 }
 

@@ -3,7 +3,7 @@
 --   most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only ('1' or '0'),
 --   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
---   cache it as one that does not end, 0; not_found: it is unknown, or hidden by the view; refused: it is revoked; suspended,
+--   cache it as one that does not end, 0, the store's time; not_found: it is unknown, or hidden by the view; refused: it is revoked; suspended,
 --   conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
 -- Events: <kind>.created; <kind>.revocation_scheduled, or <kind>.revoked if it ends at once
 
@@ -34,10 +34,11 @@ if added ~= 'ok' then
     return {added == 'refused' and 'not_found' or added}
 end
 limit_count(actor, new.account, new.mode, changes_max)
-local ends = string.format('%.0f', store_ms() + tonumber(ARGV[17]))
+local now = store_ms()
+local ends = string.format('%.0f', now + tonumber(ARGV[17]))
 if ARGV[17] == '0' then
     key_mark(old, source, {replaced_by = new.id})
 elseif not old.ends or tonumber(ends) < tonumber(old.ends) then
     key_end_at(old, ends, source, {replaced_by = new.id})
 end
-return {'ok', key_reply(old), tonumber(redis.call('GET', K.lease_max()) or '0'), registry, 0}
+return {'ok', key_reply(old), tonumber(redis.call('GET', K.lease_max()) or '0'), registry, 0, now}

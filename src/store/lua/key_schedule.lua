@@ -5,7 +5,8 @@
 --   many ms ahead it may be, which changes: sooner (than before), any, or again (repeats what was answered: the sooner of
 --   both, at once if it has come)
 -- Returns: ok, key after the change, lease_max, registry (member, what it holds, ...) of those who may still cache the
---   key as one that does not end, whether the time is later than before, or never (1 or 0); not_found: unknown, or hidden by the view; conflict: it is revoked; refused, why: past,
+--   key as one that does not end, whether the time is later than before, or never (1 or 0), the
+--   store's time; not_found: unknown, or hidden by the view; conflict: it is revoked; refused, why: past,
 --   far, or later (than before); as actor_refused()
 -- Event: <kind>.revocation_scheduled or <kind>.revocation_withdrawn, unless nothing changes
 
@@ -35,4 +36,4 @@ local registry = redis.call('HGETALL', K.nodes())
 keys_publish({record}, ARGV[11], ARGV[12], registry)
 key_end_at(record, ends, source_from(6))
 return {'ok', key_reply(record), tonumber(redis.call('GET', K.lease_max()) or '0'), registry,
-        is_later and 1 or 0}
+        is_later and 1 or 0, now}

@@ -160,11 +160,11 @@ static void run_pending(struct pending p)
         p.fn.keys(p.arg, p.result, &world.key, 1, false);
         break;
     case PENDING_SCHEDULED:
-        p.fn.scheduled(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL,
+        p.fn.scheduled(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0,
                        p.result == STORE_REFUSED ? KEY_SCHEDULE_LATER : 0);
         break;
     case PENDING_REPLACED:
-        p.fn.replaced(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, p.result == STORE_LIMITED ? 17 : 0);
+        p.fn.replaced(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0, p.result == STORE_LIMITED ? 17 : 0);
         break;
     case PENDING_ATTEMPT:
         p.fn.attempt(p.arg, p.result,

@@ -1,5 +1,6 @@
 #include "auth/revocation_log.h"
 
+#include "base/clock.h"
 #include "leak_guard.h"
 #include "process.h"
 
@@ -180,11 +181,50 @@ Test(revocation_log, lines_are_read)
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct id id;
-        bool is_read = revocation_log_read(text_of(CASES[i].line), &id);
+        struct revocation_line line;
+        bool is_read = revocation_log_read(text_of(CASES[i].line), &line);
 
         cr_expect_eq(is_read, CASES[i].id != NULL, "%s", CASES[i].line);
-        if (is_read && CASES[i].id)
-            cr_expect_str_eq(id.text, CASES[i].id);
+        if (!is_read || !CASES[i].id)
+            continue;
+        cr_expect_str_eq(line.key.text, CASES[i].id);
+        cr_expect_eq(line.what, REVOCATION_DONE);
+        cr_expect_eq(line.at_ms, REVOKED.revoked_ms);
     }
+}
+
+#define LATER "2027-02-28T12:00:00.000Z"
+
+Test(revocation_log, has_a_line_for_what_is_scheduled_and_for_what_is_withdrawn)
+{
+    struct revocation_log *log = open_log(path);
+    struct key_record key = REVOKED;
+
+    key.revoked_ms = 0;
+    cr_assert(clock_read_rfc3339(TEXT(LATER), &key.ends_ms));
+    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms), 0);
+    key.ends_ms = 0;
+    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms), 0);
+    expect_content(path, TIME " scheduled " KEY " " ACCOUNT " " LATER "\n" TIME " withdrawn " KEY " " ACCOUNT "\n");
+    revocation_log_close(log);
+}
+
+/* A line that lacks its time says nothing: to revoke the key at once would be too soon. */
+Test(revocation_log, lines_about_schedules_are_read_whole)
+{
+    static const char WHOLE[] = TIME " scheduled " KEY " " ACCOUNT " " LATER;
+    struct revocation_line line;
+
+    cr_assert(revocation_log_read(text_of(WHOLE), &line));
+    cr_expect_eq(line.what, REVOCATION_SCHEDULED);
+    cr_expect_str_eq(line.key.text, KEY);
+    cr_expect_eq(line.at_ms, REVOKED.revoked_ms);
+    cr_expect_eq(line.ends_ms, 1803816000000);
+    for (size_t len = 0; len < sizeof WHOLE - 1; len++)
+        cr_expect_not(revocation_log_read((struct text){WHOLE, len}, &line), "%zu", len);
+    cr_assert(revocation_log_read(TEXT(TIME " withdrawn " KEY " " ACCOUNT), &line));
+    cr_expect_eq(line.what, REVOCATION_WITHDRAWN);
+    cr_expect_eq(line.ends_ms, 0);
+    cr_expect_not(revocation_log_read(TEXT(TIME " withdrawn " ACCOUNT), &line));
+    cr_expect_not(revocation_log_read(TEXT(TIME " postponed " KEY " " ACCOUNT), &line));
 }

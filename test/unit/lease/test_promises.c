@@ -336,16 +336,18 @@ enum { ENDS_MS = 1000000 };
 
 static char schedule[SCRIPT_BYTES], replace[SCRIPT_BYTES];
 
-static void on_scheduled(void *arg, enum store_result result, const struct key_record *key,
+static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
                          enum key_schedule_refusal why)
 {
+    (void)said_ms;
     (void)why;
     on_revoked(arg, result, key);
 }
 
-static void on_key_replaced(void *arg, enum store_result result, const struct key_record *replaced,
+static void on_key_replaced(void *arg, enum store_result result, const struct key_record *replaced, int64_t said_ms,
                             uint32_t retry_after_s)
 {
+    (void)said_ms;
     (void)retry_after_s;
     on_revoked(arg, result, replaced);
 }
@@ -378,10 +380,10 @@ static void reply_scheduled(const char *script, const struct id *id, int ends_ms
         buf_printf(&packed, "%s %s live wxyz 3 7 - Name", id->text, key.account.text);
     if (ends_ms > 0)
         snprintf(ends, sizeof ends, "$7\r\n%07d\r\n", ends_ms);
-    int len =
-        snprintf(reply, sizeof reply,
-                 "*5\r\n$2\r\nok\r\n*%d\r\n$%zu\r\n%.*s\r\n$-1\r\n$64\r\n" ANY_DIGEST_HEX "\r\n%s:0\r\n*0\r\n:%d\r\n",
-                 ends_ms > 0 ? 4 : 3, packed.len, (int)packed.len, packed.ptr, ends, is_later);
+    int len = snprintf(reply, sizeof reply,
+                       "*6\r\n$2\r\nok\r\n*%d\r\n$%zu\r\n%.*s\r\n$-1\r\n$64\r\n" ANY_DIGEST_HEX
+                       "\r\n%s:0\r\n*0\r\n:%d\r\n:0\r\n",
+                       ends_ms > 0 ? 4 : 3, packed.len, (int)packed.len, packed.ptr, ends, is_later);
     cr_assert_lt((size_t)len, sizeof reply);
     rule(script, FAKE_ANSWER, reply, 0);
 }

@@ -775,15 +775,15 @@ Test(lua, the_time_of_the_store_never_goes_back)
 Test(lua, key_schedule)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {SCHEDULE "$now+60000 1000000 sooner", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0)"},
+          {SCHEDULE "$now+60000 1000000 sooner", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {"ZCARD t:key_ends", "1"},
           {"XLEN t:acct:acct_A:audit", "2"}, {SCHEDULE "$now+90000 1000000 sooner", "(refused later)"},
           {SCHEDULE "'' 1000000 sooner", "(refused later)"}, {SCHEDULE "$now 1000000 sooner", "(refused past)"},
           {SCHEDULE "$now+2000000 1000000 any", "(refused far)"}, {SCHEDULE "$now+30000 1000000 sooner", "(ok *)"},
-          {SCHEDULE "$now+90000 1000000 any", "(ok (key_1 *) 0 () 1)"}, {"XLEN t:acct:acct_A:audit", "4"},
+          {SCHEDULE "$now+90000 1000000 any", "(ok (key_1 *) 0 () 1 *)"}, {"XLEN t:acct:acct_A:audit", "4"},
           {SCHEDULE "$now+95000 1000000 again", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "4"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *))"},
-          {SCHEDULE "'' 1000000 any", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1) 0 () 1)"},
+          {SCHEDULE "'' 1000000 any", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1) 0 () 1 *)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "0"},
           {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any", "(not_found)"},
           {"@key_schedule key_1 acct_B api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any", "(not_found)"});
@@ -827,7 +827,7 @@ Test(lua, a_malformed_record_does_not_keep_others_from_being_due)
 Test(lua, key_schedule_again)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {SCHEDULE "5000 1000000 again", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 5000) 0 () 0)"},
+          {SCHEDULE "5000 1000000 again", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 5000) 0 () 0 *)"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name nil d1))"},
           {"@key_end_due 100", "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 5000 Name"});
 }
@@ -840,10 +840,10 @@ Test(lua, key_replace)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {REPLACE("d2", "key_2", "key_9", "5000"), "(not_found)"}, {"EXISTS t:key:d2", "0"},
-          {REPLACE("d2", "key_2", "key_1", "5000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0)"},
+          {REPLACE("d2", "key_2", "key_1", "5000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
           {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "1"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
-          {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 0)"},
+          {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 0 *)"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
           {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
 }
