@@ -48,7 +48,8 @@ static void on_heartbeat(void *arg, enum store_result result, const struct redis
     if (result == STORE_OK && reply_integer(reply_at(reply, 0), &now_ms) &&
         reply_integer(reply_at(reply, 1), &is_due)) {
         if (store_time_told(&store->time, now_ms, call->sent_ns, clock_boot_ns()) && lease_member(store->lease))
-            membership_forget(lease_member(store->lease), "Redis' clock was set forward: scheduled revocations may be due");
+            membership_forget(lease_member(store->lease),
+                              "Redis' clock was set forward: scheduled revocations may be due");
         if (is_due)
             key_ends_due(store);
     }
