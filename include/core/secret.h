@@ -21,6 +21,11 @@ void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secr
  * Each secret that does not fit is overwritten by the next. Takes some 256 digests. */
 void secret_draw(struct keyring *keyring, uint8_t bucket, enum key_kind kind, enum key_mode mode,
                  struct secret *ret_secret, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+/* The secret whose random characters are those that random bytes stand for: the same bytes always give the same one.
+ * False: too few of them stand for one, once in 10^31 times. */
+enum { SECRET_BYTES = 64 };
+MUST_CHECK bool secret_from_bytes(enum key_kind kind, enum key_mode mode, const uint8_t bytes[SECRET_BYTES],
+                                  struct secret *ret_secret);
 void secret_wipe(void *secret); /* fits arena_defer() */
 struct text secret_text(const struct secret *secret);
 /* Prefix and length only. */

@@ -25,6 +25,7 @@ static const char *const LABELS[KEYRING_PURPOSES] = {
     [KEYRING_RECORD_MAC] = "chatelaine 1 record MAC",   [KEYRING_NAME] = "chatelaine 1 master key name",
     [KEYRING_TICKET] = "chatelaine 1 session ticket",   [KEYRING_AUDIT_LOG] = "chatelaine 1 audit log",
     [KEYRING_RECOVERY] = "chatelaine 1 recovery code",  [KEYRING_LINK] = "chatelaine 1 link code",
+    [KEYRING_CANARY] = "chatelaine 1 canary secret",
 };
 static const char SEAL_LABEL[] = "chatelaine 1 seal";
 static const char SIGNATURE_LABEL[] = "chatelaine 1 signature";

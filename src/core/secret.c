@@ -35,16 +35,24 @@ static const struct shape *shape_for(enum key_kind kind, enum key_mode mode)
     return &SHAPES[SHAPE_COUNT - 1];
 }
 
-/* Discards bytes of the last, incomplete cycle through the alphabet, so that each character is equally likely. */
+/* Discards bytes of the last, incomplete cycle through the alphabet, so that each character is equally likely. Returns
+ * how many characters it printed, at most `most`. */
+static size_t print_base62(const uint8_t *bytes, size_t count, char *ret_chars, size_t most)
+{
+    size_t printed = 0;
+    for (size_t i = 0; i < count && printed < most; i++)
+        if (bytes[i] < 256 / BASE * BASE)
+            ret_chars[printed++] = ALPHABET[bytes[i] % BASE];
+    return printed;
+}
+
 static void draw_base62(struct random_ahead *random, char *ret_chars, size_t count)
 {
     uint8_t bytes[RANDOM_BATCH_BYTES];
     size_t drawn = 0;
     while (drawn < count) {
         random_ahead_take(random, bytes, sizeof bytes);
-        for (size_t i = 0; i < sizeof bytes && drawn < count; i++)
-            if (bytes[i] < 256 / BASE * BASE)
-                ret_chars[drawn++] = ALPHABET[bytes[i] % BASE];
+        drawn += print_base62(bytes, sizeof bytes, ret_chars + drawn, count - drawn);
     }
     secure_wipe(bytes, sizeof bytes);
 }
@@ -56,14 +64,39 @@ static void print_checksum(struct text covered, char ret_chars[SECRET_CHECKSUM_C
         ret_chars[i] = ALPHABET[crc % BASE];
 }
 
-static void mint_from(struct random_ahead *random, enum key_kind kind, enum key_mode mode, struct secret *ret_secret)
+/* Writes a secret except its random characters and checksum; returns where the former go. */
+static char *begin(enum key_kind kind, enum key_mode mode, struct secret *ret_secret)
 {
     const struct text prefix = shape_for(kind, mode)->prefix;
-    const size_t covered = prefix.len + SECRET_RANDOM_CHARS;
     memset(ret_secret, 0, sizeof *ret_secret);
     memcpy(ret_secret->text, prefix.ptr, prefix.len);
-    draw_base62(random, ret_secret->text + prefix.len, SECRET_RANDOM_CHARS);
-    print_checksum((struct text){ret_secret->text, covered}, ret_secret->text + covered);
+    return ret_secret->text + prefix.len;
+}
+
+/* random: as begin() returned it. */
+static void end(struct secret *secret, char *random)
+{
+    char *covered_end = random + SECRET_RANDOM_CHARS;
+    print_checksum((struct text){secret->text, (size_t)(covered_end - secret->text)}, covered_end);
+}
+
+static void mint_from(struct random_ahead *random, enum key_kind kind, enum key_mode mode, struct secret *ret_secret)
+{
+    char *chars = begin(kind, mode, ret_secret);
+    draw_base62(random, chars, SECRET_RANDOM_CHARS);
+    end(ret_secret, chars);
+}
+
+bool secret_from_bytes(enum key_kind kind, enum key_mode mode, const uint8_t bytes[SECRET_BYTES],
+                       struct secret *ret_secret)
+{
+    char *chars = begin(kind, mode, ret_secret);
+    if (print_base62(bytes, SECRET_BYTES, chars, SECRET_RANDOM_CHARS) < SECRET_RANDOM_CHARS) {
+        secret_wipe(ret_secret);
+        return false;
+    }
+    end(ret_secret, chars);
+    return true;
 }
 
 void secret_mint(enum key_kind kind, enum key_mode mode, struct secret *ret_secret)

@@ -49,6 +49,7 @@ static const char *const KNOWN[KEYRING_PURPOSES] = {
     [KEYRING_AUDIT_LOG] = "bf775ef2b26ecf5fb798b213e9044674ad99594ba1606ee3bc14e46db71386cd",
     [KEYRING_RECOVERY] = "45c852e0f2831a49dec28a932cd01ceff715cf4da8fd454d98a53a838c16c8bf",
     [KEYRING_LINK] = "668e3718775361ca06c36727f1225c336fc44a5e121a7f9f229a42b2126c739e",
+    [KEYRING_CANARY] = "46aa5d221d500045d03951ccf1e01e8865a24c2654865fab8b20b34c4c789a2f",
 };
 
 Test(keyring, digests_are_known_and_repeatable)
