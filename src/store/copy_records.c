@@ -4,7 +4,7 @@
 #include "base/encode.h"
 #include "base/mem.h"
 #include "copy_portion.h"
-#include "core/key.h"
+#include "core/canary.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -181,6 +181,10 @@ static void on_key(struct store_copy *copy, void *arg, const struct redis_reply 
         return;
     if (!reply_text(reply, &packed) || !key_decode(packed, &key)) {
         copy_malformed(&copy->from, "key");
+        return;
+    }
+    if (canary_owns(&key.account)) {
+        item->kind = COPY_LEFT;
         return;
     }
     item->account = key.account;

@@ -30,6 +30,9 @@ local K = {
     node = function(session) return prefix .. 'node:' .. session end,
     reports = function() return prefix .. 'reports' end,
     report = function(node) return prefix .. 'report:' .. node end,
+    canary = function() return prefix .. 'canary' end,
+    canary_nodes = function() return prefix .. 'canary_nodes' end,
+    canary_runner = function() return prefix .. 'canary_runner' end,
     log_heads = function() return prefix .. 'log_heads' end,
     log_taker = function() return prefix .. 'log_taker' end,
     log_dropped = function() return prefix .. 'log_dropped' end,
@@ -424,10 +427,20 @@ local function keys_publish(records, member, barrier, registry)
     end
 end
 
--- Writes that a key is revoked, since record.revoked.
+-- Whether the account is that of canary keys (src/core/canary.c), which is not stored: it has no lists and no trail.
+local CANARY_OWNERS = 'acct_0000000000canary'
+
+local function canary_owns(account)
+    return account:sub(1, #CANARY_OWNERS) == CANARY_OWNERS
+end
+
+-- Writes that a key is revoked, since record.revoked. Only canary keys expire.
 local function key_end(record, source, data)
-    redis.call('SET', K.key(record.digest), key_pack(record))
+    redis.call('SET', K.key(record.digest), key_pack(record), 'KEEPTTL')
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account)
+    if canary_owns(record.account) then
+        return
+    end
     redis.call('ZREM', K.key_ends(), record.id)
     redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
@@ -1176,4 +1189,31 @@ end
 local function decision_write(account, digest, status, fields)
     redis.call('HSET', K.account_device(account, digest), 'status', status, unpack(fields or {}))
     redis.call('PEXPIRE', K.account_device(account, digest), DECISION_KEPT_MS)
+end
+
+-- The canary (src/auth/README.md#the-canary). A run has three phases: nodes use its key ('use'); its revocation was
+-- answered, and nodes are asked ('ask'); 'over'. One node runs it, while K.canary_runner holds its name.
+local CANARY_RUNNER_MS = 10000
+
+-- When the next run is due: by the shorter interval, if nodes have different ones. `started` is missing until a node
+-- has asked for the first time, and the first run is due one interval later.
+local function canary_due(canary, interval)
+    return (tonumber(canary.started) or now_ms()) + math.min(interval, tonumber(canary.interval) or interval)
+end
+
+-- A hash as a table.
+local function hash_read(name)
+    local values, hash = redis.call('HGETALL', name), {}
+    for i = 1, #values, 2 do
+        hash[values[i]] = values[i + 1]
+    end
+    return hash
+end
+
+-- What became of a run's key at a node: {seen: when it was last told, run, state, effect: ms from the mark in Redis until
+-- the node told that it refuses the key, '-': it has not}. state: 'used', 'refused' (before it was asked), 'asked' (and
+-- refuses), 'violated' (accepted when it was asked). nil: no run has used a key there.
+local function canary_node_read(packed)
+    local seen, run, state, effect = (packed or ''):match('^(%d+) (%d+) (%l+) (%S+)$')
+    return seen and {seen = tonumber(seen), run = tonumber(run), state = state, effect = effect} or nil
 end

@@ -12,7 +12,7 @@ for at = FIRST, #ARGV, EACH do
     local id, account = ARGV[at], ARGV[at + 1]
     -- Of versions without receipts there is nothing.
     local noted = redis.call('HGET', K.key_endings(account), id) or '- -'
-    if noted:match('^%S+ %S+$') then
+    if noted:match('^%S+ %S+$') and not canary_owns(account) then
         -- Never too early, because the barrier is over.
         local effective = string.format('%.0f', math.max(tonumber(ARGV[at + 2]), now - ARGV[at + 3]))
         redis.call('HSET', K.key_endings(account), id, table.concat({noted, effective, ARGV[at + 4], ARGV[at + 5]}, ' '))

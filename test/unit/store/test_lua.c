@@ -576,6 +576,92 @@ Test(lua, revocation_note)
           {"HSET t:acct:acct_A:key_endings key_1 nonsense", "0"}, {"@revocation_read key_1 '' '' 0", "-*"});
 }
 
+/* The canary: what nodes n1 to n4 say and are told. Nothing is stored of its account. */
+#define CANARY_KEY(n) "key_" n "+acct_0000000000canary00000000" n n "+test+wxyz+0+1+-+canary\nv=2\nm=mac"
+#define CANARY_VISIT(node, run, state) "@canary_visit " node " p" node " 60000 " run " " state
+#define CANARY_BEGIN(node, n) \
+    "@canary_begin " node " p" node " 60000 90000 nonce" n " k1 key_" n " d" n " " CANARY_KEY(n)
+#define CANARY_STEP(node, run, phase, why) "@canary_step " node " p" node " " run " " phase " 1234 " why
+#define CANARY_REVOKE(n) "@key_revoke 100 0 - - key_" n " '' '' 0 system '' '' ''"
+/* As told to a node, with the run that is under way: whether it runs it, nodes that used the key, those that answered.
+ */
+#define CANARY_IN_USE(mine, used, answered) \
+    "(ok 1 use nonce1 k1 key_1 [89]???? 0 " mine " " used " " answered " [56]???? 0 -1)"
+#define CANARY_ASKED(mine, used, answered) \
+    "(ok 1 ask nonce1 k1 key_1 [89]???? [0-9]* " mine " " used " " answered " [56]???? 0 -1)"
+
+Test(lua, canary_of_four_nodes)
+{
+    STEPS({"@canary_read", "(not_found)"},
+          /* The first visit starts the clock. */
+          {CANARY_VISIT("n1", "0", "''"), "(ok 0     0 0 0 0 0 [56]???? 0 -1)"}, {CANARY_BEGIN("n1", "1"), "(refused)"},
+          {"HINCRBY t:canary started -60000", NULL}, {CANARY_VISIT("n2", "0", "''"), "(ok 0     0 0 0 0 0 0 1 -1)"},
+          {CANARY_BEGIN("n2", "1"), "(ok 1 0)"},
+          /* One node at a time. */
+          {CANARY_BEGIN("n1", "9"), "(refused)"}, {"EXISTS t:key:d9", "0"}, {"GET t:canary_runner", "pn2"},
+          {"PTTL t:canary_runner", "~10000"}, {"PTTL t:key:d1", "~600000"}, {"PTTL t:id:key_1", "~600000"},
+          {CANARY_VISIT("n1", "0", "''"), CANARY_IN_USE("0", "0", "0")}, {"EXISTS t:canary_nodes", "0"},
+          {CANARY_VISIT("n1", "1", "used"), CANARY_IN_USE("0", "0", "0")},
+          {CANARY_VISIT("n2", "1", "used"), CANARY_IN_USE("1", "2", "0")},
+          {CANARY_VISIT("n3", "1", "used"), CANARY_IN_USE("0", "0", "0")},
+          {CANARY_VISIT("n4", "1", "used"), CANARY_IN_USE("0", "0", "0")},
+          {CANARY_STEP("n1", "1", "ask", "''"), "(refused)"}, {CANARY_REVOKE("1"), "(ok *)"},
+          {CANARY_VISIT("n1", "1", "refused"), CANARY_IN_USE("0", "0", "0")},
+          {"HGET t:canary_nodes n1", "1???????????? 1 refused [0-9]*"}, {CANARY_STEP("n2", "1", "ask", "''"), "(ok)"},
+          {CANARY_VISIT("n1", "1", "asked"), CANARY_ASKED("0", "0", "0")},
+          {CANARY_VISIT("n2", "1", "asked"), CANARY_ASKED("1", "4", "2")},
+          /* A violation counts once, and stays one. */
+          {CANARY_VISIT("n3", "1", "violated"), CANARY_ASKED("0", "0", "0")},
+          {CANARY_VISIT("n3", "1", "violated"), CANARY_ASKED("0", "0", "0")}, {"HGET t:canary violations", "1"},
+          {"HGET t:canary_nodes n3", "1???????????? 1 violated -"},
+          {CANARY_VISIT("n3", "1", "asked"), CANARY_ASKED("0", "0", "0")},
+          {"HGET t:canary_nodes n3", "1???????????? 1 violated [0-9]*"},
+          {CANARY_STEP("n1", "1", "over", "''"), "(refused)"}, {CANARY_STEP("n2", "2", "over", "''"), "(refused)"},
+          {CANARY_STEP("n2", "1", "over", "''"), "(ok)"}, {CANARY_STEP("n2", "1", "over", "''"), "(refused)"},
+          {"@canary_read", "(ok 60000 1 [0-9]* n2 1234 2 1 1 n? [0-9]* 0 -1  1 [0-9]* n3)"},
+          /* Nothing else is left: no key, list, trail or note. */
+          {"@revocation_note 4 0 key_1 acct_0000000000canary0000000011 7", "(ok)"}, {"KEYS t:*", NULL},
+          {"DEL t:canary t:canary_nodes", "2"}, {"KEYS t:*", "()"});
+}
+
+/* A node that stops takes its row along, and gives up its run. */
+Test(lua, canary_is_taken_over)
+{
+    STEPS({CANARY_VISIT("n1", "0", "''"), "(ok 0 *)"}, {"HINCRBY t:canary started -60000", NULL},
+          {CANARY_BEGIN("n1", "1"), "(ok 1 0)"}, {CANARY_VISIT("n1", "1", "used"), CANARY_IN_USE("1", "1", "0")},
+          {CANARY_VISIT("n2", "1", "used"), CANARY_IN_USE("0", "0", "0")},
+          /* A process of the same name is not the one that runs it. */
+          {"@canary_visit n1 other 60000 0 ''", CANARY_IN_USE("0", "0", "0")}, {"DEL t:canary_runner", "1"},
+          {CANARY_VISIT("n2", "1", "''"), "(ok 1 use nonce1 k1 key_1 [89]???? 0 0 0 0 [56]???? 1 -1)"},
+          {CANARY_STEP("n1", "1", "ask", "''"), "(refused)"}, {CANARY_BEGIN("n2", "2"), "(ok 2 1)"},
+          {"EXISTS t:key:d1 t:id:key_1", "0"}, {"EXISTS t:key:d2 t:id:key_2", "2"},
+          {CANARY_STEP("n1", "1", "over", "''"), "(refused)"},
+          {"@canary_read", "(ok 60000 0 -1  0 0 0 0  0 1 [0-9]* the node that ran it stopped 0 -1 )"},
+          {CANARY_VISIT("n1", "2", "left"), "(ok)"}, {"HGET t:canary_nodes n1", "nil"}, {"GET t:canary_runner", "pn2"},
+          {CANARY_VISIT("n2", "2", "left"), "(ok)"}, {"EXISTS t:canary_runner t:canary_nodes", "0"},
+          {CANARY_BEGIN("n3", "3"), "(ok 3 1)"},
+          /* A violation that is told late counts, and a finding of another run is no news. */
+          {CANARY_VISIT("n3", "3", "used"), "(ok 3 use *)"}, {CANARY_VISIT("n3", "2", "asked"), "(ok 3 use *)"},
+          {"HGET t:canary_nodes n3", "1???????????? 3 used -"}, {CANARY_VISIT("n4", "1", "violated"), "(ok 3 use *)"},
+          {CANARY_VISIT("n4", "1", "violated"), "(ok 3 use *)"}, {"HGET t:canary violations", "1"},
+          {CANARY_STEP("n3", "3", "over", "Redis+has+lost+its+key"), "(ok)"},
+          {"@canary_read", "(ok 60000 0 -1  0 0 0 0  0 3 [0-9]* Redis has lost its key 1 [0-9]* n4)"},
+          {CANARY_BEGIN("n1", "4"), "(refused)"});
+}
+
+/* Nodes that were not heard of for an hour are forgotten. The shorter of two intervals counts. */
+Test(lua, canary_forgets_nodes)
+{
+    STEPS({CANARY_VISIT("n1", "0", "''"), "(ok 0 *)"}, {"HINCRBY t:canary started -60000", NULL},
+          {"HSET t:canary_nodes old 1700000000000+1+asked+4 new $now odd x", "3"},
+          {"HSET t:canary_nodes near 9700000000000+1+asked+4", "1"}, {CANARY_BEGIN("n1", "1"), "(ok 1 0)"},
+          {"HKEYS t:canary_nodes", "(near)"}, {CANARY_STEP("n1", "1", "ask", "''"), "(ok)"},
+          {CANARY_STEP("n1", "1", "over", "''"), "(ok)"},
+          {"@canary_visit n2 pn2 1000 0 ''", "(ok 1 over nonce1 k1 key_1 [89]???? [0-9]* 0 0 0 [0-9]* 0 [0-9]*)"},
+          {"HINCRBY t:canary started -1000", NULL}, {CANARY_VISIT("n1", "0", "''"), "(ok 1 over * 0 [0-9]*)"},
+          {"@canary_visit n2 pn2 1000 0 ''", "(ok 1 over * 0 1 [0-9]*)"});
+}
+
 /* Scripts carry along the lines after the first, including those of later versions. */
 Test(lua, a_revocation_leaves_all_else_of_a_record)
 {

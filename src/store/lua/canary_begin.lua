@@ -1,0 +1,41 @@
+-- Begins a run of the canary: makes its key, and takes the place of the node that runs it. The key and its account are
+-- in no list, and no event is written. The key is removed when the run is over, or at the latest when it expires.
+-- ARGV: prefix, node, its process, interval in ms, ms until the key is revoked, nonce, name of the master key, key id,
+--   digest, key record
+-- Returns: ok, run, whether the one before it was left unfinished (1 or 0); refused: another node runs it, or it is not
+--   due
+
+local KEY_MS = 10 * 60 * 1000
+local NODES_KEPT_MS = 60 * 60 * 1000
+
+local node, process, interval, id, digest, packed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[8], ARGV[9], ARGV[10]
+local now, canary, runner = now_ms(), hash_read(K.canary()), redis.call('GET', K.canary_runner())
+local is_under_way = canary.phase and canary.phase ~= 'over'
+
+local function forget_nodes()
+    for name, kept in pairs(hash_read(K.canary_nodes())) do
+        local there = canary_node_read(kept)
+        if not there or there.seen < now - NODES_KEPT_MS then
+            redis.call('HDEL', K.canary_nodes(), name)
+        end
+    end
+end
+
+if runner and (runner ~= process or is_under_way) or not is_under_way and canary_due(canary, interval) > now then
+    return {'refused'}
+end
+if is_under_way then
+    redis.call('HINCRBY', K.canary(), 'unfinished', 1)
+    redis.call('HSET', K.canary(), 'unfinished_at', now, 'unfinished_why', 'the node that ran it stopped')
+end
+if canary.digest then
+    redis.call('DEL', K.key(canary.digest), K.key_id(canary.key))
+end
+forget_nodes()
+redis.call('SET', K.key(digest), packed, 'PX', KEY_MS)
+redis.call('SET', K.key_id(id), digest, 'PX', KEY_MS)
+local run = redis.call('HINCRBY', K.canary(), 'run', 1)
+redis.call('HSET', K.canary(), 'phase', 'use', 'runner', node, 'interval', interval, 'started', now,
+           'revoke', now + tonumber(ARGV[5]), 'nonce', ARGV[6], 'master_key', ARGV[7], 'key', id, 'digest', digest)
+redis.call('SET', K.canary_runner(), process, 'PX', CANARY_RUNNER_MS)
+return {'ok', run, is_under_way and 1 or 0}
