@@ -21,6 +21,8 @@
     X(HISTOGRAM_REDIS_CLUSTER, "chatelaine_redis_duration_seconds", "link=\"cluster\"", "")                           \
     X(HISTOGRAM_BARRIER, "chatelaine_barrier_duration_seconds", "",                                                   \
       "Time from a revocation's write until no node accepts the key.")                                                \
+    X(HISTOGRAM_CANARY, "chatelaine_canary_effect_seconds", "",                                                       \
+      "Time from the revocation of the canary's key until its answer, which says that no node accepts it.")           \
     X(HISTOGRAM_PASSWORD_QUEUE, "chatelaine_password_queue_duration_seconds", "",                                     \
       "Time that a password waited to be hashed.")                                                                    \
     X(HISTOGRAM_PASSWORD_HASH, "chatelaine_password_hash_duration_seconds", "", "Time that hashing a password took.") \

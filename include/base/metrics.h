@@ -63,6 +63,15 @@
       "Revocations that waited for leases to expire because a node did not acknowledge.")                              \
     X(METRIC_BARRIER_FAILED, counter, "chatelaine_barrier_failed_total", "",                                           \
       "Revocations answered 503 because Redis was lost while they waited.")                                            \
+    X(METRIC_CANARY_FINISHED, counter, "chatelaine_canary_runs_total", "result=\"finished\"",                          \
+      "Runs of the canary that this node has run, by result.")                                                         \
+    X(METRIC_CANARY_UNFINISHED, counter, "chatelaine_canary_runs_total", "result=\"unfinished\"", "")                  \
+    X(METRIC_CANARY_VIOLATIONS, counter, "chatelaine_canary_violations_total", "",                                     \
+      "Times that this node accepted the canary's key after its revocation had been answered.")                        \
+    X(METRIC_CANARY_LAST_RUN, gauge, "chatelaine_canary_last_run_timestamp_seconds", "",                               \
+      "When a run of the canary was last finished, by any node, in seconds since 1970; the node's start until then.")  \
+    X(METRIC_CANARY_INTERVAL, gauge, "chatelaine_canary_interval_seconds", "",                                         \
+      "Time between runs of the canary (--canary-interval-ms); 0: it is off.")                                         \
     X(METRIC_REVOCATION_LOG_FAILED, counter, "chatelaine_revocation_log_failed_total", "",                             \
       "Revocations that were answered but could not be written to the revocation log.")                                \
     X(METRIC_AUDIT_LOG_LINES, counter, "chatelaine_audit_log_lines_total", "", "Lines synced to the audit log.")       \

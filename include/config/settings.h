@@ -61,6 +61,7 @@ struct settings {
     int64_t cache_entries;
     int64_t cache_bytes;
     int64_t usage_flush_ms;
+    int64_t canary_interval_ms; /* 0: no canary */
     int64_t password_parallel;
     int64_t password_queue;
     int64_t drain_ms;

@@ -374,6 +374,10 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
                                 "desktop-agent,ward-scanner");
         return false;
     }
+    if (s->canary_interval_ms > 0 && s->canary_interval_ms < CANARY_INTERVAL_MIN_MS) {
+        buf_append_str(ret_why, "--canary-interval-ms must be 0, for no canary, or at least 1s");
+        return false;
+    }
     node->policy = policy_load(s->policy_file, ret_why);
     if (!node->policy)
         return false;
@@ -464,6 +468,11 @@ int node_open(struct node *node)
                                                                           .internal_address = node->internal_address});
     if (node->audit_log)
         audit_log_name(node->audit_log, node_report_name(node->report));
+    if (s->canary_interval_ms > 0)
+        node->canary = canary_create(node->loop,
+                                     &(struct canary_settings){.interval_ms = s->canary_interval_ms,
+                                                               .node = text_of(node_report_name(node->report))},
+                                     node->keyring, node->partitions, node->checker);
     node->gate = startup_gate_create(node->loop, node->partitions, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;

@@ -38,6 +38,8 @@ static void step_leave(struct node *node)
         membership_leave(node->members[i]);
     if (node->report)
         node_report_drain(node->report);
+    if (node->canary)
+        canary_stop(node->canary);
 }
 
 static void step_drain_public(struct node *node)
@@ -102,6 +104,15 @@ static void step_close_passwords(struct node *node)
     password_pool_close(node->passwords, node_part_ended, node);
 }
 
+static void step_close_canary(struct node *node)
+{
+    if (!node->canary)
+        return;
+    node->pending++;
+    canary_close(node->canary, node_part_ended, node);
+    node->canary = NULL;
+}
+
 static void step_close_report(struct node *node)
 {
     if (!node->report)
@@ -160,9 +171,9 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_leave,        step_close_gate,    step_drain_public, step_drain_internal,  step_drain_usage,
-    step_close_tls,    step_close_http,    step_close_usage,  step_close_passwords, step_end_audit,
-    step_close_report, step_close_members, step_close_store,  step_close_audit,
+    step_leave,        step_close_gate,   step_drain_public,  step_drain_internal,  step_drain_usage,
+    step_close_tls,    step_close_http,   step_close_usage,   step_close_passwords, step_end_audit,
+    step_close_canary, step_close_report, step_close_members, step_close_store,     step_close_audit,
 };
 
 static void node_next_step(struct node *node)

@@ -6,6 +6,7 @@
 
 #include "admin/startup_gate.h"
 #include "api/service.h"
+#include "auth/canary.h"
 #include "console/console.h"
 #include "lease/lease.h"
 #include "store/audit_keeper.h"
@@ -36,6 +37,7 @@ struct node {
     struct password_pool *passwords;
     struct usage *usage;
     struct node_report *report;             /* for operators; NULL until the node listens */
+    struct canary *canary;                  /* NULL: none, or closed */
     struct revocation_log *revocation_log;  /* NULL: none */
     struct audit_log *audit_log;            /* NULL: none */
     struct audit_keeper *audit_keeper;      /* the same */

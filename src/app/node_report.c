@@ -114,6 +114,7 @@ static void print(const struct node_report *report, struct buf *out)
     json_put_member(&w, "master_key", keyring_short_name(about->keyring, 0));
     put_flag(&w, "has_revocation_log", about->settings->revocation_log);
     put_flag(&w, "has_audit_log", about->settings->audit_log);
+    put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
     put_degraded(&w, report);
     json_object_end(&w);
 }

@@ -328,6 +328,16 @@ static const struct option_row NODE_ROWS[] = {
      .max = 60000,
      .value_name = "TIME",
      .help = "Write usage counts of keys to Redis this often. A crash loses at most one interval."},
+    {.name = "canary-interval-ms",
+     .type = OPTION_TIME,
+     .offset = AT(canary_interval_ms),
+     .default_text = "1min",
+     .min = 0,
+     .max = 3600000,
+     .value_name = "TIME",
+     .help =
+         "Revoke a test key of the deployment's own this often, and see that every node refuses it (the canary). One "
+         "node at a time does. At least 1s; 0 turns it off."},
     {.name = "password-parallel",
      .type = OPTION_INTEGER,
      .offset = AT(password_parallel),

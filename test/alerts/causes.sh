@@ -52,6 +52,27 @@ cause_RevocationsFailed() {
     forget "$redis_pid"
     run_redis
 }
+# Puts the canary's key back as it was before its revocation, again and again.
+restore_canary_key() {
+    local digest record unrevoked=
+    while :; do
+        digest=$(redis hget chatelaine:canary digest)
+        record=$(redis get "chatelaine:key:$digest")
+        [[ ! $record =~ ^key_[^\ ]+\ [^\ ]+\ test\ [^\ ]+\ [0-9]+\ [0-9]+\ -\  ]] || unrevoked=$record
+        [[ -z $unrevoked || $(redis hget chatelaine:canary phase) == over ]] ||
+            printf '%s' "$unrevoked" | redis -x set "chatelaine:key:$digest" XX >/dev/null
+    done
+}
+cause_CanaryViolated() {
+    scene --canary-interval-ms 2s
+    beside restore_canary_key
+}
+# A process that never gives up its turn.
+cause_CanaryMissing() {
+    scene --canary-interval-ms 2s
+    sleep 4
+    redis set chatelaine:canary_runner nobody >/dev/null
+}
 cause_RevocationLogIncomplete() {
     local id rest
     scene --revocation-log /dev/full

@@ -94,6 +94,11 @@ Test(node, wrong_client_ids_stop_the_start)
     check_refusal(GOOD_POLICY, "--device-clients", "agent, other", "--device-clients", "--policy-file");
 }
 
+Test(node, a_hasty_canary_stops_the_start)
+{
+    check_refusal(GOOD_POLICY, "--canary-interval-ms", "999", "--canary-interval-ms", "--policy-file");
+}
+
 Test(node, wrong_networks_stop_the_start)
 {
     check_refusal(GOOD_POLICY, "--trusted-proxies", "nowhere", "--trusted-proxies", "--policy-file");

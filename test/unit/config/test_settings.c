@@ -57,6 +57,7 @@ Test(settings, defaults_are_those_of_the_contract)
     cr_assert_eq(s.session_absolute_ms, 12 * 60 * 60 * 1000);
     cr_assert_eq(s.step_up_ms, 5 * 60 * 1000);
     cr_assert_eq(s.usage_flush_ms, 1000);
+    cr_assert_eq(s.canary_interval_ms, 60000);
     cr_assert_eq(s.password_parallel, 2);
     cr_assert_eq(s.password_queue, 32);
     cr_assert_eq(s.drain_ms, 30000);
