@@ -19,7 +19,8 @@ const struct option_group STATUS_OPTIONS[] = ADMIN_OPTIONS(TABLE);
 struct collecting {
     struct store_client *client;
     struct status *status;
-    unsigned pending; /* partitions whose registry is being read */
+    unsigned pending; /* partitions whose registry or canary is being read */
+    bool has_canary;  /* from a partition */
 };
 
 /* A node that has drained withdraws its report. If that got lost, silence after draining means the same. */
@@ -74,6 +75,31 @@ static void registry_was_read(void *arg, enum store_result result, const struct 
         store_client_done(collecting->client);
 }
 
+static void canary_read(void *arg, enum store_result result, const struct canary_state *state)
+{
+    struct collecting *collecting = arg;
+    struct status_canary *canary = &collecting->status->canary;
+
+    if (result == STORE_OK || result == STORE_NOT_FOUND)
+        status_add_canary(canary, !collecting->has_canary, state);
+    else
+        canary->is_read = false;
+    collecting->has_canary = true;
+    if (--collecting->pending == 0)
+        store_client_done(collecting->client);
+}
+
+static void read_canary(struct collecting *collecting)
+{
+    struct partitions *partitions = collecting->client->partitions;
+
+    collecting->status->canary.is_read = true;
+    collecting->pending = partitions_count(partitions);
+    for (unsigned i = 0; i < partitions_count(partitions); i++)
+        canary_store_read(partitions_at(partitions, i), canary_read, collecting);
+    store_client_wait(collecting->client);
+}
+
 /* Reports lie in the first partition, and every partition has a registry. */
 static void list_nodes(struct collecting *collecting)
 {
@@ -93,7 +119,7 @@ static void list_nodes(struct collecting *collecting)
 static int collect(struct status *status, struct keyring *keyring, struct buf *trouble)
 {
     struct store_client client;
-    struct collecting collecting = {&client, status, 0};
+    struct collecting collecting = {.client = &client, .status = status};
     struct buf target;
     int code = store_client_open_to_look(&client, status->settings, keyring);
 
@@ -104,6 +130,8 @@ static int collect(struct status *status, struct keyring *keyring, struct buf *t
     status->is_reachable = redis_examine(&client, &status->facts, &status->partitions_well);
     if (status->is_reachable)
         list_nodes(&collecting);
+    if (status->is_listed)
+        read_canary(&collecting);
     status->partitions = partitions_count(client.partitions);
     if (!status->is_listed || status->partitions_well < status->partitions)
         partitions_trouble(client.partitions, trouble);
@@ -133,6 +161,7 @@ int status_run(const struct command_line *line)
     buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     buf_init_fixed(&trouble, storage, sizeof storage - 1);
     status->settings = &line->settings;
+    status->now_ms = clock_wall_ms();
     if (code == EXIT_DONE)
         code = collect(status, keyring, &trouble);
     keyring_destroy(keyring);
@@ -141,7 +170,7 @@ int status_run(const struct command_line *line)
         if (line->json)
             status_print_json(status, &out);
         else
-            status_print(status, clock_wall_ms(), &out);
+            status_print(status, &out);
         code = command_print(buf_text(&out));
     }
     if (code == EXIT_DONE && status->problem_count > 0)

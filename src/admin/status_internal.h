@@ -2,6 +2,7 @@
 #pragma once
 #include "config/settings.h"
 #include "core/bucket.h"
+#include "store/canary_store.h"
 #include "store/node_store.h"
 
 enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };
@@ -15,14 +16,30 @@ struct status_node {
     char master_key[KEYRING_SHORT_NAME_CHARS + 1];
     int64_t pid, age_ms, started_ms, lease_ms, lease_since_ms, revocations;
     int64_t barrier_p99_us; /* 0: no revocation yet; -1: above 10 s */
+    int64_t canary_ms;      /* between runs of the canary; 0: it takes no part */
     bool is_readable;       /* the report is one of ours; else only name and age are set */
     bool is_draining, has_lease, has_revocation_log;
     char reasons[STATUS_REASONS_MAX][STATUS_TEXT_BYTES];
     size_t reason_count;
 };
 
+/* The canaries of all partitions as one. */
+struct status_canary {
+    bool is_read;         /* from each partition */
+    bool has_run;         /* a run was finished in each partition */
+    int64_t since_run_ms; /* of the partition where that is longest ago, as its node */
+    char run_by[NODE_NAME_MAX_BYTES];
+    int64_t took_us;                   /* the longest revocation of the last runs */
+    int64_t refused, accepted, silent; /* nodes, in the partition where most accepted, or else were silent */
+    char slowest[NODE_NAME_MAX_BYTES]; /* the last node to refuse a key in the last runs; empty: not known */
+    int64_t slowest_ms;
+    int64_t runs, unfinished, since_unfinished_ms, violations, since_violation_ms; /* since…: -1: never */
+    char unfinished_why[STATUS_TEXT_BYTES], violated_by[NODE_NAME_MAX_BYTES];
+};
+
 struct status {
     const struct settings *settings;
+    int64_t now_ms;    /* wall clock */
     char target[2048]; /* the address of Redis, without the password */
     bool is_reachable;
     const char *trouble;      /* why Redis is not reachable, or decides nothing; empty: fine */
@@ -33,6 +50,7 @@ struct status {
     struct status_node *nodes; /* without those that have stopped */
     size_t node_count;
     size_t unnamed; /* memberships, of any partition, that belong to no reporting node */
+    struct status_canary canary;
 
     char problems[STATUS_PROBLEMS_MAX][STATUS_PROBLEM_BYTES]; /* status_judge() fills these */
     size_t problem_count;
@@ -40,7 +58,11 @@ struct status {
 
 /* Reads a report. Whatever is wrong with it, name and age are set. */
 void status_read_node(const struct node_row *row, struct status_node *ret_node);
+/* Adds what one partition says, the first one first. state NULL: no node has run it there. */
+void status_add_canary(struct status_canary *canary, bool is_first, const struct canary_state *state);
+/* The interval of the nodes that report; 0: none of them takes part. */
+int64_t status_canary_interval_ms(const struct status *status);
 /* Finds everything that is degraded. */
 void status_judge(struct status *status);
-void status_print(const struct status *status, int64_t now_ms, struct buf *out);
+void status_print(const struct status *status, struct buf *out);
 void status_print_json(const struct status *status, struct buf *out);

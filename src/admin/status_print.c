@@ -129,11 +129,47 @@ static void print_redis(const struct status *status, struct buf *out)
     buf_printf(out, "  master keys: %s\n", keys_of(status));
 }
 
-void status_print(const struct status *status, int64_t now_ms, struct buf *out)
+static void print_last_run(const struct status_canary *canary, struct buf *out)
+{
+    buf_append_str(out, "last run ");
+    print_span(out, canary->since_run_ms);
+    buf_printf(out, " ago by %s\n  revocation answered after %g ms, asked %" PRId64 " nodes: %" PRId64 " refused",
+               canary->run_by, (double)canary->took_us / US_PER_MS, canary->refused + canary->accepted + canary->silent,
+               canary->refused);
+    if (canary->accepted > 0)
+        buf_printf(out, ", %" PRId64 " ACCEPTED", canary->accepted);
+    if (canary->silent > 0)
+        buf_printf(out, ", %" PRId64 " did not answer", canary->silent);
+    if (canary->slowest_ms >= 0)
+        buf_printf(out, ", the last within %" PRId64 " ms (%s)", canary->slowest_ms, canary->slowest);
+    buf_append_char(out, '\n');
+}
+
+static void print_canary(const struct status *status, struct buf *out)
+{
+    const struct status_canary *canary = &status->canary;
+
+    if (!canary->is_read)
+        return;
+    buf_append_str(out, "\nCanary: ");
+    if (status_canary_interval_ms(status) == 0) {
+        buf_append_str(out, "off\n");
+        return;
+    }
+    if (canary->has_run)
+        print_last_run(canary, out);
+    else
+        buf_append_str(out, "no run was finished yet\n");
+    buf_printf(out, "  %" PRId64 " runs, %" PRId64 " unfinished, %" PRId64 " violation%s\n", canary->runs,
+               canary->unfinished, canary->violations, canary->violations == 1 ? "" : "s");
+}
+
+void status_print(const struct status *status, struct buf *out)
 {
     print_redis(status, out);
-    print_nodes(status, now_ms, out);
+    print_nodes(status, status->now_ms, out);
     print_log_writers(status, out);
+    print_canary(status, out);
     if (status->problem_count > 0)
         buf_append_str(out, "\nProblems:\n");
     for (size_t i = 0; i < status->problem_count; i++)
@@ -212,6 +248,39 @@ static void put_redis(struct json_writer *w, const struct status *status)
     json_object_end(w);
 }
 
+static void put_age(struct json_writer *w, const char *name, int64_t since_ms)
+{
+    json_key(w, name);
+    if (since_ms < 0)
+        json_put_null(w);
+    else
+        json_put_integer(w, since_ms);
+}
+
+static void put_canary(struct json_writer *w, const struct status *status)
+{
+    const struct status_canary *canary = &status->canary;
+
+    json_key(w, "canary");
+    json_object_begin(w);
+    put_integer(w, "interval_ms", status_canary_interval_ms(status));
+    put_integer(w, "runs", canary->runs);
+    put_age(w, "last_run_ms_ago", canary->has_run ? canary->since_run_ms : -1);
+    put_text_member(w, "last_run_by", text_of(canary->run_by));
+    put_integer(w, "effect_us", canary->took_us);
+    put_integer(w, "nodes_refused", canary->refused);
+    put_integer(w, "nodes_accepted", canary->accepted);
+    put_integer(w, "nodes_silent", canary->silent);
+    put_text_member(w, "last_node_to_refuse", text_of(canary->slowest));
+    put_age(w, "last_node_refused_within_ms", canary->has_run ? canary->slowest_ms : -1);
+    put_integer(w, "unfinished_runs", canary->unfinished);
+    put_text_member(w, "unfinished_because", text_of(canary->unfinished_why));
+    put_integer(w, "violations", canary->violations);
+    put_age(w, "last_violation_ms_ago", canary->violations > 0 ? canary->since_violation_ms : -1);
+    put_text_member(w, "last_violation_by", text_of(canary->violated_by));
+    json_object_end(w);
+}
+
 void status_print_json(const struct status *status, struct buf *out)
 {
     struct json_writer w = {.out = out};
@@ -230,6 +299,7 @@ void status_print_json(const struct status *status, struct buf *out)
         put_node(&w, &status->nodes[i]);
     json_array_end(&w);
     put_integer(&w, "unnamed_memberships", (int64_t)status->unnamed);
+    put_canary(&w, status);
     json_object_end(&w);
     buf_append_char(out, '\n');
 }

@@ -104,7 +104,7 @@ Test(status, tells_which_partitions_are_away)
     status.trouble = "Partition 3: Redis cannot be reached.";
     expect_problem("Redis: Partition 3: ");
     buf_init(&out, 1 << 16);
-    status_print(&status, 0, &out);
+    status_print(&status, &out);
     status_print_json(&status, &out);
     buf_append_char(&out, '\0');
     cr_expect(strstr(out.ptr, "partitions: 15 of 16 can be reached and are fit"), "%s", out.ptr);
@@ -132,7 +132,8 @@ Test(status, survives_any_report)
         read_report(&nodes[0], REPORTS[i], 1);
         status_judge(&status);
         buf_init(&out, 1 << 20);
-        status_print(&status, 1700000002000, &out);
+        status.now_ms = 1700000002000;
+        status_print(&status, &out);
         status_print_json(&status, &out);
         cr_expect_not(out.failed);
         cr_expect_not(memchr(out.ptr, '\x1b', out.len), "%s", REPORTS[i]);
@@ -165,7 +166,8 @@ Test(status, memberships_of_all_partitions_are_named)
     make_well();
     snprintf(nodes[0].memberships + strlen(nodes[0].memberships), sizeof OTHER_MEMBERSHIP + 1, " " OTHER_MEMBERSHIP);
     buf_init(&out, 1 << 20);
-    status_print(&status, 1700000120000, &out);
+    status.now_ms = 1700000120000;
+    status_print(&status, &out);
     status_print_json(&status, &out);
     buf_append_char(&out, '\0');
     cr_expect(strstr(out.ptr, ", 2 memberships (see --json)\n"), "%s", out.ptr);
@@ -186,7 +188,8 @@ Test(status, is_printed)
     snprintf(status.target, sizeof status.target, "redis://127.0.0.1:6379");
     status_judge(&status);
     buf_init(&out, 1 << 20);
-    status_print(&status, 1700000120000, &out);
+    status.now_ms = 1700000120000;
+    status_print(&status, &out);
     buf_append_char(&out, '\0');
     cr_expect(strstr(out.ptr, "  north 10.0.0.1:8080\n    version 0.2.0, pid 7, up 2 min, heard 4 s ago\n"), "%s",
               out.ptr);
@@ -198,4 +201,105 @@ Test(status, is_printed)
     cr_expect(strstr(out.ptr, "\n  durability: asserted by the operator"), "%s", out.ptr);
     cr_expect(strstr(out.ptr, "\nAll is well.\n"), "%s", out.ptr);
     buf_finish(&out);
+}
+
+/* The canary */
+
+static const struct canary_state FINE = {.interval_ms = 60000,
+                                         .finished = 7,
+                                         .since_finished_ms = 20000,
+                                         .finished_by = {"north", 5},
+                                         .took_us = 1500,
+                                         .refused = 2,
+                                         .slowest = {"south", 5},
+                                         .slowest_ms = 48,
+                                         .since_unfinished_ms = -1,
+                                         .since_violation_ms = -1};
+
+/* As two nodes that have run it for an hour report. */
+static void make_well_with_canary(const struct canary_state *first, const struct canary_state *second)
+{
+    make_well();
+    nodes[0].canary_ms = nodes[1].canary_ms = 60000;
+    status.now_ms = 1700003600000;
+    status.canary.is_read = true;
+    status_add_canary(&status.canary, true, first);
+    status_add_canary(&status.canary, false, second);
+}
+
+static void expect_printed(const char *says)
+{
+    struct buf out;
+
+    status_judge(&status);
+    buf_init(&out, 1 << 20);
+    status_print(&status, &out);
+    status_print_json(&status, &out);
+    buf_append_char(&out, '\0');
+    cr_expect(strstr(out.ptr, says), "no %s in %s", says, out.ptr);
+    buf_finish(&out);
+}
+
+Test(status, canary_of_all_partitions)
+{
+    struct canary_state other = FINE;
+
+    other.since_finished_ms = 50000;
+    other.finished_by = TEXT("so\x1buth");
+    other.took_us = 400;
+    other.silent = 1;
+    other.unfinished = 2;
+    other.since_unfinished_ms = 90000;
+    other.unfinished_why = TEXT("Redis has lost its key");
+    make_well_with_canary(&FINE, &other);
+    status_judge(&status);
+    cr_expect_eq(status.problem_count, 0, "%s", status.problems[0]);
+    expect_printed(
+        "\nCanary: last run 50 s ago by so\xef\xbf\xbduth\n"
+        "  revocation answered after 1.5 ms, asked 3 nodes: 2 refused, 1 did not answer, the last within 48 ms "
+        "(south)\n  14 runs, 2 unfinished, 0 violations\n");
+    expect_printed("\"canary\":{\"interval_ms\":60000,\"runs\":14,\"last_run_ms_ago\":50000,");
+    expect_printed("\"unfinished_runs\":2,\"unfinished_because\":\"Redis has lost its key\",\"violations\":0,"
+                   "\"last_violation_ms_ago\":null,\"last_violation_by\":null}");
+}
+
+Test(status, canary_that_was_violated)
+{
+    struct canary_state violated = FINE;
+
+    violated.accepted = 1;
+    violated.violations = 3;
+    violated.since_violation_ms = 30000;
+    violated.violated_by = TEXT("south 10.0.0.2:8080");
+    make_well_with_canary(&FINE, &violated);
+    expect_problem("Canary: south 10.0.0.2:8080 accepted a key 30 s ago, after its revocation was answered.");
+    expect_printed("2 refused, 1 ACCEPTED, ");
+    expect_printed(" 3 violations\n");
+    violated.since_violation_ms = 2 * 24 * 60 * 60 * 1000;
+    make_well_with_canary(&violated, &FINE);
+    status_judge(&status);
+    cr_expect_eq(status.problem_count, 0, "long ago: %s", status.problems[0]);
+}
+
+Test(status, canary_that_does_not_run)
+{
+    struct canary_state late = FINE;
+
+    late.since_finished_ms = 301000;
+    late.since_unfinished_ms = 1000;
+    late.unfinished_why = TEXT("no node could use its key");
+    make_well_with_canary(&late, &FINE);
+    expect_problem(
+        "Canary: no run was finished for 301 s; the last one was given up because no node could use its key");
+    make_well_with_canary(&FINE, NULL);
+    expect_problem("Canary: no run was finished for 300 s: ");
+    expect_printed("\nCanary: no run was finished yet\n");
+    status.now_ms = 1700000200000;
+    status_judge(&status);
+    cr_expect_eq(status.problem_count, 0, "there was no time yet: %s", status.problems[0]);
+    nodes[0].canary_ms = nodes[1].canary_ms = 0;
+    status.now_ms = 1700003600000;
+    status_judge(&status);
+    cr_expect_eq(status.problem_count, 0, "it is off: %s", status.problems[0]);
+    expect_printed("\nCanary: off\n");
 }
