@@ -39,6 +39,7 @@ struct service {
     bool needs_client_certificate;      /* --internal-client-ca */
     bool strict401;                     /* --check-status strict401 */
     size_t target_max_bytes;            /* longest target that a gateway may ask about; a longer one gets 414 */
+    int64_t canary_interval_ms;         /* --canary-interval-ms */
     uint64_t access_log_sample;         /* --access-log-sample: logs one of so many requests; 0: none */
     uint64_t access_log_skips;          /* requests until the next one that is logged */
     struct id exports[SERVICE_EXPORTS]; /* the accounts of those that run; empty: none */

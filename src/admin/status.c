@@ -19,8 +19,7 @@ const struct option_group STATUS_OPTIONS[] = ADMIN_OPTIONS(TABLE);
 struct collecting {
     struct store_client *client;
     struct status *status;
-    unsigned pending; /* partitions whose registry or canary is being read */
-    bool has_canary;  /* from a partition */
+    unsigned pending; /* partitions whose registry is being read */
 };
 
 /* A node that has drained withdraws its report. If that got lost, silence after draining means the same. */
@@ -75,29 +74,15 @@ static void registry_was_read(void *arg, enum store_result result, const struct 
         store_client_done(collecting->client);
 }
 
-static void canary_read(void *arg, enum store_result result, const struct canary_state *state)
+static void canary_was_summed(void *arg, enum store_result result, const struct canary_summary *summary)
 {
     struct collecting *collecting = arg;
-    struct status_canary *canary = &collecting->status->canary;
+    struct status *status = collecting->status;
 
-    if (result == STORE_OK || result == STORE_NOT_FOUND)
-        status_add_canary(canary, !collecting->has_canary, state);
-    else
-        canary->is_read = false;
-    collecting->has_canary = true;
-    if (--collecting->pending == 0)
-        store_client_done(collecting->client);
-}
-
-static void read_canary(struct collecting *collecting)
-{
-    struct partitions *partitions = collecting->client->partitions;
-
-    collecting->status->canary.is_read = true;
-    collecting->pending = partitions_count(partitions);
-    for (unsigned i = 0; i < partitions_count(partitions); i++)
-        canary_store_read(partitions_at(partitions, i), canary_read, collecting);
-    store_client_wait(collecting->client);
+    status->has_canary = result == STORE_OK;
+    if (status->has_canary)
+        status->canary = *summary;
+    store_client_done(collecting->client);
 }
 
 /* Reports lie in the first partition, and every partition has a registry. */
@@ -130,8 +115,10 @@ static int collect(struct status *status, struct keyring *keyring, struct buf *t
     status->is_reachable = redis_examine(&client, &status->facts, &status->partitions_well);
     if (status->is_reachable)
         list_nodes(&collecting);
-    if (status->is_listed)
-        read_canary(&collecting);
+    if (status->is_listed) {
+        canary_sum(client.partitions, canary_was_summed, &collecting);
+        store_client_wait(&client);
+    }
     status->partitions = partitions_count(client.partitions);
     if (!status->is_listed || status->partitions_well < status->partitions)
         partitions_trouble(client.partitions, trouble);

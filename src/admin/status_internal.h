@@ -2,7 +2,7 @@
 #pragma once
 #include "config/settings.h"
 #include "core/bucket.h"
-#include "store/canary_store.h"
+#include "store/canary_summary.h"
 #include "store/node_store.h"
 
 enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };
@@ -23,20 +23,6 @@ struct status_node {
     size_t reason_count;
 };
 
-/* The canaries of all partitions as one. */
-struct status_canary {
-    bool is_read;         /* from each partition */
-    bool has_run;         /* a run was finished in each partition */
-    int64_t since_run_ms; /* of the partition where that is longest ago, as its node */
-    char run_by[NODE_NAME_MAX_BYTES];
-    int64_t took_us;                   /* the longest revocation of the last runs */
-    int64_t refused, accepted, silent; /* nodes, in the partition where most accepted, or else were silent */
-    char slowest[NODE_NAME_MAX_BYTES]; /* the last node to refuse a key in the last runs; empty: not known */
-    int64_t slowest_ms;
-    int64_t runs, unfinished, since_unfinished_ms, violations, since_violation_ms; /* since…: -1: never */
-    char unfinished_why[STATUS_TEXT_BYTES], violated_by[NODE_NAME_MAX_BYTES];
-};
-
 struct status {
     const struct settings *settings;
     int64_t now_ms;    /* wall clock */
@@ -49,8 +35,9 @@ struct status {
     int64_t lease_max_ms;
     struct status_node *nodes; /* without those that have stopped */
     size_t node_count;
-    size_t unnamed; /* memberships, of any partition, that belong to no reporting node */
-    struct status_canary canary;
+    size_t unnamed;  /* memberships, of any partition, that belong to no reporting node */
+    bool has_canary; /* what it has found is known */
+    struct canary_summary canary;
 
     char problems[STATUS_PROBLEMS_MAX][STATUS_PROBLEM_BYTES]; /* status_judge() fills these */
     size_t problem_count;
@@ -58,8 +45,6 @@ struct status {
 
 /* Reads a report. Whatever is wrong with it, name and age are set. */
 void status_read_node(const struct node_row *row, struct status_node *ret_node);
-/* Adds what one partition says, the first one first. state NULL: no node has run it there. */
-void status_add_canary(struct status_canary *canary, bool is_first, const struct canary_state *state);
 /* The interval of the nodes that report; 0: none of them takes part. */
 int64_t status_canary_interval_ms(const struct status *status);
 /* Finds everything that is degraded. */

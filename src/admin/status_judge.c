@@ -83,70 +83,6 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
 
 enum { CANARY_NEWS_MS = 24 * 60 * 60 * 1000, CANARY_RUNS_MISSED = 5 };
 
-static void keep_text(struct text t, char *ret_text, size_t size)
-{
-    struct buf out;
-
-    buf_init_fixed(&out, ret_text, size - 1);
-    buf_append_printable(&out, t);
-    ret_text[out.len] = '\0';
-}
-
-static void add_last_run(struct status_canary *canary, bool is_first, const struct canary_state *state)
-{
-    if (is_first || state->since_finished_ms > canary->since_run_ms) {
-        canary->since_run_ms = state->since_finished_ms;
-        keep_text(state->finished_by, canary->run_by, sizeof canary->run_by);
-    }
-    if (is_first || state->accepted > canary->accepted ||
-        (state->accepted == canary->accepted && state->silent > canary->silent)) {
-        canary->refused = state->refused;
-        canary->accepted = state->accepted;
-        canary->silent = state->silent;
-    }
-    if (is_first || state->slowest_ms > canary->slowest_ms) {
-        canary->slowest_ms = state->slowest_ms;
-        keep_text(state->slowest, canary->slowest, sizeof canary->slowest);
-    }
-    if (is_first || state->took_us > canary->took_us)
-        canary->took_us = state->took_us;
-}
-
-/* Whether the age is less than the other one; -1 is never. */
-static bool is_later(int64_t since_ms, int64_t than_ms)
-{
-    return since_ms >= 0 && (than_ms < 0 || since_ms < than_ms);
-}
-
-static void add_troubles(struct status_canary *canary, const struct canary_state *state)
-{
-    canary->unfinished += state->unfinished;
-    canary->violations += state->violations;
-    if (is_later(state->since_unfinished_ms, canary->since_unfinished_ms)) {
-        canary->since_unfinished_ms = state->since_unfinished_ms;
-        keep_text(state->unfinished_why, canary->unfinished_why, sizeof canary->unfinished_why);
-    }
-    if (is_later(state->since_violation_ms, canary->since_violation_ms)) {
-        canary->since_violation_ms = state->since_violation_ms;
-        keep_text(state->violated_by, canary->violated_by, sizeof canary->violated_by);
-    }
-}
-
-void status_add_canary(struct status_canary *canary, bool is_first, const struct canary_state *state)
-{
-    bool has_run = state && state->finished > 0;
-
-    if (is_first)
-        canary->since_unfinished_ms = canary->since_violation_ms = -1;
-    canary->has_run = has_run && (is_first || canary->has_run);
-    if (has_run) {
-        canary->runs += state->finished;
-        add_last_run(canary, canary->runs == state->finished, state);
-    }
-    if (state)
-        add_troubles(canary, state);
-}
-
 int64_t status_canary_interval_ms(const struct status *status)
 {
     int64_t interval_ms = 0;
@@ -227,12 +163,12 @@ static bool has_had_time(const struct status *status, int64_t time_ms)
 
 static void judge_canary(struct status *status)
 {
-    const struct status_canary *canary = &status->canary;
+    const struct canary_summary *canary = &status->canary;
     int64_t late_ms = CANARY_RUNS_MISSED * status_canary_interval_ms(status);
 
-    if (!canary->is_read)
+    if (!status->has_canary)
         return;
-    if (is_later(canary->since_violation_ms, CANARY_NEWS_MS))
+    if (canary->since_violation_ms >= 0 && canary->since_violation_ms < CANARY_NEWS_MS)
         add(status,
             "Canary: %s accepted a key %" PRId64 " s ago, after its revocation was answered. Stop that node, and keep "
             "its log.",

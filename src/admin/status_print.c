@@ -129,7 +129,7 @@ static void print_redis(const struct status *status, struct buf *out)
     buf_printf(out, "  master keys: %s\n", keys_of(status));
 }
 
-static void print_last_run(const struct status_canary *canary, struct buf *out)
+static void print_last_run(const struct canary_summary *canary, struct buf *out)
 {
     buf_append_str(out, "last run ");
     print_span(out, canary->since_run_ms);
@@ -147,9 +147,9 @@ static void print_last_run(const struct status_canary *canary, struct buf *out)
 
 static void print_canary(const struct status *status, struct buf *out)
 {
-    const struct status_canary *canary = &status->canary;
+    const struct canary_summary *canary = &status->canary;
 
-    if (!canary->is_read)
+    if (!status->has_canary)
         return;
     buf_append_str(out, "\nCanary: ");
     if (status_canary_interval_ms(status) == 0) {
@@ -259,7 +259,7 @@ static void put_age(struct json_writer *w, const char *name, int64_t since_ms)
 
 static void put_canary(struct json_writer *w, const struct status *status)
 {
-    const struct status_canary *canary = &status->canary;
+    const struct canary_summary *canary = &status->canary;
 
     json_key(w, "canary");
     json_object_begin(w);

@@ -121,6 +121,7 @@ const struct route ROUTES[] = {
      ROUTE_QUERY | ROUTE_YIELDS},
     {HTTP_GET,    "/v1/console/audit_events",  audit_events_list, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY},
     {HTTP_GET,    "/v1/console/usage",         usage_show,        WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY},
+    {HTTP_GET,    "/v1/console/system",        system_show,       WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
 };
 /* clang-format on */
 

@@ -307,6 +307,7 @@ static void node_fill_service(struct node *node)
         .needs_client_certificate = s->internal_client_ca,
         .strict401 = s->check_status == CHECK_STATUS_STRICT401,
         .target_max_bytes = (size_t)s->target_max_bytes,
+        .canary_interval_ms = s->canary_interval_ms,
         .access_log_sample = (uint64_t)s->access_log_sample,
     };
 }

@@ -26,7 +26,7 @@ for (const [scheme, size] of [
             'an account where nothing has happened',
             async (page) => {
                 await signIn(page, deployment.newcomers(1)[0]);
-                for (const path of ['', 'devices', 'usage', 'activate', 'people', 'account', 'activity', 'nowhere']) {
+                for (const path of ['', 'devices', 'usage', 'activate', 'people', 'account', 'system', 'activity', 'nowhere']) {
                     await page.goto(`/console/${path}`);
                     await page.locator('h1, h2').first().waitFor();
                     await judge(page, `empty /${path}`);

@@ -41,7 +41,7 @@ browse(
     async (page, {person}) => {
         await someKeys(['A'.repeat(200), 'test'], ['Wide '.repeat(40).trim(), 'live']);
         await signIn(page, person);
-        for (const path of ['', 'devices', 'usage', 'activity', 'people', 'account', 'activate']) {
+        for (const path of ['', 'devices', 'usage', 'activity', 'people', 'account', 'system', 'activate']) {
             await page.goto(`/console/${path}`);
             await settled(page);
             assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, path);
@@ -145,7 +145,7 @@ describe('weight', () => {
         await someKeys(['a', 'test'], ['b', 'live']);
         await watchShifts(context);
         await signIn(page, person);
-        for (const path of ['', 'usage', 'activity', 'devices', 'people', 'account', 'activate']) {
+        for (const path of ['', 'usage', 'activity', 'devices', 'people', 'account', 'system', 'activate']) {
             await page.goto(`/console/${path}`);
             await settled(page);
             await page.waitForLoadState('networkidle');

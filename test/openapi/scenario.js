@@ -446,6 +446,8 @@ async function activity(talk, browser, {all, test}) {
     const events = (query) => get(`/v1/console/audit_events${query}`, browser.reading);
     const usage = (query) => get(`/v1/console/usage${query}`, browser.reading);
 
+    await talk.right('what the canary has found', get('/v1/console/system', browser.reading), 200);
+
     const first = await talk.right('the newest event', events('?limit=1'), 200);
     await talk.right('those before it', events(`?limit=100&starting_after=${first.json.data[0].id}`), 200);
     await talk.right(

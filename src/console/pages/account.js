@@ -141,6 +141,11 @@ export function accountPage() {
                 ),
             ),
             section(ACCOUNT.sessionsTitle, ACCOUNT.sessionsText(idle, until), sessions.others, sessions.content),
+            section(
+                ACCOUNT.systemTitle,
+                ACCOUNT.systemText,
+                h('a', {class: 'button secondary', href: '/console/system'}, ACCOUNT.system),
+            ),
         ),
         stop: sessions.stop,
     };

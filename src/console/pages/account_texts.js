@@ -96,6 +96,10 @@ export const ACCOUNT = {
     codesGone: 'Your session ended, so the codes were taken off the screen. If you have not stored them, get new ones.',
     done: 'Done',
 
+    systemTitle: 'This service',
+    systemText: 'Whether revoked keys are refused everywhere, as the service measures it itself.',
+    system: 'See the last measurement',
+
     sessionsTitle: 'Sessions',
     sessionsText: (idle, until) => `This one ends after ${idle} without activity, at the latest on ${until}.`,
     sessionsTable: 'Your sessions',

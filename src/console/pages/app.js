@@ -29,6 +29,7 @@ const PAGES = {
     'usage': {title: TITLES.usage, icon: 'usage', load: () => import('./usage.js'), page: 'usagePage'},
     'people': {title: TITLES.people, icon: 'people', load: () => import('./people.js'), page: 'peoplePage'},
     'account': {title: TITLES.account, load: () => import('./account.js'), page: 'accountPage'},
+    'system': {title: TITLES.system, load: () => import('./system.js'), page: 'systemPage'},
     'activate': {title: TITLES.activate, load: () => import('./devices.js'), page: 'activatePage', within: 'devices'},
     'join': {title: TITLES.join, load: () => import('./join.js'), page: 'joinPage', isOutside: true},
     'recover': {title: TITLES.recover, load: () => import('./recover.js'), page: 'recoverPage', isOutside: true},

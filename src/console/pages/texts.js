@@ -80,6 +80,7 @@ export const TEXTS = {
         usage: 'Usage',
         people: 'People',
         account: 'My account',
+        system: 'System',
         join: 'Join',
         recover: 'Recover access',
         password: 'New password',

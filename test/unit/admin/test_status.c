@@ -222,9 +222,9 @@ static void make_well_with_canary(const struct canary_state *first, const struct
     make_well();
     nodes[0].canary_ms = nodes[1].canary_ms = 60000;
     status.now_ms = 1700003600000;
-    status.canary.is_read = true;
-    status_add_canary(&status.canary, true, first);
-    status_add_canary(&status.canary, false, second);
+    status.has_canary = true;
+    canary_summary_add(&status.canary, first);
+    canary_summary_add(&status.canary, second);
 }
 
 static void expect_printed(const char *says)

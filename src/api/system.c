@@ -1,0 +1,70 @@
+/* GET /v1/console/system: how the deployment keeps its promises, as it measures them itself. Everybody's account is on
+ * the same nodes, so it names none. */
+#include "exchange_internal.h"
+#include "handlers_internal.h"
+#include "views_internal.h"
+
+#include "base/clock.h"
+#include "store/canary_summary.h"
+
+static void put_integer(struct json_writer *w, const char *name, int64_t value)
+{
+    json_key(w, name);
+    json_put_integer(w, value);
+}
+
+static void put_time_ago(struct json_writer *w, const char *name, bool is_known, int64_t since_ms)
+{
+    view_put_time_or_null(w, name, is_known ? clock_wall_ms() - since_ms : 0);
+}
+
+static void put_nodes(struct json_writer *w, const struct canary_summary *canary)
+{
+    json_key(w, "nodes");
+    json_object_begin(w);
+    put_integer(w, "asked", canary->refused + canary->accepted + canary->silent);
+    put_integer(w, "refused", canary->refused);
+    put_integer(w, "accepted", canary->accepted);
+    put_integer(w, "silent", canary->silent);
+    json_object_end(w);
+}
+
+static void reply(struct exchange *exchange, const struct canary_summary *canary)
+{
+    char storage[ANSWER_SMALL_BYTES];
+    struct buf out;
+    struct json_writer w = {.out = &out};
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    json_object_begin(&w);
+    json_key(&w, "canary");
+    json_object_begin(&w);
+    put_integer(&w, "interval_ms", exchange->service->canary_interval_ms);
+    put_integer(&w, "runs", canary->runs);
+    put_integer(&w, "unfinished_runs", canary->unfinished);
+    put_time_ago(&w, "last_run_at", canary->has_run, canary->since_run_ms);
+    put_integer(&w, "effect_us", canary->took_us);
+    put_nodes(&w, canary);
+    put_integer(&w, "violations", canary->violations);
+    put_time_ago(&w, "last_violation_at", canary->since_violation_ms >= 0, canary->since_violation_ms);
+    json_object_end(&w);
+    json_object_end(&w);
+    http_reply_json(exchange->request, 200, &out);
+}
+
+static void canary_was_summed(void *arg, enum store_result result, const struct canary_summary *canary)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK)
+        reply(exchange, canary);
+    else
+        exchange_refuse_store(exchange, result);
+    http_request_release(exchange->request);
+}
+
+void system_show(struct exchange *exchange)
+{
+    http_request_hold(exchange->request);
+    canary_sum(exchange->service->partitions, canary_was_summed, exchange);
+}
