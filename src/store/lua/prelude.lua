@@ -486,6 +486,7 @@ local function key_end_at(record, ends, source, data)
     end
     record.ends = ends
     redis.call('SET', K.key(record.digest), key_pack(record))
+    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '')
     if ends then
         redis.call('ZADD', K.key_ends(), ends, record.id)
     else

@@ -863,6 +863,7 @@ Test(lua, key_schedule)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {"ZCARD t:key_ends", "1"},
+          {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1*)))"},
           {"XLEN t:acct:acct_A:audit", "2"}, {SCHEDULE "$now+90000 1000000 sooner", "(refused later)"},
           {SCHEDULE "'' 1000000 sooner", "(refused later)"}, {SCHEDULE "$now 1000000 sooner", "(refused past)"},
           {SCHEDULE "$now+2000000 1000000 any", "(refused far)"}, {SCHEDULE "$now+30000 1000000 sooner", "(ok *)"},
@@ -879,12 +880,12 @@ Test(lua, key_schedule)
 Test(lua, a_key_that_is_due_is_revoked)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {SCHEDULE "$now+60000 1000000 sooner", "(ok *)"}, {"XLEN t:inv_log", "0"}, {"HSET t:store ahead 120000", "1"},
+          {SCHEDULE "$now+60000 1000000 sooner", "(ok *)"}, {"XLEN t:inv_log", "1"}, {"HSET t:store ahead 120000", "1"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {SCHEDULE "$now+160000 1000000 any", "(conflict)"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "1"},
           {"@key_end_due 100", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"@key_end_due 100", "(ok)"},
-          {"ZCARD t:key_ends", "0"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"}, {"XLEN t:inv_log", "1"},
+          {"ZCARD t:key_ends", "0"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"}, {"XLEN t:inv_log", "2"},
           {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"}, {"HSET t:store ahead 0", "0"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
 }
