@@ -234,7 +234,8 @@ void membership_forget(struct membership *member, const char *why)
     member->epoch++;
     suspensions_on_membership(member->suspensions);
     forget_everything(member);
-    LOG(LOG_WARN, "cache emptied: each key is read from Redis again", log_str("why", why), log_partition(member->settings->prefix));
+    LOG(LOG_WARN, "cache emptied: each key is read from Redis again", log_str("why", why),
+        log_partition(member->settings->prefix));
 }
 
 static void set_live(struct membership *member, bool is_live)

@@ -620,8 +620,8 @@ Test(lua, canary_of_four_nodes)
           {CANARY_STEP("n2", "1", "over", "''"), "(ok)"}, {CANARY_STEP("n2", "1", "over", "''"), "(refused)"},
           {"@canary_read", "(ok 60000 1 [0-9]* n2 1234 2 1 1 n? [0-9]* 0 -1  1 [0-9]* n3)"},
           /* Nothing else is left: no key, list, trail or note. */
-          {"@revocation_note 4 0 key_1 acct_0000000000canary0000000011 7", "(ok)"}, {"KEYS t:*", NULL},
-          {"DEL t:canary t:canary_nodes", "2"}, {"KEYS t:*", "()"});
+          {"@revocation_note key_1 acct_0000000000canary0000000011 7 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
+          {"DEL t:canary t:canary_nodes t:inv_log", "3"}, {"KEYS t:*", "()"});
 }
 
 /* A node that stops takes its row along, and gives up its run. */
@@ -863,10 +863,10 @@ Test(lua, key_schedule)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {"ZCARD t:key_ends", "1"},
-          {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1*)))"},
-          {"XLEN t:acct:acct_A:audit", "2"}, {SCHEDULE "$now+90000 1000000 sooner", "(refused later)"},
-          {SCHEDULE "'' 1000000 sooner", "(refused later)"}, {SCHEDULE "$now 1000000 sooner", "(refused past)"},
-          {SCHEDULE "$now+2000000 1000000 any", "(refused far)"}, {SCHEDULE "$now+30000 1000000 sooner", "(ok *)"},
+          {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1*)))"}, {"XLEN t:acct:acct_A:audit", "2"},
+          {SCHEDULE "$now+90000 1000000 sooner", "(refused later)"}, {SCHEDULE "'' 1000000 sooner", "(refused later)"},
+          {SCHEDULE "$now 1000000 sooner", "(refused past)"}, {SCHEDULE "$now+2000000 1000000 any", "(refused far)"},
+          {SCHEDULE "$now+30000 1000000 sooner", "(ok *)"},
           {SCHEDULE "$now+90000 1000000 any", "(ok (key_1 *) 0 () 1 *)"}, {"XLEN t:acct:acct_A:audit", "4"},
           {SCHEDULE "$now+95000 1000000 again", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "4"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *))"},
