@@ -21,7 +21,8 @@ struct find_call {
     uint8_t digest[KEY_DIGEST_BYTES];
     unsigned reads;
     struct key_record *ending; /* a key that will be revoked, while Redis is asked whether it is time; else NULL */
-    int64_t least_ms;          /* what the store's time was at least when it was asked for */
+    uint64_t asked_ns;         /* since when; clock_boot_ns() */
+    int64_t least_ms;          /* what the store's time was at least then */
     struct find_call *next_free;
 };
 
@@ -148,12 +149,14 @@ static void find_done(struct find_call *call, enum store_result result, struct k
 
 /* Asked after the check began, so a revocation is never late; and it is the store's own time, so it is not early. If
  * Redis' clock was set back, and no heartbeat has come since, the answer is too early: then the latest that it can be.
+ * The reply may have waited while this process was paused, and an entry of the cache is only as old as the reply's
+ * reading: so what counts for the cache is the latest that the time can be by now.
  */
 static void on_time(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct find_call *call = arg;
-    const struct store_time *time = store_known_time(call->finder->store);
     struct key_record *key = call->ending;
+    uint64_t now_ns = clock_boot_ns();
     int64_t now_ms;
 
     if (result == STORE_OK && !reply_integer(reply_at(reply, 0), &now_ms)) {
@@ -161,12 +164,14 @@ static void on_time(void *arg, enum store_result result, const struct redis_repl
         result = STORE_UNAVAILABLE;
     }
     if (result == STORE_OK && now_ms < call->least_ms)
-        now_ms = store_time_most(time, clock_boot_ns());
+        now_ms = store_time_most(store_known_time(call->finder->store), now_ns);
     if (result == STORE_OK && now_ms >= key->ends_ms) {
         key->revoked_ms = key->ends_ms;
         key->ends_ms = 0;
     } else if (result == STORE_OK) {
-        key->is_ending = key->ends_ms - now_ms < KEY_ENDS_SOON_MS;
+        const struct store_time answered = {now_ms, call->asked_ns, now_ns};
+
+        key->is_ending = key->ends_ms - store_time_most(&answered, now_ns) < KEY_ENDS_SOON_MS;
     }
     find_done(call, result, key);
 }
@@ -175,7 +180,8 @@ static void ask_time(struct find_call *call, const struct key_record *key)
 {
     call->ending = mem_alloc(sizeof *call->ending);
     *call->ending = *key;
-    call->least_ms = store_time_least(store_known_time(call->finder->store), clock_boot_ns());
+    call->asked_ns = clock_boot_ns();
+    call->least_ms = store_time_least(store_known_time(call->finder->store), call->asked_ns);
     store_call_script(call->finder->store, SCRIPT_store_time, SCRIPT_READS, 0, NULL, on_time, call);
 }
 

@@ -1,0 +1,159 @@
+/* What a node makes of a key that will be revoked, by what Redis and its heartbeats say of the time. */
+#include "leak_guard.h"
+#include "lease_world.h"
+#include "lease/membership.h"
+#include "store/key_store.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(key_ends, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+enum { NOW_MS = 50000000, SOON_MS = 360000 };
+
+static bool is_found;
+static struct key_record found;
+
+static void on_found(void *arg, enum store_result result, const struct key_record *key)
+{
+    (void)arg;
+    cr_assert_eq(result, STORE_OK);
+    key_copy(&found, key);
+    is_found = true;
+}
+
+static void answer_key(int64_t ends_ms)
+{
+    static char reply[256];
+    const struct id id = id_mint(ID_KEY, 1), account = id_mint(ID_ACCOUNT, 1);
+    char packed[160];
+
+    snprintf(packed, sizeof packed, "%s %s live wxyz 3 7 @%lld Name", id.text, account.text, (long long)ends_ms);
+    snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(packed), packed);
+    rule("GET t:key:", FAKE_ANSWER, reply, 0);
+}
+
+static void answer_time(int64_t time_ms, uint32_t delay_ms)
+{
+    static char command[SCRIPT_BYTES], reply[64];
+
+    name_script(SCRIPT_store_time, command);
+    snprintf(reply, sizeof reply, "*2\r\n$2\r\nok\r\n:%lld\r\n", (long long)time_ms);
+    fake_redis_rule(w.fake, &(struct fake_rule){.command = command, .answer = reply, .delay_ms = delay_ms});
+}
+
+static void answer_heartbeats(int64_t time_ms)
+{
+    static char reply[64];
+    unsigned next = heartbeats() + 2; /* its answer, and not only its sending, is certain once another one was sent */
+
+    snprintf(reply, sizeof reply, "*3\r\n$2\r\nok\r\n:%lld\r\n:0\r\n", (long long)time_ms);
+    rule(w.heartbeat, FAKE_ANSWER, reply, 0);
+    while (heartbeats() < next) {
+        until_heartbeats(heartbeats() + 1);
+        echo_all();
+    }
+}
+
+static bool is_ready(void *arg)
+{
+    (void)arg;
+    echo_all();
+    return store_is_ready(w.store);
+}
+
+static void open_ready(void)
+{
+    open_fake();
+    w.timeout_ms = PATIENCE_MS;
+    join(LEASE_MS);
+    until(has_lease_by_echoes, NULL);
+    until(is_ready, NULL);
+}
+
+static void find(void)
+{
+    const uint8_t digest[KEY_DIGEST_BYTES] = {1};
+
+    is_found = false;
+    key_store_find(w.store, digest, on_found, NULL);
+    cr_assert(test_loop_until_set(&w.loop, &is_found, PATIENCE_MS));
+}
+
+Test(key_ends, a_key_is_revoked_from_its_time_on)
+{
+    open_ready();
+    answer_key(NOW_MS);
+    answer_time(NOW_MS - 1, 0);
+    find();
+    cr_expect_eq(found.revoked_ms, 0);
+    cr_expect(found.is_ending);
+    answer_time(NOW_MS, 0);
+    find();
+    cr_expect_eq(found.revoked_ms, NOW_MS);
+    answer_key(NOW_MS + 2 * SOON_MS);
+    find();
+    cr_expect_eq(found.revoked_ms, 0);
+    cr_expect_not(found.is_ending);
+    close_world();
+}
+
+/* Redis' clock was set back since the last heartbeat, and will be put right by the next one. */
+Test(key_ends, an_answer_below_what_the_node_knows_delays_nothing)
+{
+    open_ready();
+    answer_heartbeats(NOW_MS);
+    answer_key(NOW_MS);
+    answer_time(NOW_MS - 3600000, 0);
+    find();
+    cr_expect_eq(found.revoked_ms, NOW_MS);
+    answer_key(NOW_MS + 2 * SOON_MS);
+    find();
+    cr_expect_eq(found.revoked_ms, 0, "an hour later");
+    close_world();
+}
+
+/* As if the process had been paused between the answer and its reading. */
+Test(key_ends, an_answer_that_is_read_late_counts_for_as_old_as_it_is)
+{
+    open_ready();
+    answer_key(NOW_MS + SOON_MS + 100);
+    answer_time(NOW_MS, 0);
+    find();
+    cr_expect_eq(found.revoked_ms, 0);
+    answer_time(NOW_MS, 200);
+    find();
+    cr_expect_eq(found.revoked_ms, 0);
+    cr_expect(found.is_ending);
+    close_world();
+}
+
+Test(key_ends, a_clock_that_was_set_forward_empties_the_cache)
+{
+    uint64_t epoch;
+
+    open_ready();
+    answer_heartbeats(NOW_MS);
+    w.ended = 0;
+    epoch = membership_epoch(w.member);
+    answer_heartbeats(NOW_MS + 3600000);
+    cr_expect_gt(w.ended, 0);
+    cr_expect_not(may_fill(epoch), "by a read that was sent before");
+    close_world();
+}
+
+/* Due is what the store says, so one of its nodes writes it down. */
+Test(key_ends, what_is_due_is_written_down)
+{
+    char due[SCRIPT_BYTES];
+
+    open_ready();
+    name_script(SCRIPT_key_end_due, due);
+    rule(due, FAKE_ANSWER, "*1\r\n$2\r\nok\r\n", 0);
+    answer_heartbeats(NOW_MS);
+    cr_expect_eq(fake_redis_count(w.fake, due), 0);
+    rule(w.heartbeat, FAKE_ANSWER, "*3\r\n$2\r\nok\r\n:50000001\r\n:1\r\n", 0);
+    until_command(due);
+    close_world();
+}
