@@ -244,7 +244,7 @@ static bool remember(const struct key_read *read, enum store_result result, cons
         (result == STORE_OK && !hears_of(part, key)))
         return false;
     bool has_lease = membership_has_lease(part->member, &now_ns);
-    if (result == STORE_OK && key->is_ending)
+    if (result == STORE_OK && key->is_ending && RULE(RULE_ENDS_SOON))
         return false; /* so that checks that came meanwhile ask the time again */
     if (result == STORE_OK && has_real_ids(key)) {
         key_pack(key, &packed);
