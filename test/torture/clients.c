@@ -1,5 +1,6 @@
 #include "clients.h"
 
+#include "base/clock.h"
 #include "exchange.h"
 
 #include <pthread.h>
@@ -15,6 +16,8 @@ enum {
     CHANGE_WITHIN_MS = 8000,
     COMMANDS_MAX = 2, /* at once */
     TOGETHER_MAX = 50,
+    AHEAD_MAX_MS = 3000, /* how far revocations are scheduled: over before what is left is looked at */
+    MS_PER_S = 1000,
     LAST_ANSWERS_MS = 10000,
     NS_PER_MS = 1000000
 };
@@ -68,7 +71,15 @@ struct asking {
     size_t number;               /* of a creation or a user; of keys that are revoked by a list */
     uint32_t keys[TOGETHER_MAX]; /* these */
     bool is_together;            /* one of many DELETEs at once */
+    bool is_by_holder;
+    unsigned later_ms; /* after what begins at, or ends by, this request the key is to be revoked; see struct event */
+    int64_t due_ns;    /* of a key whose revocation is scheduled */
 };
+
+static int64_t later_of(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
 
 static unsigned below(struct clients *clients, unsigned bound)
 {
@@ -146,7 +157,8 @@ static void note(struct clients *clients, const struct asking *asking, uint32_t 
                                 .status = (uint16_t)answer->status,
                                 .node = (uint8_t)asking->node,
                                 .kind = (uint8_t)asking->kind,
-                                .code = (uint8_t)code_of(answer)};
+                                .code = (uint8_t)code_of(answer),
+                                .later_ms = asking->later_ms};
 
     clients->counts.answered[asking->kind] += answer->status != 0 && answer->status != 503;
     if (!history_add(clients->plan.history, &event) && clients->plan.stop_at_violation)
@@ -197,6 +209,8 @@ static int64_t next_check_ns(struct clients *clients, const struct life *life, i
     if (revoked_ns == HISTORY_NEVER)
         return now_ns + (life->dying ? span_ns(clients, 1, 12) : span_ns(clients, 5, 60));
     int64_t dead_ns = now_ns - revoked_ns;
+    if (dead_ns < -span_ns(clients, 30, 31)) /* its time is known, and lies ahead */
+        return now_ns + span_ns(clients, 3, 25);
     if (dead_ns < span_ns(clients, 10, 11))
         return now_ns + span_ns(clients, 1, 3);
     return now_ns + (dead_ns < span_ns(clients, 200, 201) ? span_ns(clients, 3, 20) : span_ns(clients, 20, 80));
@@ -290,6 +304,18 @@ static const char *manager_of(const struct clients *clients, unsigned account)
     return clients->plan.cluster->accounts[account].manager.secret;
 }
 
+/* Fills in the next creation; it counts once it is sent. */
+static bool creation_begins(struct clients *clients, unsigned node, unsigned account)
+{
+    if (clients->creation_count == CREATIONS_MAX || !other_begins(clients))
+        return false;
+    clients->creations[clients->creation_count] =
+        (struct creation){.node = (uint8_t)node,
+                          .account = (uint8_t)account,
+                          .incarnation = (uint16_t)cluster_incarnation(clients->plan.cluster, node)};
+    return true;
+}
+
 /* by: the key that asks; HISTORY_NO_KEY: the manager, at once. */
 static void create(struct clients *clients, uint32_t by, unsigned late_ms)
 {
@@ -305,7 +331,7 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
                                   .key = by,
                                   .number = number};
 
-    if (number == CREATIONS_MAX || !other_begins(clients))
+    if (!creation_begins(clients, node, account))
         return;
     int body_len =
         snprintf(body, sizeof body,
@@ -315,10 +341,6 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
                  "POST /v1/api_keys HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
                  "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
                  by_manager ? manager_of(clients, account) : history_secret(clients->plan.history, by), body_len, body);
-    clients->creations[number] =
-        (struct creation){.node = (uint8_t)node,
-                          .account = (uint8_t)account,
-                          .incarnation = (uint16_t)cluster_incarnation(clients->plan.cluster, node)};
     if (send_request(clients, &asking, bytes, (size_t)len, late_ms, CHANGE_WITHIN_MS,
                      by_manager ? create_done : successor_done))
         clients->creation_count++;
@@ -357,6 +379,7 @@ static void revoke_done(void *arg, const struct exchange_answer *answer)
 {
     struct asking *asking = arg;
 
+    asking->clients->counts.held[1] += asking->is_by_holder && answer->status == 200;
     note(asking->clients, asking, asking->key, answer);
     revoke_ended(asking->clients, asking->key, answer);
     asking->clients->counts.together[1] += asking->is_together && answer->status == 200;
@@ -378,6 +401,146 @@ static void revoke_at(struct clients *clients, struct life *life, unsigned node,
         return;
     life->revokes_open++;
     clients->counts.together[0] += is_together;
+}
+
+static void revoke_by_holder(struct clients *clients, struct life *life, unsigned node)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES], body[HISTORY_SECRET_BYTES + 8];
+    const struct asking asking = {
+        .clients = clients, .kind = EVENT_REVOKE, .node = node, .key = life->key, .is_by_holder = true};
+    int body_len = snprintf(body, sizeof body, "token=%s", history_secret(clients->plan.history, life->key));
+    int len = snprintf(bytes, sizeof bytes,
+                       "POST /v1/auth/revoke HTTP/1.1\r\nHost: api.test\r\n"
+                       "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+                       body_len, body);
+
+    history_revoke_begins(clients->plan.history, life->key, history_now_ns());
+    if (!send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, revoke_done))
+        return;
+    life->revokes_open++;
+    clients->counts.held[0]++;
+}
+
+/* Ends that lie ahead */
+
+static void attempt_begins(struct clients *clients, const struct asking *asking)
+{
+    const struct event event = {
+        .start_ns = history_now_ns(), .kind = (uint8_t)asking->kind, .later_ms = asking->later_ms};
+    int64_t from_ns;
+
+    if (history_ends_key(&event, &from_ns))
+        history_revoke_begins(clients->plan.history, asking->key, from_ns);
+}
+
+/* A key whose end was told is checked until its time and for a while after it; for another one, something is tried
+ * again. */
+static void end_told(struct clients *clients, uint32_t key, bool is_told)
+{
+    struct life *life = find_life(clients, key);
+    int64_t now_ns = history_now_ns();
+
+    if (!life)
+        return;
+    life->revokes_open--;
+    if (!is_told && life->revokes_open == 0)
+        life->die_at_ns = now_ns + span_ns(clients, 1, 60);
+    if (!is_told)
+        return;
+    life->retire_at_ns =
+        later_of(now_ns, history_times(clients->plan.history, key)->revoked_ns) + span_ns(clients, 250, 450);
+    for (unsigned node = 0; node < CLUSTER_NODES; node++)
+        life->check_at_ns[node] = now_ns;
+}
+
+/* A node that was paused hears of the time when it is over, and says so. */
+static bool is_too_late(const struct asking *asking, const struct exchange_answer *answer)
+{
+    return answer->status == 400 && answer->end_ns >= asking->due_ns && strstr(answer->body, "must be in the future");
+}
+
+static void schedule_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct exchange_answer meant = *answer;
+
+    if (is_too_late(asking, answer))
+        meant.status = 503;
+    asking->later_ms = asking->due_ns > answer->start_ns
+                           ? (unsigned)((asking->due_ns - answer->start_ns + NS_PER_MS - 1) / NS_PER_MS)
+                           : 0;
+    note(asking->clients, asking, asking->key, &meant);
+    end_told(asking->clients, asking->key, meant.status == 200);
+    free(asking);
+}
+
+/* Redis and this process go by one clock, so its time is known. */
+static void schedule(struct clients *clients, struct life *life, unsigned node)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES], body[64], at[CLOCK_RFC3339_BYTES];
+    struct asking asking = {.clients = clients, .kind = EVENT_SCHEDULE, .node = node, .key = life->key};
+
+    asking.later_ms = 100 + (unsigned)(span_ns(clients, 0, 200) / NS_PER_MS);
+    if (asking.later_ms > AHEAD_MAX_MS)
+        asking.later_ms = AHEAD_MAX_MS;
+    clock_print_rfc3339(clock_wall_ms() + asking.later_ms, at);
+    asking.due_ns = history_now_ns() + (int64_t)asking.later_ms * NS_PER_MS;
+    int body_len = snprintf(body, sizeof body, "{\"revoke_at\":\"%s\"}", at);
+    int len = snprintf(bytes, sizeof bytes,
+                       "PUT /v1/api_keys/%s/scheduled_revocation HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer "
+                       "%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                       history_id(clients->plan.history, life->key),
+                       manager_of(clients, history_account(clients->plan.history, life->key)), body_len, body);
+    attempt_begins(clients, &asking);
+    life->revokes_open += send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, schedule_done);
+}
+
+static void replace_done(void *arg, const struct exchange_answer *answer)
+{
+    struct asking *asking = arg;
+    struct clients *clients = asking->clients;
+    uint32_t key = read_created(clients, answer, asking->number);
+    struct asking created = *asking;
+
+    other_ends(clients);
+    note(clients, asking, asking->key, answer);
+    end_told(clients, asking->key, answer->status == 201);
+    created.kind = EVENT_CREATE;
+    created.later_ms = 0;
+    if (key != HISTORY_NO_KEY) {
+        clients->counts.asked[EVENT_CREATE]++;
+        note(clients, &created, key, answer);
+        life_begin(clients, key);
+    }
+    free(asking);
+}
+
+static void replace(struct clients *clients, struct life *life, unsigned node)
+{
+    char bytes[EXCHANGE_REQUEST_BYTES], body[80];
+    unsigned account = history_account(clients->plan.history, life->key), overlap_s = below(clients, 3);
+    const struct asking asking = {.clients = clients,
+                                  .kind = EVENT_REPLACE,
+                                  .node = node,
+                                  .key = life->key,
+                                  .number = clients->creation_count,
+                                  .later_ms = overlap_s * MS_PER_S};
+
+    if (!creation_begins(clients, node, account))
+        return;
+    int body_len =
+        snprintf(body, sizeof body, "{\"overlap_seconds\":%u,\"name\":\"torture-%zu\"}", overlap_s, asking.number);
+    int len = snprintf(bytes, sizeof bytes,
+                       "POST /v1/api_keys/%s/replacement HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
+                       "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+                       history_id(clients->plan.history, life->key), manager_of(clients, account), body_len, body);
+    attempt_begins(clients, &asking);
+    if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, replace_done)) {
+        clients->creation_count++;
+        life->revokes_open++;
+    } else {
+        other_ends(clients);
+    }
 }
 
 /* What the answer to a list says of one key. A node of an earlier version, which knows no lists, has done nothing. */
@@ -535,6 +698,20 @@ static void begin_successor(struct clients *clients, const struct life *life)
         create(clients, life->key, 1 + (unsigned)(span_ns(clients, 0, 100) / NS_PER_MS));
 }
 
+/* Nodes of an earlier version do not. */
+static bool knows_all_ways(const struct clients *clients)
+{
+    return clients->plan.endings != NULL;
+}
+
+static void revoke_otherwise(struct clients *clients, struct life *life, unsigned node)
+{
+    static void (*const WAYS[])(struct clients *, struct life *, unsigned) = {schedule, schedule, replace,
+                                                                              revoke_by_holder};
+
+    WAYS[below(clients, sizeof WAYS / sizeof *WAYS)](clients, life, node);
+}
+
 /* Once, or at two nodes at about the same time. */
 static void revoke(struct clients *clients, struct life *life, int64_t now_ns)
 {
@@ -545,7 +722,14 @@ static void revoke(struct clients *clients, struct life *life, int64_t now_ns)
         return;
     }
     begin_successor(clients, life);
+    bool is_first = !life->dying;
     dying_begins(life, now_ns);
+    if (is_first && knows_all_ways(clients) && below(clients, 3) == 0) {
+        revoke_otherwise(clients, life, node);
+        if (life->revokes_open == 0)
+            life->die_at_ns = now_ns + span_ns(clients, 1, 60);
+        return;
+    }
     if (clients->command_count++ % 64 == 63 && revoke_by_command(clients, life))
         return;
     revoke_at(clients, life, node, false);

@@ -1,6 +1,7 @@
 /* The clients, all of one thread. They create keys, and check each at every node all its life. They revoke it at one
- * node, at two at once, by command, or together with up to 49 others: by a list, or by as many requests at once. They
- * repeat that until it is answered, and around that moment they check most often. Meanwhile people sign in. Requests
+ * node, at two at once, by command, by its secret, by a replacement, at a time that lies ahead, or together with up to
+ * 49 others: by a list, or by as many requests at once. They repeat that until it is answered, and around that moment,
+ * or the key's time, they check most often. Meanwhile people sign in. Requests
  * and responses go into the history. */
 #pragma once
 #include "availability.h"
@@ -28,7 +29,7 @@ struct clients_counts {
     size_t asked[EVENT_KINDS], answered[EVENT_KINDS]; /* answered: other than 503 */
     size_t accepted, refused, unavailable, unknown;   /* of the checks */
     size_t kept_out;                                  /* checks that no connection was free for */
-    size_t together[2], lists[2];                     /* keys revoked in groups and by lists: asked, answered */
+    size_t together[2], lists[2], held[2]; /* keys revoked in groups, by lists, by their secrets: asked, answered */
     int64_t revoke_ms_max;
     double revoke_ms_sum;
 };

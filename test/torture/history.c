@@ -43,7 +43,10 @@ struct history {
     struct fault *faults;
 };
 
-static const char *const KIND_NAMES[EVENT_KINDS] = {"create", "check", "route", "revoke", "command", "successor"};
+static const char *const KIND_NAMES[EVENT_KINDS] = {"create",  "check",     "route",    "revoke",
+                                                    "command", "successor", "schedule", "replace"};
+/* A key whose revocation is scheduled may be refused so much earlier. */
+static const int64_t EARLY_NS = INT64_C(200) * NS_PER_MS;
 static const char *const CODE_NAMES[] = {"", " api_key_revoked", " (another code)"};
 
 static void *must(void *memory)
@@ -100,6 +103,15 @@ static const char *verdict_on_use(const struct key_times *times, const struct ev
     return event->end_ns < times->revoke_tried_ns ? "told to be revoked, and nobody revoked it" : NULL;
 }
 
+static const char *verdict_on_schedule(const struct key_times *times, const struct event *event, unsigned done)
+{
+    if (event->status == 404)
+        return "an acknowledged key is not found";
+    if (event->status == 409)
+        return event->end_ns < times->revoke_tried_ns ? "told to be revoked, and nobody revoked it" : NULL;
+    return event->status == done ? NULL : "an answer that can't be";
+}
+
 const char *history_verdict(const struct key_times *times, const struct event *event)
 {
     if (event->status == 0 || event->status == 503)
@@ -112,6 +124,10 @@ const char *history_verdict(const struct key_times *times, const struct event *e
         if (event->status == 404)
             return "an acknowledged key is not found";
         return event->status == 200 ? NULL : "an answer that can't be";
+    case EVENT_SCHEDULE:
+        return verdict_on_schedule(times, event, 200);
+    case EVENT_REPLACE:
+        return verdict_on_schedule(times, event, 201);
     case EVENT_SUCCESSOR:
         return verdict_on_use(times, event, 201);
     default:
@@ -119,17 +135,53 @@ const char *history_verdict(const struct key_times *times, const struct event *e
     }
 }
 
+static int64_t later_ns(const struct event *event)
+{
+    return (int64_t)event->later_ms * NS_PER_MS;
+}
+
+static int64_t later_of(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+bool history_ends_key(const struct event *event, int64_t *ret_from_ns)
+{
+    bool is_scheduled = event->kind == EVENT_SCHEDULE || event->kind == EVENT_REPLACE;
+
+    *ret_from_ns = event->start_ns;
+    if (is_scheduled)
+        *ret_from_ns = later_of(event->start_ns, event->start_ns + later_ns(event) - EARLY_NS);
+    return is_scheduled || event->kind == EVENT_REVOKE || event->kind == EVENT_COMMAND;
+}
+
+/* When nobody may accept the key any more; HISTORY_NEVER: the event does not say so. */
+static int64_t end_of_key(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_REVOKE:
+    case EVENT_COMMAND:
+        return event->status == 200 ? event->end_ns : HISTORY_NEVER;
+    case EVENT_SCHEDULE:
+        return event->status == 200 ? later_of(event->end_ns, event->start_ns + later_ns(event)) : HISTORY_NEVER;
+    case EVENT_REPLACE:
+        return event->status == 201 ? event->end_ns + later_ns(event) : HISTORY_NEVER;
+    default:
+        return HISTORY_NEVER;
+    }
+}
+
 /* What the event tells about its key's times. */
 static void times_learn(struct key_times *times, const struct event *event)
 {
-    bool is_revocation = event->kind == EVENT_REVOKE || event->kind == EVENT_COMMAND;
+    int64_t end_ns = end_of_key(event), from_ns;
 
     if (event->kind == EVENT_CREATE)
         times->created_ns = event->end_ns;
-    if (is_revocation && event->start_ns < times->revoke_tried_ns)
-        times->revoke_tried_ns = event->start_ns;
-    if (is_revocation && event->status == 200 && event->end_ns < times->revoked_ns)
-        times->revoked_ns = event->end_ns;
+    if (history_ends_key(event, &from_ns) && from_ns < times->revoke_tried_ns)
+        times->revoke_tried_ns = from_ns;
+    if (end_ns < times->revoked_ns)
+        times->revoked_ns = end_ns;
 }
 
 static const struct key_times NOTHING_KNOWN = {HISTORY_NEVER, HISTORY_NEVER, HISTORY_NEVER};
@@ -230,10 +282,10 @@ uint32_t history_add_key(struct history *history, unsigned account, const char *
     return (uint32_t)history->key_count++;
 }
 
-void history_revoke_begins(struct history *history, uint32_t key, int64_t start_ns)
+void history_revoke_begins(struct history *history, uint32_t key, int64_t from_ns)
 {
-    if (start_ns < history->keys[key].times.revoke_tried_ns)
-        history->keys[key].times.revoke_tried_ns = start_ns;
+    if (from_ns < history->keys[key].times.revoke_tried_ns)
+        history->keys[key].times.revoke_tried_ns = from_ns;
 }
 
 bool history_is_full(const struct history *history)

@@ -25,6 +25,8 @@ enum event_kind {
     EVENT_COMMAND, /* `key revoke`; 200 stands for its success, 0 for anything else */
     /* A key is made with a key, its request's last bytes being sent late; 201 stands for accepted. */
     EVENT_SUCCESSOR,
+    EVENT_SCHEDULE, /* the key is to be revoked later_ms after start_ns */
+    EVENT_REPLACE,  /* another key was made in its place, and it is to be revoked later_ms afterwards */
     EVENT_KINDS
 };
 
@@ -38,13 +40,14 @@ struct event {
     uint16_t status; /* 0: not known what became of it */
     uint8_t node;
     uint8_t kind, code; /* enum event_kind, enum event_code */
+    uint32_t later_ms;
 };
 
 /* What the events so far say about one key. */
 struct key_times {
     int64_t created_ns;      /* its creation was answered */
-    int64_t revoke_tried_ns; /* the first revocation began */
-    int64_t revoked_ns;      /* a revocation was first answered */
+    int64_t revoke_tried_ns; /* from then on it may be refused: the first revocation began, or its time is near */
+    int64_t revoked_ns;      /* from then on it must be: a revocation was answered, and its time had come */
 };
 
 struct history;
@@ -55,8 +58,11 @@ void history_destroy(struct history *history);
 
 /* Returns the new key's index, or HISTORY_NO_KEY when there is no room. account: the number of its account. */
 uint32_t history_add_key(struct history *history, unsigned account, const char *id, const char *secret);
-/* A revocation of that key is about to be sent: told at once, for it may have an effect before it has an end. */
-void history_revoke_begins(struct history *history, uint32_t key, int64_t start_ns);
+/* Whether the event is an attempt to end its key, and when that may have an effect first. */
+bool history_ends_key(const struct event *event, int64_t *ret_from_ns);
+/* An attempt to end that key is about to be sent, and may have an effect from then on: told at once, for it may have it
+ * before it has an end. */
+void history_revoke_begins(struct history *history, uint32_t key, int64_t from_ns);
 /* Adds and judges; a violation is printed with all that is known of the key, and counted. False when it is one. */
 bool history_add(struct history *history, const struct event *event);
 bool history_is_full(const struct history *history);

@@ -68,6 +68,45 @@ static const struct scene SCENES[] = {
       {.start_ns = 41, .end_ns = 50, .kind = EVENT_REVOKE, .status = 200}},
      0},
     {"an answer that can't be", {{.start_ns = 30, .end_ns = 40, .kind = EVENT_CHECK, .status = 500}}, 1},
+    {"accepted after its time",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_SCHEDULE, .status = 200, .later_ms = 1000},
+      {.start_ns = 1000000031, .end_ns = 1000000050, .kind = EVENT_CHECK, .status = 200}},
+     1},
+    {"accepted before its time",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_SCHEDULE, .status = 200, .later_ms = 1000},
+      {.start_ns = 1000000029, .end_ns = 1000000050, .kind = EVENT_CHECK, .status = 200}},
+     0},
+    {"accepted after its time and before the answer that it has one",
+     {{.start_ns = 41, .end_ns = 2000000000, .kind = EVENT_CHECK, .status = 200},
+      {.start_ns = 30, .end_ns = 2000000010, .kind = EVENT_SCHEDULE, .status = 200, .later_ms = 1000}},
+     0},
+    {"accepted after its time, which was answered with 503",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_SCHEDULE, .status = 503, .later_ms = 1000},
+      {.start_ns = 1000000031, .end_ns = 1000000050, .kind = EVENT_CHECK, .status = 200}},
+     0},
+    {"refused 0.2 s before its time",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_SCHEDULE, .status = 200, .later_ms = 1000},
+      {.start_ns = 800000020, .end_ns = 800000040, .kind = EVENT_CHECK, .status = 401, .code = CODE_REVOKED}},
+     0},
+    {"refused too early",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_SCHEDULE, .status = 200, .later_ms = 1000},
+      {.start_ns = 800000020, .end_ns = 800000029, .kind = EVENT_CHECK, .status = 401, .code = CODE_REVOKED}},
+     1},
+    {"accepted after its replacement's overlap",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_REPLACE, .status = 201, .later_ms = 1000},
+      {.start_ns = 1000000041, .end_ns = 1000000050, .kind = EVENT_CHECK, .status = 200}},
+     1},
+    {"accepted while the overlap may last",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_REPLACE, .status = 201, .later_ms = 1000},
+      {.start_ns = 1000000039, .end_ns = 1000000050, .kind = EVENT_CHECK, .status = 200}},
+     0},
+    {"replaced at once, and accepted",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_REPLACE, .status = 201},
+      {.start_ns = 41, .end_ns = 50, .kind = EVENT_CHECK, .status = 200}},
+     1},
+    {"told to be revoked already by nobody",
+     {{.start_ns = 30, .end_ns = 40, .kind = EVENT_SCHEDULE, .status = 409, .later_ms = 1000}},
+     1},
     {"unknown ends",
      {{.start_ns = 30, .end_ns = 40, .kind = EVENT_REVOKE}, {.start_ns = 41, .end_ns = 50, .kind = EVENT_CHECK}},
      0},
@@ -84,8 +123,10 @@ static bool scene_passes(const struct scene *scene)
     /* A revocation is told when it begins, which is before the end of whatever it overlaps. */
     for (const struct event *event = scene->events; event->start_ns; event++) {
         for (const struct event *later = event; later->start_ns; later++) {
-            if ((later->kind == EVENT_REVOKE || later->kind == EVENT_COMMAND) && later->start_ns < event->end_ns)
-                history_revoke_begins(history, key, later->start_ns);
+            int64_t from_ns;
+
+            if (history_ends_key(later, &from_ns) && later->start_ns < event->end_ns)
+                history_revoke_begins(history, key, from_ns);
         }
         struct event of_key = *event;
         of_key.key = key;

@@ -270,8 +270,10 @@ static void print_counts(const struct torture *torture)
            counts->answered[EVENT_CREATE], counts->asked[EVENT_CREATE], counts->answered[EVENT_REVOKE],
            counts->asked[EVENT_REVOKE], revoked ? counts->revoke_ms_sum / (double)revoked : 0.0,
            (long)counts->revoke_ms_max, counts->answered[EVENT_COMMAND], counts->asked[EVENT_COMMAND]);
-    printf("of these, %zu of %zu by lists, %zu of %zu together with others\n", counts->lists[1], counts->lists[0],
-           counts->together[1], counts->together[0]);
+    printf("of these, %zu of %zu by lists, %zu of %zu together with others, %zu of %zu by secrets\n", counts->lists[1],
+           counts->lists[0], counts->together[1], counts->together[0], counts->held[1], counts->held[0]);
+    printf("besides, %zu of %zu scheduled, %zu of %zu by replacements\n", counts->answered[EVENT_SCHEDULE],
+           counts->asked[EVENT_SCHEDULE], counts->answered[EVENT_REPLACE], counts->asked[EVENT_REPLACE]);
     printf("keys made by keys that were being revoked: %zu of %zu requests answered\n",
            counts->answered[EVENT_SUCCESSOR], counts->asked[EVENT_SUCCESSOR]);
     if (torture->endings) {
