@@ -60,7 +60,7 @@ restore_canary_key() {
         record=$(redis get "chatelaine:key:$digest")
         [[ ! $record =~ ^key_[^\ ]+\ [^\ ]+\ test\ [^\ ]+\ [0-9]+\ [0-9]+\ -\  ]] || unrevoked=$record
         [[ -z $unrevoked || $(redis hget chatelaine:canary phase) == over ]] ||
-            printf '%s' "$unrevoked" | redis -x set "chatelaine:key:$digest" XX >/dev/null
+            redis set "chatelaine:key:$digest" "$unrevoked" XX >/dev/null
     done
 }
 cause_CanaryViolated() {
