@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 TestSuite(canary, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
@@ -186,6 +187,72 @@ Test(canary, a_paused_node_is_silent)
     process_signal(&fixture.nodes[1].process, SIGCONT);
     await_refusals(&fixture, 2);
     cr_expect_eq(canary_number(&fixture, "violations"), 0);
+    fixture_stop(&fixture);
+}
+
+/* Redis hangs for longer than anybody waits: runs are given up, and go on afterwards. */
+Test(canary, outlives_a_frozen_redis)
+{
+    static const char *const HASTY[] = {"--canary-interval-ms", "1s", "--redis-timeout-ms", "1s", NULL};
+    struct fixture fixture;
+
+    fixture_use_one_redis("all primaries would have to be frozen");
+    fixture_start(&fixture, 2, HASTY);
+    await_refusals(&fixture, 2);
+    for (int times = 0; times < 3; times++) {
+        redis_server_freeze(&fixture.redis);
+        poll(NULL, 0, 3000);
+        redis_server_thaw(&fixture.redis);
+        await_runs(&fixture, 1);
+    }
+    await_refusals(&fixture, 2);
+    cr_expect_eq(canary_number(&fixture, "violations"), 0);
+    fixture_stop(&fixture);
+}
+
+#define NEW_KEY "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n"
+
+static void write_key(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    cr_assert_eq(chmod(path, 0600), 0);
+}
+
+/* While master keys are rotated, each node computes the secrets of runs of the other one: here both nodes have both
+ * keys, and different ones are the current ones. */
+Test(canary, master_keys_differ)
+{
+    char old_path[PROCESS_PATH_BYTES], new_path[PROCESS_PATH_BYTES];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(old_path, sizeof old_path, "%.150s/old.key", fixture.folder);
+    snprintf(new_path, sizeof new_path, "%.150s/new.key", fixture.folder);
+    rename(fixture.master_key_path, old_path);
+    write_key(new_path, NEW_KEY);
+    snprintf(fixture.master_key_path, sizeof fixture.master_key_path, "%s", new_path);
+    const char *const rotate[] = {"master-key", "rotate", "--retired-master-key-file", old_path, NULL};
+    cr_assert_eq(fixture_run(&fixture, rotate, NULL, NULL, NULL), 0);
+    for (size_t node = 0; node < 2; node++) {
+        const char *more[] = {"--canary-interval-ms", "1s", "--retired-master-key-file", node ? new_path : old_path,
+                              NULL};
+
+        snprintf(fixture.master_key_path, sizeof fixture.master_key_path, "%s", node ? old_path : new_path);
+        fixture_add_node(&fixture, more);
+    }
+    await_refusals(&fixture, 2);
+    /* By both of them. */
+    for (size_t node = 0; node < 2; node++) {
+        struct deadline deadline = deadline_in(PATIENCE_MS);
+
+        while (fixture_metric(&fixture, node, "\nchatelaine_canary_runs_total{result=\"finished\"} ") == 0)
+            cr_assert(deadline_left_ms(deadline) > 0 && poll(NULL, 0, 100) == 0);
+    }
+    await_refusals(&fixture, 2);
+    cr_expect_eq(canary_number(&fixture, "violations"), 0);
+    cr_expect_eq(canary_number(&fixture, "unfinished_runs"), 0);
     fixture_stop(&fixture);
 }
 

@@ -177,6 +177,25 @@ Test(store_copy, aliases)
     expect("HEXISTS d:{3}:store aliased", "0");
 }
 
+/* Its key, whose account is nowhere, and its state. A node at the target begins anew. */
+Test(store_copy, leaves_the_canary_behind)
+{
+    tell((const char *const[]){"HSET s:store id " ID, "SET s:schema 2", "HSET s:acct:" ACCOUNT " name North created 1",
+                               "ZADD s:accounts 0 " ACCOUNT, "HSET s:canary run 7", "HSET s:canary_nodes n 1",
+                               "SET s:canary_runner p", "SET s:id:key_00000000000000000000000001 " ZEROS "6", NULL});
+    redis_server_tell(&fixture.server, "SET", "s:key:" ZEROS "6",
+                      "key_00000000000000000000000001 acct_0000000000canary0000000006 test abcd 0 1 - canary\nv=2",
+                      "PX", "600000", NULL);
+    redis_server_tell(&fixture.server, "SET", "s:key:" ZEROS "7",
+                      "key_00000000000000000000000002 " ACCOUNT " test abcd 0 1 - other\nv=2", NULL);
+    run("s:", 1, "d:", 1);
+    cr_assert_str_eq(outcome.trouble, "");
+    cr_expect_eq(outcome.copied.unknown, 0);
+    cr_expect_eq(outcome.copied.left, 0);
+    expect("EXISTS d:canary d:canary_nodes d:canary_runner d:key:" ZEROS "6 d:id:key_00000000000000000000000001", "0");
+    expect("EXISTS d:key:" ZEROS "7", "1");
+}
+
 /* Sessions of so many fields that their order, and so the bytes, differ at the target. */
 static void make_sessions_that_expire_meanwhile(void)
 {
