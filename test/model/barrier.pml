@@ -44,6 +44,12 @@
  *   NO_WHOLE       it declares a name that exists: the source runs it while that name is there (-DMOVE)
  *   NO_REJOIN      a node that follows the slot keeps membership, cache and lease (-DMOVE)
  *   NO_MOVEAGE     a revoker that follows the slot counts the age of a connection that it had there before (-DMOVE)
+ *   NO_CATCHUP     a session after a broken connection keeps the cache, and reads nothing of what it missed (-DSTREAM)
+ *   NO_BEGIN       it reads that, but has lease and fills before it knows (-DSTREAM)
+ *   NO_CONFIRMED   it reads that before SUBSCRIBE is confirmed (-DSTREAM)
+ *   NO_HEARD       a node takes for heard what a heartbeat's reply names, before the echo has come (-DSTREAM)
+ *   NO_KNOWN       it reads what comes after an entry that was trimmed (-DSTREAM)
+ *   NO_SERVER      it reads that at another Redis than the one where it has subscribed (-DSTREAM -DHAND)
  * NO_ACKNUMBER (acknowledgements of any barrier count for the newest) is expected to hold: see README.md.
  * -DFAILOVER adds two replicas, of which one is promoted and the other one follows it later, and the old master, which goes
  * on for as long. -DR=n of them must acknowledge a heartbeat (and a revocation): 1, or 2, all there are.
@@ -51,6 +57,8 @@
  * -DOTHER: now and then another store stands where ours was: an empty one, another database.
  * -DMOVE: two primaries; the slot with all names moves from one to the other, name by name. Each of a node's connections
  * follows it by itself, at some time or never.
+ * -DSTREAM: revocations are a stream, too, which may be trimmed. A node whose connection breaks keeps its cache, and reads
+ * what it missed before its next session begins. Without it, every session begins with an empty cache.
  * -DOURS: every DELETE is asked of node 0, which keeps its word even with -DNO_REPLSYNC; else of any node, or one that is gone.
  * -DNO_SHORT removes the short path: every DELETE waits W, acknowledgements and registry are not used. It holds.
  * -DSWEEP adds a sweeper, a barrier of some other key. -DSMALL leaves out clean leaves and heartbeats that are given up.
@@ -201,6 +209,9 @@ bool kept = false;             /* node 0 has seen the script's reply: it keeps t
 #ifdef NO_DURABLE
 bool fsynced = true;
 #endif
+#ifdef STREAM
+bool trimmed = false;          /* the key's entry is gone, and all before it */
+#endif
 
 /* Connections of a node: "invalidations", "changes" and "reads". Whoever breaks one of the last two tells the node in the
  * same step: until a node notices, a dead connection is a slow one. */
@@ -223,6 +234,14 @@ byte join[NN];                             /* checks that share it: */
 #define NOBODY 0
 #define EARLY 1
 #define LATE 2                             /* at least one of them started after the answer */
+#ifdef STREAM
+byte known[NN];                            /* the newest entry of the stream up to which node i has heard everything: */
+#define NOTHING 0
+#define BEFORE 1                           /* one before the key's, or where that will be */
+#define BEHIND 2                           /* the key's, or one after it */
+byte sr[NN];                               /* the read of what comes after it: as rd, or */
+#define UNSURE 4                           /* it has failed, or the known entry is not there */
+#endif
 
 /* The revoker's. */
 chan rq = [MAXDEL] of { byte };            /* revoker -> Redis: script of barrier n */
@@ -251,7 +270,12 @@ inline drain_replies(i) { skip }
 #endif
 inline cutinv(i)     { subscribed[i] = false; drainhb(inv[i],i); broken[i] = true }
 inline cutchanges(i) { drainhb(cq[i],i); drain_replies(i); give_up(i) }
-inline cutreads(i)   { rd[i] = IDLE; clean[i] = false; rlate[i] = false; join[i] = NOBODY }
+inline drop_check(i) { rd[i] = IDLE; clean[i] = false; rlate[i] = false; join[i] = NOBODY }
+#ifdef STREAM
+inline cutreads(i)   { drop_check(i); sr[i] = (sr[i] == IDLE -> IDLE : UNSURE) }
+#else
+inline cutreads(i)   { drop_check(i) }
+#endif
 inline cutrevoker()  { drain(rq); drain2(rr); rbroken = true }
 inline sendread(i, l) { rd[i] = SENT; clean[i] = true; rlate[i] = l; join[i] = NOBODY }
 inline push(i, what, n) { if :: nfull(inv[i]) -> inv[i]!what,n
@@ -274,6 +298,13 @@ byte swr = 0;
 #endif
 #endif
 
+/* The reply of a heartbeat names the stream's last entry. It counts when the echo comes, and goes with it here. */
+#ifdef STREAM
+#define LAST(p) (revoked[p] -> BEHIND : BEFORE)
+#define NAMES(p) 2*LAST(p)
+#else
+#define NAMES(p) 0
+#endif
 /* Whether node i's leave is refused, or reaches another registry than ours. */
 #ifdef MOVE
 #define STAYS(i) (!RUNS(CHOME(i)))
@@ -310,10 +341,13 @@ inline exec(i) {
 #ifdef SWEEP
         swhb = swseen;
 #endif
+#ifdef NO_HEARD
+        known[i] = LAST(CHOME(i));
+#endif
 #ifdef NO_SAMECONN
         cr[i]!ECHO,h_number
 #else
-        if :: subscribed[i] && HOME(i) == CHOME(i) -> push(i, ECHO, h_number) :: else -> hbfly[i]-- fi
+        if :: subscribed[i] && HOME(i) == CHOME(i) -> push(i, ECHO, h_number + NAMES(CHOME(i))) :: else -> hbfly[i]-- fi
 #endif
      fi
   :: h_kind == REG   -> regd[2*CHOME(i) + SLOT(i)] = true
@@ -345,6 +379,22 @@ active proctype Clock() {
 #define KNOWN(i) true
 #endif
 inline read(i) { rd[i] = (revoked[RHOME(i)] || away || !KNOWN(i) || LACKS(i, RHOME(i)) -> SAYS_NO : SAYS_YES) }
+
+#ifdef STREAM
+#ifdef NO_SERVER
+#define AT_HOME(i) true
+#else
+#define AT_HOME(i) (KNOWN(i) && RHOME(i) == HOME(i))
+#endif
+#ifdef NO_KNOWN
+#define IS_GONE(i) false
+#define IS_LISTED(i) (known[i] == BEFORE && revoked[RHOME(i)] && !trimmed)
+#else
+#define IS_GONE(i) (known[i] == BEFORE -> trimmed : !revoked[RHOME(i)])
+#define IS_LISTED(i) (known[i] == BEFORE && revoked[RHOME(i)])
+#endif
+inline read_stream(i) { sr[i] = (away || !AT_HOME(i) || IS_GONE(i) -> UNSURE : (IS_LISTED(i) -> SAYS_NO : SAYS_YES)) }
+#endif
 
 /* Crash and restart: connections and registry are lost. */
 inline restart() {
@@ -411,6 +461,13 @@ active proctype Redis() {
   do
   :: d_step { nempty(cq[0]) -> exec(0) }
   :: d_step { rd[0] == SENT -> read(0) }
+#ifdef STREAM
+  :: d_step { sr[0] == SENT -> read_stream(0) }
+  :: d_step { !trimmed && revoked[MASTER] -> trimmed = true }
+#if NN > 1
+  :: d_step { sr[1] == SENT -> read_stream(1) }
+#endif
+#endif
 #if NN > 1
   :: d_step { nempty(cq[1]) -> exec(1) }
   :: d_step { rd[1] == SENT -> read(1) }
@@ -529,12 +586,32 @@ active proctype Redis() {
 #ifdef NO_NONCE
 #define NEWEST(v) true
 #else
-#define NEWEST(v) (v == 1)
+#define NEWEST(v) ((v & 1) == 1)
 #endif
 #ifdef NO_FLUSH
 #define FLUSH skip
 #else
 #define FLUSH cached = false; lr[i] = 0
+#endif
+/* The connection has broken. It keeps the cache if it can catch up. */
+#ifdef STREAM
+#define GIVE_UP lr[i] = 0; cached = cached && known[i] != NOTHING; catching = false; sr[i] = IDLE
+#define FORGET FLUSH; known[i] = NOTHING; catching = false; sr[i] = IDLE
+#define LISTENS (up || catching)
+#else
+#define GIVE_UP FLUSH
+#define FORGET FLUSH
+#define LISTENS up
+#endif
+#if defined(STREAM) && !defined(NO_HEARD)
+#define HEARD known[i] = (h_number >= 2 -> h_number >> 1 : known[i])
+#else
+#define HEARD skip
+#endif
+#ifdef NO_BEGIN
+#define AT_ONCE true
+#else
+#define AT_ONCE false
 #endif
 #ifdef NO_FILLSESS
 #define UNCLEAN_SESSION skip
@@ -581,7 +658,7 @@ inline invalidated(i) {
 inline echoed(i, lease) {
   hbfly[i]--;
   if
-  :: hbout[i] && NEWEST(h_number) -> lr[i] = (lease > HBAGE && lease - HBAGE > lr[i] -> lease - HBAGE : lr[i]); hbage[i] = 0; hbout[i] = false
+  :: hbout[i] && NEWEST(h_number) -> HEARD; lr[i] = (lease > HBAGE && lease - HBAGE > lr[i] -> lease - HBAGE : lr[i]); hbage[i] = 0; hbout[i] = false
   :: else
   fi
 }
@@ -589,20 +666,62 @@ inline echoed(i, lease) {
 /* One node. Its loop takes one event at a time; a pause may fall between any two statements. */
 proctype Node(byte i) {
   bool up = false, cached = false, left = false, late = false, ok = false;
+#ifdef STREAM
+  bool catching = false;                             /* it has subscribed, and does not know yet what it missed */
+#endif
 #ifdef NO_DROPFIRST
   bool todrop = false;
 #endif
   do
   /* A new session: SUBSCRIBE is confirmed on a new connection. */
+#if !defined(STREAM)
   :: d_step { !up && !left -> up = true; broken[i] = false; subscribed[i] = true; drainhb(inv[i],i);
         UNCLEAN_SESSION; FLUSH }
+#else
+#ifdef NO_CONFIRMED
+  :: d_step { !up && !left && !catching && known[i] != NOTHING && sr[i] == IDLE -> sr[i] = SENT }
+  :: d_step { !up && !left && !catching && (known[i] == NOTHING || sr[i] != IDLE) ->
+#else
+  :: d_step { !up && !left && !catching ->
+#endif
+        broken[i] = false; subscribed[i] = true; drainhb(inv[i],i); UNCLEAN_SESSION; lr[i] = 0;
+#ifdef NO_CATCHUP
+        up = true
+#else
+        if
+        :: known[i] == NOTHING -> up = true; cached = false
+        :: else -> catching = true; up = AT_ONCE;
+#ifndef NO_CONFIRMED
+           sr[i] = SENT
+#endif
+        fi
+#endif
+        }
+  /* What it missed is dropped, or all; and the session begins. */
+  :: d_step { catching && sr[i] > SENT ->
+#if PROBE == 17
+        assert(!cached || sr[i] != SAYS_YES);
+#endif
+#if PROBE == 18
+        assert(!cached || sr[i] != SAYS_NO);
+#endif
+        cached = cached && sr[i] == SAYS_YES; sr[i] = IDLE; catching = false; up = true; UNCLEAN_SESSION }
+  /* An echo of an earlier session's heartbeat is on another channel. */
+  :: d_step { catching && inv[i]?[ECHO,_] -> inv[i]?ECHO,h_number; hbfly[i]-- }
+#endif
 #if defined(FAILOVER) || defined(HAND)
   /* It hears that the master is another one. It may never. */
   :: d_step { !left && HOME(i) != MASTER -> home[i] = master; cutinv(i); broken[i] = false; cutchanges(i); cutreads(i);
 #ifdef OURS
         if :: i == 0 -> cutrevoker() :: else fi;
 #endif
-        up = false; UNCLEAN_SESSION; FLUSH }
+        up = false; UNCLEAN_SESSION;
+#ifdef HAND
+        GIVE_UP
+#else
+        FORGET
+#endif
+        }
 #endif
 #ifdef MOVE
   /* It hears that the slot moved, or is told that its subscription has ended. It may never. */
@@ -610,12 +729,12 @@ proctype Node(byte i) {
 #ifdef NO_REJOIN
         subscribed[i] = up
 #else
-        up = false; UNCLEAN_SESSION; FLUSH
+        up = false; UNCLEAN_SESSION; FORGET
 #endif
         }
 #endif
   /* The loss of the subscriber connection is noticed. */
-  :: d_step { up && broken[i] -> up = false; UNCLEAN_SESSION; FLUSH }
+  :: d_step { LISTENS && broken[i] -> up = false; UNCLEAN_SESSION; GIVE_UP }
 #ifndef SMALL
   /* No echo for too long. */
   :: d_step { hbout[i] -> give_up(i) }
@@ -630,9 +749,9 @@ proctype Node(byte i) {
   :: d_step { up && !left && lr[i] > 0 && !regd[2*HOME(i)+SLOT(i)] && len(cq[i]) < 3 -> cq[i]!REG,0 }
 #endif
   /* The subscriber connection, in order. */
-  :: d_step { up && inv[i]?[INV,_] -> invalidated(i); if :: COUNTS(h_number) -> acked = acked | (1 << SLOT(i)) :: else fi }
+  :: d_step { LISTENS && inv[i]?[INV,_] -> invalidated(i); if :: COUNTS(h_number) -> acked = acked | (1 << SLOT(i)) :: else fi }
 #ifndef NO_DROPFIRST
-  :: d_step { up && inv[i]?[INV,_] -> invalidated(i) }          /* the acknowledgement is lost */
+  :: d_step { LISTENS && inv[i]?[INV,_] -> invalidated(i) }     /* the acknowledgement is lost */
 #else
   :: d_step { todrop -> todrop = false; cached = false }
 #endif
@@ -669,10 +788,10 @@ proctype Node(byte i) {
           late = false; ok = false }
      fi
   /* The reply of a read decides who sent it; who joined it is refused by it, and accepted by it under the rule. */
-  :: d_step { rd[i] == SAYS_NO -> cutreads(i) }
+  :: d_step { rd[i] == SAYS_NO -> drop_check(i) }
 #if defined(FAILOVER) && !defined(NO_FENCEREADS)
   /* Nor does it accept without a lease, for it may come from a master that was replaced. */
-  :: d_step { rd[i] == SAYS_YES && lr[i] == 0 -> cutreads(i) }
+  :: d_step { rd[i] == SAYS_YES && lr[i] == 0 -> drop_check(i) }
   :: d_step { rd[i] == SAYS_YES && lr[i] > 0 ->
 #else
   :: d_step { rd[i] == SAYS_YES ->
@@ -680,12 +799,12 @@ proctype Node(byte i) {
         assert(!rlate[i]);
         if :: MAY_FILL -> cached = true :: else fi;
         if
-        :: join[i] == NOBODY -> cutreads(i)
+        :: join[i] == NOBODY -> drop_check(i)
         :: join[i] != NOBODY && JOIN_OK ->
 #if PROBE == 6
            assert(false);
 #endif
-           assert(join[i] != LATE); cutreads(i)
+           assert(join[i] != LATE); drop_check(i)
         :: else ->
 #if PROBE == 7
            assert(join[i] == EARLY);
