@@ -8,6 +8,9 @@
 /* X(id, name, what happens without it) */
 #define LEASE_RULES_TABLE(X)                                                                                           \
     X(RULE_FLUSH, "flush", "losing the subscription keeps cache and lease")                                            \
+    X(RULE_CATCH_UP, "catch-up", "a node that reconnects keeps its cache, whatever it missed")                         \
+    X(RULE_HEARD, "heard", "it has heard what a heartbeat's reply names, although the echo has not come")              \
+    X(RULE_KNOWN, "known", "it catches up from a stream that lacks the entry up to which it had heard")                \
     X(RULE_FROM_SEND, "from-send", "the lease starts when the echo arrives, not when the heartbeat is sent")           \
     X(RULE_NONCE, "nonce", "the echo of an abandoned heartbeat counts as the newest one's")                            \
     X(RULE_SAME_CONNECTION, "same-connection", "the heartbeat's reply grants the lease, not its echo")                 \

@@ -1,25 +1,35 @@
 /* A node's membership in the deployment (rules 1, 2, 6 and 9): its right to answer from memory. A membership begins
- * when a new connection to Redis has subscribed to invalidations, and ends with that connection. Heartbeats register it
- * and renew its lease. While the lease is valid, this node has seen every answered revocation. Loop thread only. */
+ * when a new connection to Redis has subscribed to invalidations and what was missed before is known, and ends with
+ * that connection. Heartbeats register it and renew its lease. While the lease is valid, this node has seen every
+ * answered revocation. Loop thread only. */
 #pragma once
 #include "core/key.h"
 #include "lease/barrier.h"
+#include "lease/identity.h"
 #include "lease/suspensions.h"
 
 struct membership;
 
 /* For the owner of the cache. */
 struct membership_events {
-    /* A key was revoked. Drop it before returning, because the acknowledgement follows at once. */
+    /* A key was revoked, now or while there was no membership. Drop it before returning, because the acknowledgement
+     * follows at once. */
     void (*on_invalidated)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
-    /* The membership has ended. Empty the cache before returning. */
+    /* The membership has ended, and what was revoked since cannot be known. Empty the cache before returning. */
     void (*on_ended)(void *arg);
 };
 
+/* What a membership works with: of the same lease_settings, and they outlive it. */
+struct membership_parts {
+    struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
+    struct suspensions *suspensions;
+    struct identity *identity;
+};
+
 /* As lease_join(). on_left runs inside membership_close(). */
-struct membership *membership_create(const struct lease_settings *settings, struct barriers *barriers,
-                                     struct suspensions *suspensions, const struct redis_target *target,
-                                     uint32_t lease_ms, void (*on_left)(void *arg), void *arg);
+struct membership *membership_create(const struct lease_settings *settings, const struct membership_parts *parts,
+                                     const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
+                                     void *arg);
 /* Call before the loop runs. */
 void membership_listen(struct membership *member, const struct membership_events *events, void *arg);
 /* The cache is in doubt: it is emptied, and not used until the next heartbeat is echoed. why: for the log. */

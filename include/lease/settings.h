@@ -9,6 +9,9 @@ enum lease_answer {
     LEASE_FAILED,  /* no answer in time, or refused */
 };
 typedef void lease_answered(void *arg, enum lease_answer answer);
+/* last: if done, the last entry in the stream of invalidations when the script ran; empty: the stream is not complete.
+ */
+typedef void lease_heartbeat_answered(void *arg, enum lease_answer answer, struct text last);
 
 /* How a repeated revocation ended. */
 enum lease_again {
@@ -30,7 +33,7 @@ struct lease_settings {
     struct redis_link *reads, *scripts, *changes;
     /* Run node_heartbeat.lua, and node_leave.lua without waiting for replicas. The arguments are copied. done runs
      * once, later. */
-    void (*heartbeat)(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg);
+    void (*heartbeat)(void *arg, size_t argc, const struct text *argv, lease_heartbeat_answered *done, void *done_arg);
     void (*leave)(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg);
     /* Run key_revoke.lua again (or key_schedule.lua, if the key was to be revoked at ends_ms), and node_settle.lua
      * under the given change number, even though the store lacks acknowledged changes. done runs once, later. */

@@ -62,6 +62,9 @@ bool redis_link_is_ready(const struct redis_link *link);
 bool redis_link_has_tried(const struct redis_link *link);
 /* Drops the connection, if any, and reconnects. If the link was ready, ready(false) runs inside this call. */
 void redis_link_renew(struct redis_link *link, const char *why);
+/* While the link is not ready: its last connection was closed by the other side or the network, or became unreadable.
+ * False: it was given up by this side. */
+bool redis_link_has_broken(const struct redis_link *link);
 /* Queues one command and copies its arguments. done runs exactly once, within timeout_ms, never inside this call. With
  * a resolver, the error replies MOVED and CLUSTERDOWN also end the connection: the command was not executed, and the
  * resolver is asked again. Nothing follows a redirection. */

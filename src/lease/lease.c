@@ -63,8 +63,8 @@ struct membership *lease_join(struct lease *lease, const struct redis_target *ta
 {
     CHECK(!lease->member);
     identity_set_node(lease->identity, true);
-    lease->member =
-        membership_create(&lease->settings, lease->barriers, lease->suspensions, target, lease_ms, on_left, lease);
+    const struct membership_parts parts = {lease->barriers, lease->suspensions, lease->identity};
+    lease->member = membership_create(&lease->settings, &parts, target, lease_ms, on_left, lease);
     return lease->member;
 }
 

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
+#include "lease/heard.h"
 #include "lease/names.h"
 #include "redis/link.h"
 #include <inttypes.h>
@@ -18,7 +19,9 @@
 enum {
     HEARTBEATS_PER_LEASE = 4,
     HEARTBEAT_MIN_MS = 5,
-    ECHOES_MISSED_MAX = 2, /* in a row while Redis answers: the subscription is dead, although nothing reported it */
+    CATCH_UP_MS = 10,       /* until the next attempt to read what was missed */
+    CATCH_UP_MAX_MS = 5000, /* until Redis can be read: the other connections may come back a while later */
+    ECHOES_MISSED_MAX = 2,  /* in a row while Redis answers: the subscription is dead, although nothing reported it */
     NONCE_CHARS = 16,
     BACKOFF_MAX_MS = 1000,
     CHANNEL_BYTES = REDIS_PREFIX_MAX_BYTES + MEMBER_NAME_CHARS + 16,
@@ -26,16 +29,26 @@ enum {
     NUMBER_BYTES = 24,
 };
 
+enum membership_state {
+    MEMBERSHIP_NONE,   /* not subscribed */
+    MEMBERSHIP_BEHIND, /* subscribed, but what was missed before is not known */
+    MEMBERSHIP_BEGUN,  /* it may have a lease */
+};
+
 struct membership {
     const struct lease_settings *settings;
-    struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
-    struct suspensions *suspensions;
+    struct membership_parts with;
+    struct heard *heard;
     struct redis_link *link; /* NULL once closed */
     struct membership_events events;
     void *arg;
     uint32_t lease_ms;
 
-    bool is_live;                /* subscribed */
+    enum membership_state state;
+    bool is_silent;              /* this connection was given up because nothing arrived on it */
+    uint64_t connections;        /* made or lost so far */
+    uint64_t sent_on, asked_on;  /* of them, when the latest heartbeat was sent and what was missed was read */
+    uint64_t behind_until_ns;    /* then the cache is emptied instead */
     struct member_name id;       /* of the current connection, or of the one being made */
     struct member_name previous; /* ended, but perhaps still in the registry; empty: none */
     char invalidations[CHANNEL_BYTES], own[CHANNEL_BYTES];
@@ -68,8 +81,9 @@ static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_M
 static bool on_message(void *arg, struct text channel, struct text payload);
 static void on_link_state(void *arg, bool is_up);
 static void on_tick(uv_timer_t *ticker);
-static void on_heartbeat_answered(void *arg, enum lease_answer answer);
+static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct text last);
 
+static void try_end(struct membership *member);
 static void on_slot_left(void *arg);
 
 static const struct redis_subscription SUBSCRIPTION = {.channels = name_channels, .message = on_message};
@@ -93,9 +107,17 @@ static int weight_of(const struct membership *member)
     return member->lease_ms > 0;
 }
 
-struct membership *membership_create(const struct lease_settings *settings, struct barriers *barriers,
-                                     struct suspensions *suspensions, const struct redis_target *target,
-                                     uint32_t lease_ms, void (*on_left)(void *arg), void *arg)
+static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    const struct membership *member = arg;
+
+    if (member->events.on_invalidated)
+        member->events.on_invalidated(member->arg, digest);
+}
+
+struct membership *membership_create(const struct lease_settings *settings, const struct membership_parts *parts,
+                                     const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
+                                     void *arg)
 {
     struct membership *member = mem_alloc(sizeof *member);
     const struct redis_link_settings link = {
@@ -111,8 +133,8 @@ struct membership *membership_create(const struct lease_settings *settings, stru
 
     CHECK(lease_ms <= LEASE_MS_MAX);
     member->settings = settings;
-    member->barriers = barriers;
-    member->suspensions = suspensions;
+    member->with = *parts;
+    member->heard = heard_create(settings, parts->identity, on_missed, member);
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;
@@ -120,7 +142,7 @@ struct membership *membership_create(const struct lease_settings *settings, stru
     member->ticker.data = member;
     member->link = redis_link_create(settings->loop, target, &link, on_link_state, member);
     redis_group_add(settings->group, member->link);
-    barriers_set_lease(barriers, lease_ms);
+    barriers_set_lease(parts->barriers, lease_ms);
     count_leases(weight_of(member), 0);
     return member;
 }
@@ -162,12 +184,12 @@ bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
 
 bool membership_knows_suspended(const struct membership *member)
 {
-    return suspensions_are_known(member->suspensions);
+    return suspensions_are_known(member->with.suspensions);
 }
 
 bool membership_suspends(const struct membership *member, const struct id *account)
 {
-    return suspensions_include(member->suspensions, account);
+    return suspensions_include(member->with.suspensions, account);
 }
 
 bool membership_may_decide(const struct membership *member)
@@ -182,7 +204,7 @@ uint64_t membership_epoch(const struct membership *member)
 
 bool membership_may_fill(const struct membership *member, uint64_t epoch)
 {
-    return member->is_live && member->epoch == epoch && member->lease_ms > 0 && !member->is_leaving;
+    return member->state == MEMBERSHIP_BEGUN && member->epoch == epoch && member->lease_ms > 0 && !member->is_leaving;
 }
 
 /* Connection */
@@ -221,10 +243,16 @@ static void tick_in(struct membership *member, uint64_t ms)
         CHECK(uv_timer_start(&member->ticker, on_tick, ms, 0) == 0);
 }
 
-static void forget_everything(struct membership *member)
+static void give_up_lease(struct membership *member)
 {
     member->lease_until_ns = 0;
-    suspensions_forget(member->suspensions);
+    suspensions_forget(member->with.suspensions);
+}
+
+static void forget_everything(struct membership *member)
+{
+    give_up_lease(member);
+    heard_forget(member->heard);
     if (member->events.on_ended)
         member->events.on_ended(member->arg);
 }
@@ -232,16 +260,17 @@ static void forget_everything(struct membership *member)
 void membership_forget(struct membership *member, const char *why)
 {
     member->epoch++;
-    suspensions_on_membership(member->suspensions);
+    suspensions_on_membership(member->with.suspensions);
     forget_everything(member);
     LOG(LOG_WARN, "cache emptied: each key is read from Redis again", log_str("why", why),
         log_partition(member->settings->prefix));
 }
 
-static void set_live(struct membership *member, bool is_live)
+/* Acknowledgements arrive as soon as it has subscribed. */
+static void set_state(struct membership *member, enum membership_state state)
 {
-    member->is_live = is_live;
-    barriers_set_member(member->barriers, is_live ? &member->id : NULL);
+    member->state = state;
+    barriers_set_member(member->with.barriers, state != MEMBERSHIP_NONE ? &member->id : NULL);
 }
 
 /* The slot may come back with a registry that the server between has lost. A link that stayed all the while would be
@@ -253,31 +282,100 @@ static void on_slot_left(void *arg)
     redis_group_renew_others(member->settings->group, "", "the slot of its names has left this server");
 }
 
+static void begin(struct membership *member)
+{
+    set_state(member, MEMBERSHIP_BEGUN);
+    member->epoch += RULE(RULE_FILL_SESSION);
+    metric_add(METRIC_SESSIONS, 1);
+    tick_in(member, 0);
+}
+
+static void empty_cache(struct membership *member)
+{
+    LOG(LOG_INFO, "cache emptied: what was revoked while the connection was down cannot be read from Redis",
+        log_str("membership", member->id.text), log_partition(member->settings->prefix));
+    forget_everything(member);
+}
+
+/* The connection for which it was read may be gone. */
+static void on_caught_up(void *arg, bool is_whole)
+{
+    struct membership *member = arg;
+
+    if (member->state == MEMBERSHIP_BEHIND && member->asked_on == member->connections) {
+        if (!is_whole)
+            empty_cache(member);
+        begin(member);
+    }
+    try_end(member);
+}
+
+/* Rule 1: only behind the confirmed subscription. What is revoked from now on is heard. */
+static void catch_up(struct membership *member)
+{
+    if (heard_is_reading(member->heard))
+        return;
+    member->asked_on = member->connections;
+    if (!heard_catch_up(member->heard, member->link, on_caught_up) && clock_boot_ns() >= member->behind_until_ns)
+        on_caught_up(member, false);
+}
+
+/* False: the cache is empty. */
+static bool has_to_catch_up(const struct membership *member)
+{
+    bool is_flushed = !heard_has_known(member->heard) || !RULE(RULE_FLUSH);
+
+    return !is_flushed && RULE(RULE_CATCH_UP);
+}
+
+static void on_subscribed(struct membership *member)
+{
+    redis_group_on_ready(member->settings->group, member->link);
+    set_state(member, MEMBERSHIP_BEHIND);
+    member->behind_until_ns = clock_boot_ns() + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
+    if (has_to_catch_up(member))
+        tick_in(member, 0);
+    else
+        begin(member);
+}
+
+/* What was said on a connection that broke can be read from the stream. If this side gave it up, it has reason not to
+ * trust what it heard, or whom. */
+static void on_lost(struct membership *member)
+{
+    bool can_catch_up = heard_has_known(member->heard) && (redis_link_has_broken(member->link) || member->is_silent);
+
+    set_state(member, MEMBERSHIP_NONE);
+    if (!RULE(RULE_FLUSH))
+        return;
+    member->mastery_until_ns = 0;
+    if (can_catch_up)
+        give_up_lease(member);
+    else
+        forget_everything(member);
+}
+
 static void on_link_state(void *arg, bool is_up)
 {
     struct membership *member = arg;
 
-    if (is_up)
-        redis_group_on_ready(member->settings->group, member->link);
-    set_live(member, is_up);
+    member->connections++;
     member->epoch += RULE(RULE_FILL_SESSION);
-    suspensions_on_membership(member->suspensions);
+    suspensions_on_membership(member->with.suspensions);
+    heard_on_heartbeat(member->heard);
     member->is_awaited = member->has_too_few = false;
     member->echoes_missed = 0;
-    if (is_up) {
-        metric_add(METRIC_SESSIONS, 1);
-        tick_in(member, 0);
-    } else if (RULE(RULE_FLUSH)) {
-        member->mastery_until_ns = 0;
-        forget_everything(member);
-    }
+    if (is_up)
+        on_subscribed(member);
+    else
+        on_lost(member);
 }
 
 /* Leases */
 
 static const char *lease_trouble(const struct membership *member)
 {
-    if (!member->is_live)
+    if (member->state == MEMBERSHIP_NONE)
         return redis_link_trouble(member->link);
     return member->has_too_few ? "too few replicas acknowledge heartbeats" : "heartbeats are not echoed in time";
 }
@@ -350,6 +448,8 @@ static void heartbeat_send(struct membership *member)
     member->is_echoed = false;
     member->is_replicated = settings->min_replicas == 0;
     member->sent_ns = clock_boot_ns();
+    member->sent_on = member->connections;
+    heard_on_heartbeat(member->heard);
     settings->heartbeat(settings->arg, sizeof argv / sizeof *argv, argv, on_heartbeat_answered, member);
 }
 
@@ -365,7 +465,8 @@ static void on_previous_left(UNUSED void *arg, UNUSED enum lease_answer answer)
 {
 }
 
-/* Nobody needs to wait for a membership whose cache is empty, so it leaves the registry (rule 9). */
+/* Nobody needs to wait for a membership that has ended once its successor has caught up or has an empty cache, and is
+ * registered: so it leaves the registry (rule 9). */
 static void previous_leave(struct membership *member)
 {
     if (!member->previous.text[0])
@@ -374,13 +475,13 @@ static void previous_leave(struct membership *member)
     member->previous.text[0] = '\0';
 }
 
-static void try_end(struct membership *member);
-
-static void on_heartbeat_answered(void *arg, enum lease_answer answer)
+static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct text last)
 {
     struct membership *member = arg;
 
     member->is_under_way = false;
+    if (answer == LEASE_DONE && member->sent_on == member->connections)
+        heard_on_reply(member->heard, last);
     member->has_too_few = answer == LEASE_TOO_FEW;
     member->is_replicated |= answer == LEASE_DONE;
     member->is_awaited &= answer == LEASE_DONE;
@@ -405,6 +506,13 @@ static void heartbeat_expire(struct membership *member)
         member->echoes_missed++;
 }
 
+static void renew_silent(struct membership *member)
+{
+    member->is_silent = true;
+    redis_link_renew(member->link, "heartbeats are answered but not echoed");
+    member->is_silent = false;
+}
+
 static void on_tick(uv_timer_t *ticker)
 {
     struct membership *member = ticker->data;
@@ -413,10 +521,17 @@ static void on_tick(uv_timer_t *ticker)
     heartbeat_expire(member);
     lease_note(member);
     tick_in(member, interval_ms > HEARTBEAT_MIN_MS ? interval_ms : HEARTBEAT_MIN_MS);
-    if (!member->is_live || member->is_leaving)
+    if (member->is_leaving)
+        return;
+    if (member->state == MEMBERSHIP_BEHIND) {
+        tick_in(member, CATCH_UP_MS);
+        catch_up(member);
+        return;
+    }
+    if (member->state == MEMBERSHIP_NONE)
         return;
     if (member->echoes_missed >= ECHOES_MISSED_MAX)
-        redis_link_renew(member->link, "heartbeats are answered but not echoed");
+        renew_silent(member);
     else if (!member->is_awaited && !member->is_under_way)
         heartbeat_send(member);
 }
@@ -474,7 +589,7 @@ static bool note_account(struct membership *member, struct text name, struct tex
     bool is_suspended = text_equal(state, TEXT("suspended"));
     if (!is_suspended && !text_equal(state, TEXT("resumed")))
         return false;
-    suspensions_hear(member->suspensions, &account, is_suspended, version);
+    suspensions_hear(member->with.suspensions, &account, is_suspended, version);
     return true;
 }
 
@@ -508,6 +623,7 @@ static bool on_echo(struct membership *member, struct text nonce_hex)
     if ((text_equal(nonce_hex, text_of(newest)) || !RULE(RULE_NONCE)) && RULE(RULE_SAME_CONNECTION)) {
         member->is_echoed = true;
         member->echoes_missed = 0;
+        heard_on_echo(member->heard);
         lease_try(member);
     }
     return true;
@@ -523,7 +639,7 @@ static bool on_own_message(struct membership *member, struct text payload)
         return on_echo(member, name);
     if (!text_equal(kind, TEXT("ack")) || !text_next(&payload, ' ', &barrier) || payload.ptr)
         return false;
-    barriers_acknowledge(member->barriers, name, barrier);
+    barriers_acknowledge(member->with.barriers, name, barrier);
     return true;
 }
 
@@ -580,8 +696,9 @@ static void try_end(struct membership *member)
     void *arg = member->closed_arg;
 
     if (!member->is_closing || member->link || !member->is_ticker_closed || member->is_under_way ||
-        member->is_leave_under_way)
+        member->is_leave_under_way || heard_is_reading(member->heard))
         return;
+    heard_destroy(member->heard);
     free(member);
     closed(arg);
 }
@@ -589,15 +706,15 @@ static void try_end(struct membership *member)
 void membership_close(struct membership *member, void (*closed)(void *arg), void *arg)
 {
     CHECK(!member->is_closing);
-    if (member->is_live)
+    if (member->state != MEMBERSHIP_NONE || heard_has_known(member->heard))
         forget_everything(member);
-    set_live(member, false);
+    set_state(member, MEMBERSHIP_NONE);
     lease_note(member);
     count_leases(-weight_of(member), 0);
     member->is_leaving = member->is_closing = true;
     member->closed = closed;
     member->closed_arg = arg;
-    barriers_set_lease(member->barriers, 0);
+    barriers_set_lease(member->with.barriers, 0);
     member->on_left(member->left_arg);
     redis_group_remove(member->settings->group, member->link);
     redis_link_close(member->link, on_link_closed, member);

@@ -153,6 +153,7 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream, struct 
     link->wire = redis_wire_create(stream, tls, &WIRE_EVENTS, link);
     link->wires_open++;
     link->run_id[0] = '\0';
+    link->has_broken = false;
     link->is_batch_begun = false;
     link->misled = NULL;
 }
@@ -233,7 +234,10 @@ static void on_reply(void *arg, const struct redis_reply *reply)
 
 static void on_broken(void *arg, const char *why)
 {
-    link_lose(arg, why);
+    struct redis_link *link = arg;
+
+    link->has_broken = true;
+    link_lose(link, why);
 }
 
 /* Deadlines */
@@ -407,6 +411,11 @@ void redis_link_renew(struct redis_link *link, const char *why)
 {
     if (link->state == LINK_SECURING || link->state == LINK_GREETING || link->state == LINK_READY)
         link_lose(link, why);
+}
+
+bool redis_link_has_broken(const struct redis_link *link)
+{
+    return link->has_broken;
 }
 
 bool redis_link_is_ready(const struct redis_link *link)

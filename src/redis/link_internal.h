@@ -40,6 +40,7 @@ struct redis_link {
     struct redis_tls *tls; /* NULL: plain */
     bool to_master, to_sentinel;
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the current connection */
+    bool has_broken;                     /* the last connection, by itself */
     bool is_batch_begun;
     uint64_t batch_at; /* counted over everything appended to the wire */
 

@@ -10,61 +10,59 @@
 #include "verb_internal.h"
 #include <stdlib.h>
 
-struct lease_call {
-    lease_answered *done;
-    void *arg;
-};
+/* In node_heartbeat.lua's reply, behind 'ok'. */
+enum { HEARTBEAT_NOW, HEARTBEAT_IS_DUE, HEARTBEAT_LAST };
 
-static void on_lease_script(void *arg, enum store_result result, const struct redis_reply *reply)
+static enum lease_answer answer_of(enum store_result result, const struct redis_reply *reply)
 {
-    struct lease_call call = *(struct lease_call *)arg;
     bool has_too_few = result == STORE_REFUSED && !reply;
 
-    free(arg);
-    call.done(call.arg, result == STORE_OK ? LEASE_DONE : has_too_few ? LEASE_TOO_FEW : LEASE_FAILED);
-}
-
-static void lease_script(struct store *store, enum script script, enum script_link link, size_t argc,
-                         const struct text *argv, lease_answered *done, void *arg)
-{
-    struct lease_call *call = mem_alloc(sizeof *call);
-
-    *call = (struct lease_call){done, arg};
-    store_call_script(store, script, link, argc, argv, on_lease_script, call);
+    return result == STORE_OK ? LEASE_DONE : has_too_few ? LEASE_TOO_FEW : LEASE_FAILED;
 }
 
 struct heartbeat_call {
-    struct lease_call lease;
     struct store *store;
     uint64_t sent_ns;
+    lease_heartbeat_answered *done;
+    void *arg;
 };
 
-static void on_heartbeat(void *arg, enum store_result result, const struct redis_reply *reply)
+static void note_time(const struct heartbeat_call *call, const struct redis_reply *reply)
 {
-    struct heartbeat_call *call = arg;
     struct store *store = call->store;
     int64_t now_ms, is_due;
 
-    if (result == STORE_OK && reply_integer(reply_at(reply, 0), &now_ms) &&
-        reply_integer(reply_at(reply, 1), &is_due)) {
-        if (store_time_told(&store->time, now_ms, call->sent_ns, clock_boot_ns()) && lease_member(store->lease))
-            membership_forget(lease_member(store->lease),
-                              "Redis' clock was set forward: scheduled revocations may be due");
-        if (is_due)
-            key_ends_due(store);
-    }
-    on_lease_script(&call->lease, result, reply);
+    if (!reply_integer(reply_at(reply, HEARTBEAT_NOW), &now_ms) ||
+        !reply_integer(reply_at(reply, HEARTBEAT_IS_DUE), &is_due))
+        return;
+    if (store_time_told(&store->time, now_ms, call->sent_ns, clock_boot_ns()) && lease_member(store->lease))
+        membership_forget(lease_member(store->lease), "Redis' clock was set forward: scheduled revocations may be due");
+    if (is_due)
+        key_ends_due(store);
 }
 
-/* The call's first member, which on_lease_script() frees, is the whole call. */
-static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg)
+static void on_heartbeat(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct heartbeat_call call = *(struct heartbeat_call *)arg;
+    struct text last = {0};
+
+    free(arg);
+    if (result == STORE_OK)
+        note_time(&call, reply);
+    if (result == STORE_OK && !reply_text(reply_at(reply, HEARTBEAT_LAST), &last))
+        last.len = 0;
+    call.done(call.arg, answer_of(result, reply), last);
+}
+
+static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lease_heartbeat_answered *done,
+                            void *done_arg)
 {
     enum script_link link = RULE(RULE_HEARTBEAT_WAIT) ? SCRIPT_HEARTBEATS : SCRIPT_LEAVES;
     struct store *store = arg;
     struct heartbeat_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct heartbeat_call){{done, done_arg}, store, clock_boot_ns()};
+    *call = (struct heartbeat_call){store, clock_boot_ns(), done, done_arg};
     args_begin(&args);
     for (size_t i = 0; i < argc; i++)
         args_add(&args, argv[i]);
@@ -73,9 +71,25 @@ static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lea
     store_call_script(store, SCRIPT_node_heartbeat, link, args.count, args.argv, on_heartbeat, call);
 }
 
+struct leave_call {
+    lease_answered *done;
+    void *arg;
+};
+
+static void on_leave(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct leave_call call = *(struct leave_call *)arg;
+
+    free(arg);
+    call.done(call.arg, answer_of(result, reply));
+}
+
 static void lease_leave(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg)
 {
-    lease_script(arg, SCRIPT_node_leave, SCRIPT_LEAVES, argc, argv, done, done_arg);
+    struct leave_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct leave_call){done, done_arg};
+    store_call_script(arg, SCRIPT_node_leave, SCRIPT_LEAVES, argc, argv, on_leave, call);
 }
 
 struct again_call {

@@ -57,8 +57,8 @@ static long calls_of(const char *stats, const char *line)
     return at ? strtol(at + strlen(line), NULL, 10) : 0;
 }
 
-/* How many records of keys were read since the last time. Scripts count as well: those that run meanwhile (heartbeats,
- * flushes, looks at Redis' fitness) read one other string each. */
+/* How many records of keys were read since the last time. Scripts count as well: those that run meanwhile (flushes,
+ * looks at Redis' fitness) read one other string each, and heartbeats two with one MGET. */
 static long reads_of_keys(const struct fixture *fixture)
 {
     static char stats[STATS_BYTES];
@@ -66,7 +66,8 @@ static long reads_of_keys(const struct fixture *fixture)
 
     for (const struct redis_server *server = &fixture->redis; server; server = server->next) {
         redis_server_ask(server, stats, sizeof stats, "INFO", "commandstats", NULL);
-        reads += calls_of(stats, "cmdstat_get:calls=") - calls_of(stats, "cmdstat_evalsha:calls=");
+        reads += calls_of(stats, "cmdstat_get:calls=") + calls_of(stats, "cmdstat_mget:calls=") -
+                 calls_of(stats, "cmdstat_evalsha:calls=");
     }
     redis_server_tell_all(&fixture->redis, "CONFIG", "RESETSTAT", NULL);
     return reads;
@@ -393,6 +394,93 @@ Test(lease, who_drains_is_not_waited_for_and_who_crashed_only_once)
     expect_revoked(&fixture, &first);
     expect_revoked(&fixture, &second);
     expect_revoked(&fixture, &third);
+    fixture_stop(&fixture);
+}
+
+/* Connections break */
+
+enum { KEYS_MANY = 60 };
+
+static void add_hot_keys(struct fixture *fixture, struct fixture_key ret_keys[KEYS_MANY])
+{
+    for (size_t i = 0; i < KEYS_MANY; i++)
+        fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &ret_keys[i]);
+    for (size_t i = 0; i < KEYS_MANY; i++)
+        make_hot(fixture, &ret_keys[i]);
+}
+
+/* All but the first key, which was revoked, are answered from memory. */
+static void expect_kept(const struct fixture *fixture, size_t node, const struct fixture_key keys[KEYS_MANY])
+{
+    enum { OTHERS_MAX = 5 };
+
+    (void)reads_of_keys(fixture);
+    fixture_await_key(fixture, node, keys[0].secret, 401);
+    for (size_t i = 1; i < KEYS_MANY; i++)
+        cr_assert_eq(fixture_try_key(fixture, node, keys[i].secret), 200, "key %zu", i);
+    cr_expect_leq(reads_of_keys(fixture), OTHERS_MAX, "the cache was kept");
+}
+
+/* Its connections come back at their own time. */
+static void revoke_in_the_end(const struct fixture *fixture, size_t node, const struct fixture_key *key)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct http_answer answer;
+    char target[64];
+    int status;
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = fixture->manager.secret};
+    while ((status = fixture_call(fixture, node, &call, &answer)) != 200) {
+        cr_assert_eq(status, 503, "%s", answer.body);
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, 10);
+    }
+}
+
+static void kill_connections(const struct fixture *fixture)
+{
+    redis_server_tell_all(&fixture->redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    redis_server_tell_all(&fixture->redis, "CLIENT", "KILL", "TYPE", "normal", NULL);
+}
+
+Test(lease, a_node_that_reconnects_keeps_all_but_what_was_revoked_meanwhile)
+{
+    struct fixture_key keys[KEYS_MANY];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 2, LEASE_1000);
+    leases_await_all(&fixture);
+    add_hot_keys(&fixture, keys);
+    make_hot(&fixture, &fixture.manager);
+    process_signal(&fixture.nodes[1].process, SIGSTOP);
+    kill_connections(&fixture);
+    revoke_in_the_end(&fixture, 0, &keys[0]);
+    process_signal(&fixture.nodes[1].process, SIGCONT);
+    for (size_t node = 0; node < 2; node++) {
+        fixture_await_key(&fixture, node, fixture.manager.secret, 200);
+        leases_await(&fixture, node);
+        expect_kept(&fixture, node, keys);
+    }
+    fixture_stop(&fixture);
+}
+
+Test(lease, a_redis_that_was_restarted_is_asked_for_few_keys)
+{
+    struct fixture_key keys[KEYS_MANY];
+    struct fixture fixture;
+
+    fixture_use_one_redis("in a cluster another process may be another Redis");
+    fixture_start(&fixture, 1, LEASE_1000);
+    leases_await_all(&fixture);
+    add_hot_keys(&fixture, keys);
+    revoke_key(&fixture, 0, &keys[0]);
+    poll(NULL, 0, 1000); /* so that a heartbeat names its entry */
+    redis_server_kill(&fixture.redis);
+    redis_server_restart(&fixture.redis);
+    fixture_await_key(&fixture, 0, fixture.manager.secret, 200);
+    leases_await(&fixture, 0);
+    expect_kept(&fixture, 0, keys);
     fixture_stop(&fixture);
 }
 

@@ -5,7 +5,8 @@
 -- prelude).
 -- ARGV: prefix, member, heartbeat number, lease in ms, nonce, the store's time in ms at least and at most, by the
 --   member's clock and what it was told last (0: it was told nothing)
--- Returns: ok, the store's time in ms, whether scheduled revocations are due (1 or 0)
+-- Returns: ok, the store's time in ms, whether scheduled revocations are due (1 or 0), the last entry in the stream of
+--   invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke)
 
 -- Writes no more often than that, however many members there are.
 local KEPT_EVERY_MS = 200
@@ -29,9 +30,11 @@ end
 
 local lease = tonumber(ARGV[4])
 redis.call('HSET', K.nodes(), ARGV[2], ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. READS_LISTS)
-if lease > tonumber(redis.call('GET', K.lease_max()) or '0') then
+local held = redis.call('MGET', K.lease_max(), K.schema())
+if lease > tonumber(held[1] or '0') then
     redis.call('SET', K.lease_max(), lease)
 end
 local now = keep_time(tonumber(ARGV[6]), tonumber(ARGV[7]))
 redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
-return {'ok', now, redis.call('ZCOUNT', K.key_ends(), '-inf', now) > 0 and 1 or 0}
+return {'ok', now, redis.call('ZCOUNT', K.key_ends(), '-inf', now) > 0 and 1 or 0,
+        schema_knows_suspensions(held[2]) and invalidations_last() or ''}

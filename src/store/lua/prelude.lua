@@ -361,8 +361,15 @@ end
 -- Nodes of earlier versions know no suspended accounts, so the store must be closed to them.
 local SUSPENSIONS_SCHEMA = 2
 
-local function schema_knows_suspensions()
-    return tonumber(redis.call('GET', K.schema()) or '0') >= SUSPENSIONS_SCHEMA
+-- schema: as read before; nil: it is read here.
+local function schema_knows_suspensions(schema)
+    return tonumber(schema or redis.call('GET', K.schema()) or '0') >= SUSPENSIONS_SCHEMA
+end
+
+-- The last entry in the stream of invalidations; '0-0' if there is none.
+local function invalidations_last()
+    local last = redis.call('XREVRANGE', K.invalidation_log(), '+', '-', 'COUNT', 1)
+    return last[1] and last[1][1] or '0-0'
 end
 
 -- Notes the event of a revocation, for its receipt (revocation_note.lua). id: of a key, or of the account itself.

@@ -91,12 +91,6 @@ static void on_ended(void *arg)
     w.ended++;
 }
 
-static bool has_ended(void *arg)
-{
-    (void)arg;
-    return w.ended > 0;
-}
-
 static bool has_lease(void *arg)
 {
     uint64_t now_ns;
@@ -132,6 +126,15 @@ static void own_name(struct member_name *ret_name)
 
     snprintf(ret_name->text, sizeof ret_name->text, "%.*s", TEXT_ARG(barrier_member(barrier)));
     barrier_drop(barrier);
+}
+
+static bool has_lost_its_connection(void *arg)
+{
+    struct member_name name;
+
+    (void)arg;
+    own_name(&name);
+    return strcmp(name.text, "-") == 0;
 }
 
 /* The other node */
@@ -964,11 +967,12 @@ Test(revocation, a_membership_after_a_reconnect_takes_the_old_one_out)
     join(LEASE_MS);
     own_name(&before);
     redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
-    until(has_ended, NULL);
+    until(has_lost_its_connection, NULL);
     until(has_lease, NULL);
     own_name(&after);
     cr_assert_str_neq(after.text, before.text);
     until(is_alone_in_the_registry, after.text);
+    cr_assert_eq(w.ended, 0, "it has caught up");
     leave();
 }
 
@@ -992,10 +996,11 @@ Test(revocation, redis_is_started_again)
     join(LEASE_MS);
     own_name(&before);
     redis_server_kill(&fixture.server);
-    until(has_ended, NULL);
+    until(has_lost_its_connection, NULL);
     cr_assert_not(has_lease(NULL));
     redis_server_restart(&fixture.server);
     until(has_lease, NULL);
+    cr_assert_eq(w.ended, 1, "it was another process, and nothing was revoked before that could be compared");
     own_name(&after);
     until(is_alone_in_the_registry, after.text);
     /* Its connection is young, so it waits, whoever is registered. */

@@ -515,7 +515,7 @@ Test(lua, key_revoke)
 
 Test(lua, keys_are_revoked_together_each_by_its_own_actor)
 {
-    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 3000 n1 0 0", "(ok * 0)"},
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 3000 n1 0 0", "(ok * 0 )"},
           {"@key_revoke 100 0 - -" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
                REVOKE("key_2", "acct_B", "usr_V", "''") REVOKE("key_3", "acct_A", "key_2", "key+d2")
                    REVOKE("key_1", "acct_A", "usr_W", "''"),
@@ -808,7 +808,7 @@ Test(lua, keys_are_published_together_if_all_nodes_read_lists)
 
     cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
     freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
-    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"},
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"},
           {"@key_revoke 100 0 m b" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
                REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_1", "acct_A", "usr_U", "''"),
            "(ok *)"});
@@ -831,9 +831,9 @@ Test(lua, node_heartbeat)
     redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:node:s1");
 
     freeReplyObject(message);
-    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"}, {"HGETALL t:nodes", "(s1 1 1000 2)"},
-          {"GET t:lease_max", "1000"}, {"@node_heartbeat s2 7 500 n2 0 0", "(ok * 0)"}, {"HGET t:nodes s2", "7 500 2"},
-          {"GET t:lease_max", "1000"}, {"@node_heartbeat s1 2 3000 n3 0 0", "(ok * 0)"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"HGETALL t:nodes", "(s1 1 1000 2)"},
+          {"GET t:lease_max", "1000"}, {"@node_heartbeat s2 7 500 n2 0 0", "(ok * 0 )"}, {"HGET t:nodes s2", "7 500 2"},
+          {"GET t:lease_max", "1000"}, {"@node_heartbeat s1 2 3000 n3 0 0", "(ok * 0 )"},
           {"HGET t:nodes s1", "2 3000 2"}, {"GET t:lease_max", "3000"},
           /* What a revocation has to wait for. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
@@ -847,13 +847,13 @@ Test(lua, node_heartbeat)
 /* A clock that was set back: the store's time goes on from what the member knows, until the clock has caught up. */
 Test(lua, the_time_of_the_store_never_goes_back)
 {
-    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"}, {"HGET t:store ahead", "0"},
-          {"@node_heartbeat s1 2 1000 n2 $now+3600000 $now+3600500", "(ok * 0)"}, {"HGET t:store ahead", "~3600500"},
-          {"@node_heartbeat s1 3 1000 n3 0 0", "(ok * 0)"}, {"HGET t:store ahead", "~3600500"},
-          {"@node_heartbeat s2 1 1000 n4 $now+1000 $now+2000", "(ok * 0)"}, {"HGET t:store ahead", "~3600500"},
-          {"HSET t:store time $now+7200000", "0"}, {"@node_heartbeat s1 4 1000 n5 0 0", "(ok * 0)"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"HGET t:store ahead", "0"},
+          {"@node_heartbeat s1 2 1000 n2 $now+3600000 $now+3600500", "(ok * 0 )"}, {"HGET t:store ahead", "~3600500"},
+          {"@node_heartbeat s1 3 1000 n3 0 0", "(ok * 0 )"}, {"HGET t:store ahead", "~3600500"},
+          {"@node_heartbeat s2 1 1000 n4 $now+1000 $now+2000", "(ok * 0 )"}, {"HGET t:store ahead", "~3600500"},
+          {"HSET t:store time $now+7200000", "0"}, {"@node_heartbeat s1 4 1000 n5 0 0", "(ok * 0 )"},
           {"HGET t:store ahead", "~7200000"}, {"HSET t:store time 5", "0"},
-          {"@node_heartbeat s1 5 1000 n6 0 0", "(ok * 0)"}, {"HGET t:store ahead", "0"});
+          {"@node_heartbeat s1 5 1000 n6 0 0", "(ok * 0 )"}, {"HGET t:store ahead", "0"});
 }
 
 #define SCHEDULE "@key_schedule key_1 acct_A api_key 0 usr_U '' '' 100 '' - - "
@@ -935,12 +935,22 @@ Test(lua, key_replace)
           {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
 }
 
+Test(lua, a_heartbeat_names_the_last_invalidation)
+{
+    STEPS({"SET t:schema 1", "OK"}, THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"},
+          {"SET t:schema 2", "OK"}, {"@node_heartbeat s1 2 1000 n1 0 0", "(ok * 0 0-0)"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"DEL t:inv_log", "1"},
+          {"XADD t:inv_log 5-1 key d1 id key_1 account acct_A", "5-1"},
+          {"@node_heartbeat s1 3 1000 n1 0 0", "(ok * 0 5-1)"});
+}
+
 Test(lua, node_reports)
 {
-    STEPS({"@node_list", "(ok 0 ())"}, {"@node_report a {1}", "(ok)"}, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"},
-          {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {1}))"}, {"@node_report a {2}", "(ok)"},
-          {"@node_report b {3}", "(ok)"}, {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {2}) (b * {3}))"},
-          {"PTTL t:report:a", "~3600000"}, {"@node_report a ''", "(ok)"}, {"EXISTS t:report:a", "0"},
+    STEPS({"@node_list", "(ok 0 ())"}, {"@node_report a {1}", "(ok)"},
+          {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {1}))"},
+          {"@node_report a {2}", "(ok)"}, {"@node_report b {3}", "(ok)"},
+          {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {2}) (b * {3}))"}, {"PTTL t:report:a", "~3600000"},
+          {"@node_report a ''", "(ok)"}, {"EXISTS t:report:a", "0"},
           {"@node_list", "(ok 1000 (s1 1 1000 2) (b * {3}))"},
           /* Silent for more than an hour: forgotten with the next report. */
           {"ZADD t:reports 1 b", "0"}, {"@node_report c {4}", "(ok)"}, {"ZRANGE t:reports 0 -1", "(c)"},
@@ -950,8 +960,8 @@ Test(lua, node_reports)
 
 Test(lua, node_leave)
 {
-    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0)"}, {"@node_heartbeat s2 5 1000 n2 0 0", "(ok * 0)"},
-          {"@node_heartbeat s3 9 1000 n3 0 0", "(ok * 0)"}, {"@node_leave s1 ''", "(ok 1)"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"@node_heartbeat s2 5 1000 n2 0 0", "(ok * 0 )"},
+          {"@node_heartbeat s3 9 1000 n3 0 0", "(ok * 0 )"}, {"@node_leave s1 ''", "(ok 1)"},
           {"HKEYS t:nodes", "(s2 s3)"},
           /* Swept only if it has not been heard of since. The words of a registry entry are one argument. */
           {"EVAL return(redis.call('HSET','t:nodes','s2','5')) 0", "0"}, {"@node_leave s2 4 s3 8 s9 1", "(ok 0)"},
@@ -2562,35 +2572,35 @@ Test(lua, device_keys_have_limits)
 /* Without memory, only scripts run that end something, or that nodes and people need for that. */
 Test(lua, what_runs_although_memory_is_full)
 {
-    STEPS(ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
-          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
-          {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
-           "(ok *)"},
-          {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
-           "(ok *)"},
-          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0 0)"},
-          {"@schema_claim 0", "(refused 1 0)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
-          {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
-          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x 0 0", "(ok * 0)"},
-          {"@node_leave n1 ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
-          {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
-          {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},
-          {"@throttle_give_back a user:u, 0", "(ok)"}, {"@throttle_succeed a pair:p, 0", "(ok)"},
-          {"@user_unlock usr_U operator '' '' 100", "(ok)"},
-          {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
-           "(ok *)"},
-          {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},
-          {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
-          {SEEK("''"), "(ok)"}, {SEEK("''"), "(ok)"}, {FIND("c1", "acct_A"), "(ok *)"}, {"@device_found u", "(ok)"},
-          {DENY("d1", "acct_A"), "(ok)"}, {MARK("d1", "denied", "acct_A"), "(ok)"},
-          {"@session_end s1 '' '' 100", "(ok)"}, {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"},
-          {"@totp_waiting usr_U T", "(ok *)"},
-          {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
-          {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
-          {"@recovery_codes_set usr_U '' '' 100 acct_A session+s5+1000000+5000000+300000+auditor mk c1", "(ok)"},
-          {"@recovery_begin usr_U a pair:p, new c1 t new", "(ok)"},
-          {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok *)"},
-          {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
-          /* An empty store cannot be claimed. */
-          {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});
+    STEPS(
+        ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
+        {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
+        {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+         "(ok *)"},
+        {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+         "(ok *)"},
+        {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0 0)"},
+        {"@schema_claim 0", "(refused 1 0)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
+        {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
+        {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x 0 0", "(ok * 0 )"},
+        {"@node_leave n1 ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
+        {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
+        {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},
+        {"@throttle_give_back a user:u, 0", "(ok)"}, {"@throttle_succeed a pair:p, 0", "(ok)"},
+        {"@user_unlock usr_U operator '' '' 100", "(ok)"},
+        {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+         "(ok *)"},
+        {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},
+        {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
+        {SEEK("''"), "(ok)"}, {SEEK("''"), "(ok)"}, {FIND("c1", "acct_A"), "(ok *)"}, {"@device_found u", "(ok)"},
+        {DENY("d1", "acct_A"), "(ok)"}, {MARK("d1", "denied", "acct_A"), "(ok)"}, {"@session_end s1 '' '' 100", "(ok)"},
+        {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"}, {"@totp_waiting usr_U T", "(ok *)"},
+        {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
+        {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
+        {"@recovery_codes_set usr_U '' '' 100 acct_A session+s5+1000000+5000000+300000+auditor mk c1", "(ok)"},
+        {"@recovery_begin usr_U a pair:p, new c1 t new", "(ok)"},
+        {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok *)"},
+        {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
+        /* An empty store cannot be claimed. */
+        {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});
 }

@@ -1,0 +1,34 @@
+/* How far this node has heard the invalidations, so that it can catch up after its connection broke (rule 1): it keeps
+ * its cache, reads from the stream `inv_log` what it missed, and drops that. One for each membership. Loop thread only.
+ */
+#pragma once
+#include "core/key.h"
+#include "lease/identity.h"
+
+struct heard;
+
+/* on_missed: this key was revoked meanwhile; drop it. settings and identity must outlive it. */
+struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,
+                           void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]), void *arg);
+/* Not while heard_is_reading(). */
+void heard_destroy(struct heard *heard);
+
+/* A heartbeat is sent: earlier ones no longer count. Then its reply, which names the last entry of the stream (empty:
+ * the stream is not complete), and its echo, in either order. */
+void heard_on_heartbeat(struct heard *heard);
+void heard_on_reply(struct heard *heard, struct text last);
+void heard_on_echo(struct heard *heard);
+
+/* Whether there is a known entry: everything up to it was heard. */
+bool heard_has_known(const struct heard *heard);
+/* The cache was emptied, so nothing needs to be caught up. Call it whenever something that was said may not have been
+ * heard for another reason than a broken connection. */
+void heard_forget(struct heard *heard);
+
+/* Reads what was missed, once `subscribed` (the link with the confirmed subscription) is ready. done runs exactly once,
+ * perhaps inside this call, unless it returns false: the read cannot be sent yet. is_whole: on_missed has run for all
+ * that were missed; otherwise empty the cache. done also runs if `subscribed` was lost meanwhile; then it says nothing.
+ */
+MUST_CHECK bool heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
+                               void (*done)(void *arg, bool is_whole));
+bool heard_is_reading(const struct heard *heard);
