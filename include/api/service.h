@@ -5,6 +5,7 @@
 #include "auth/revocation_log.h"
 #include "auth/session_auth.h"
 #include "auth/usage.h"
+#include "auth/watch_feed.h"
 #include "base/log.h"
 #include "core/address.h"
 #include "core/route_policy.h"
@@ -25,6 +26,8 @@ struct service {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
+    struct watch_feed *watch_feed;         /* NULL: this node serves no watchers */
+    unsigned watchers, watchers_max;       /* of that feed: those that are connected; --watchers-max */
     struct revocation_log *revocation_log; /* NULL: none */
     struct log_pause revocation_log_pause; /* limits its error lines */
     bool has_warned_of_proxy;              /* an ignored X-Forwarded-For was logged; that happens once */

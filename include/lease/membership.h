@@ -19,6 +19,13 @@ struct membership_events {
     void (*on_ended)(void *arg);
 };
 
+/* For whoever passes invalidations on (auth/watch_feed.h). */
+struct membership_watch {
+    /* An invalidation was heard: it is in the log of invalidations. Or a membership began, before which some were
+     * perhaps not heard. */
+    void (*heard)(void *arg);
+};
+
 /* What a membership works with: of the same lease_settings, and they outlive it. */
 struct membership_parts {
     struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
@@ -34,6 +41,8 @@ struct membership *membership_create(const struct lease_settings *settings, cons
 void membership_listen(struct membership *member, const struct membership_events *events, void *arg);
 /* The cache is in doubt: it is emptied, and not used until the next heartbeat is echoed. why: for the log. */
 void membership_forget(struct membership *member, const char *why);
+/* NULL: nobody, from now on. */
+void membership_set_watch(struct membership *member, const struct membership_watch *watch, void *arg);
 /* Gives up the lease for good, then leaves the registry, so that no revoker waits for this node. Acknowledgements still
  * arrive. */
 void membership_leave(struct membership *member);
@@ -44,6 +53,8 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
 /* Whether the cache may be used now. Reads clock_boot_ns() and returns it in ret_now_ns, so call it only after the
  * request's bytes arrived (rule 4). */
 MUST_CHECK bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns);
+/* For how long the lease is still valid; 0: there is none. */
+uint64_t membership_lease_left_ns(const struct membership *member);
 /* Whether this node knows which accounts are suspended, without which the cache answers nothing; and whether this one
  * is. Like the lease, they decide checks that began before. */
 MUST_CHECK bool membership_knows_suspended(const struct membership *member);

@@ -312,6 +312,21 @@ bool query_read_removal(struct text query, char *storage, void *target, struct p
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
 }
 
+static bool read_watch_since(struct text value, void *target)
+{
+    ((struct watch_query *)target)->since = value;
+    return value.len > 0;
+}
+
+bool query_read_watch(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {
+        {"since", read_watch_since, "since must be the id of an event of this stream."},
+    };
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}
+
 static bool read_usage_from(struct text value, void *target)
 {
     struct usage_period *period = target;

@@ -34,6 +34,11 @@ query_reader query_read_invitations;
 /* revoke_keys, into a bool. */
 query_reader query_read_removal;
 
+struct watch_query {
+    struct text since; /* empty: from now on */
+};
+query_reader query_read_watch;
+
 enum usage_group { USAGE_BY_DAY, USAGE_BY_MODE, USAGE_BY_KEY };
 enum { USAGE_PERIOD_DAYS = 30 }; /* of a period without a beginning */
 struct usage_period {

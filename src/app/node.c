@@ -295,6 +295,8 @@ static void node_fill_service(struct node *node)
         .checker = node->checker,
         .passwords = node->passwords,
         .usage = node->usage,
+        .watch_feed = node->watch_feed,
+        .watchers_max = (unsigned)s->watchers_max,
         .revocation_log = node->revocation_log,
         .policy = node->policy,
         .trusted_proxies = node->trusted_proxies,
@@ -457,6 +459,8 @@ int node_open(struct node *node)
     node->usage = usage_create(node->loop, node->partitions, (uint32_t)s->usage_flush_ms);
     node->checker =
         key_checker_create(node->keyring, node->partitions, node->members, node->usage, &memory, node->turn);
+    if (s->lease_ms > 0 && s->watchers_max > 0)
+        node->watch_feed = watch_feed_create(node->loop, node->partitions, node->members);
     node_fill_service(node);
     int code = node_start_http(node);
     if (code != EXIT_DONE)

@@ -31,7 +31,13 @@ static unsigned part_count(const struct node *node)
     return node->partitions ? partitions_count(node->partitions) : 0;
 }
 
-/* The first step, so that no revocation waits for this node. The drain does not wait for it. */
+/* At once, so that watchers go on at another node before this one is gone. */
+static void step_end_watchers(struct node *node)
+{
+    watch_feed_drain(node->watch_feed);
+}
+
+/* Before the drain, so that no revocation waits for this node. The drain does not wait for it. */
 static void step_leave(struct node *node)
 {
     for (unsigned i = 0; i < part_count(node); i++)
@@ -94,6 +100,14 @@ static void step_close_usage(struct node *node)
         return;
     node->pending++;
     usage_close(node->usage, node_part_ended, node);
+}
+
+static void step_close_watch_feed(struct node *node)
+{
+    if (!node->watch_feed)
+        return;
+    node->pending++;
+    watch_feed_close(node->watch_feed, node_part_ended, node);
 }
 
 static void step_close_passwords(struct node *node)
@@ -171,9 +185,10 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_leave,        step_close_gate,   step_drain_public,  step_drain_internal,  step_drain_usage,
-    step_close_tls,    step_close_http,   step_close_usage,   step_close_passwords, step_end_audit,
-    step_close_canary, step_close_report, step_close_members, step_close_store,     step_close_audit,
+    step_end_watchers,    step_leave,       step_close_gate,   step_drain_public,     step_drain_internal,
+    step_drain_usage,     step_close_tls,   step_close_http,   step_close_watch_feed, step_close_usage,
+    step_close_passwords, step_end_audit,   step_close_canary, step_close_report,     step_close_members,
+    step_close_store,     step_close_audit,
 };
 
 static void node_next_step(struct node *node)

@@ -36,6 +36,7 @@ struct node {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
+    struct watch_feed *watch_feed;          /* NULL: none */
     struct node_report *report;             /* for operators; NULL until the node listens */
     struct canary *canary;                  /* NULL: none, or closed */
     struct revocation_log *revocation_log;  /* NULL: none */

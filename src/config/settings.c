@@ -372,6 +372,15 @@ static const struct option_row NODE_ROWS[] = {
      .value_name = "N",
      .help = "Log one of N requests, drawn at random, with route, status and duration; 1 logs each. 0 logs none. "
              "Refusals are logged anyway."},
+    {.name = "watchers-max",
+     .type = OPTION_INTEGER,
+     .offset = AT(watchers_max),
+     .default_text = "64",
+     .min = 0,
+     .max = WATCHERS_MAX,
+     .value_name = "N",
+     .help = "Tell at most this many gateways and backends at once, on the internal listener, what is revoked "
+             "(/check/watch). More get 503. 0 turns it off; it needs leases."},
 };
 
 static const struct option_row TLS_ROWS[] = {

@@ -334,11 +334,16 @@ static uint64_t longest_lease_ms(const struct barriers *barriers, uint64_t lease
     return unknown_ms > longest_ms ? unknown_ms : longest_ms;
 }
 
-static uint64_t wait_of(uint64_t lease_ms)
+uint32_t barrier_wait_ms(uint32_t lease_ms)
 {
     uint64_t percent = RULE(RULE_MARGIN) ? WAIT_PERCENT : WAIT_PERCENT / 3;
 
-    return lease_ms > 0 ? (lease_ms * percent / 100 + WAIT_SPARE_MS) * CLOCK_NS_PER_MS : 0;
+    return lease_ms > 0 ? (uint32_t)(lease_ms * percent / 100 + WAIT_SPARE_MS) : 0;
+}
+
+static uint64_t wait_of(uint64_t lease_ms)
+{
+    return barrier_wait_ms((uint32_t)lease_ms) * CLOCK_NS_PER_MS;
 }
 
 bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct redis_reply *registry,

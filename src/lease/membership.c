@@ -42,6 +42,8 @@ struct membership {
     struct redis_link *link; /* NULL once closed */
     struct membership_events events;
     void *arg;
+    const struct membership_watch *watch; /* NULL: nobody watches */
+    void *watch_arg;
     uint32_t lease_ms;
 
     enum membership_state state;
@@ -153,6 +155,12 @@ void membership_listen(struct membership *member, const struct membership_events
     member->arg = arg;
 }
 
+void membership_set_watch(struct membership *member, const struct membership_watch *watch, void *arg)
+{
+    member->watch = watch;
+    member->watch_arg = arg;
+}
+
 uint32_t membership_lease_ms(const struct membership *member)
 {
     return member->lease_ms;
@@ -180,6 +188,13 @@ bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
 {
     *ret_now_ns = clock_boot_ns();
     return *ret_now_ns < member->lease_until_ns || (!RULE(RULE_USE) && member->lease_ms > 0);
+}
+
+uint64_t membership_lease_left_ns(const struct membership *member)
+{
+    uint64_t now_ns = clock_boot_ns();
+
+    return now_ns < member->lease_until_ns ? member->lease_until_ns - now_ns : 0;
 }
 
 bool membership_knows_suspended(const struct membership *member)
@@ -257,6 +272,12 @@ static void forget_everything(struct membership *member)
         member->events.on_ended(member->arg);
 }
 
+static void tell_watch(const struct membership *member)
+{
+    if (member->watch)
+        member->watch->heard(member->watch_arg);
+}
+
 void membership_forget(struct membership *member, const char *why)
 {
     member->epoch++;
@@ -287,6 +308,7 @@ static void begin(struct membership *member)
     set_state(member, MEMBERSHIP_BEGUN);
     member->epoch += RULE(RULE_FILL_SESSION);
     metric_add(METRIC_SESSIONS, 1);
+    tell_watch(member);
     tick_in(member, 0);
 }
 
@@ -604,6 +626,7 @@ static bool on_invalidation(struct membership *member, struct text payload)
                                                            : !payload.ptr && drop_keys(member, what);
     if (!is_understood)
         return false;
+    tell_watch(member);
     if (text_equal(revoker, TEXT("-")))
         return true;
     if (revoker.len != MEMBER_NAME_CHARS || barrier.len != BARRIER_NAME_CHARS)

@@ -15,6 +15,7 @@ enum script {
     SCRIPT_revocation_note,
     SCRIPT_revocation_read,
     SCRIPT_suspension_read,
+    SCRIPT_invalidations_read,
     SCRIPT_key_show,
     SCRIPT_key_schedule,
     SCRIPT_key_replace,

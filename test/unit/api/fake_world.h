@@ -58,6 +58,7 @@ struct world {
     /* What the fakes saw. */
     unsigned searches, pieces;
     enum stream_end stream;
+    char piece[1024]; /* the last one of a stream, cut */
     unsigned rehashes, password_changes, totp_begins, confirms, recoveries;
     bool had_recovery_code, confirmed_by_session, keeps_session;
     char stopped[ID_TEXT_BYTES];
@@ -99,6 +100,8 @@ void world_expect_credential(const struct audit_source *source, bool by_key);
 
 /* Queues a completion behind those that were begun before. */
 void world_later(void (*run)(void *arg), void *arg);
+/* Runs them, and those that they queue. */
+void world_run(void);
 
 /* headers: lines "Name: value\n". body NULL: none. Sends it through api_handle_public(). */
 struct http_request *request_send(enum http_method method, const char *target, const char *headers, const char *body);
@@ -115,4 +118,6 @@ const char *answer_body(const struct http_request *request);
 const char *answer_headers(const struct http_request *request);
 bool answer_closes(const struct http_request *request); /* the connection ends with it */
 const struct problem *answer_problem(const struct http_request *request);
+/* Its client is gone. */
+void request_leave(struct http_request *request);
 void request_forget(struct http_request *request);

@@ -1087,6 +1087,28 @@ Test(lua, account_suspend_tells_every_node)
     redisFree(listener);
 }
 
+Test(lua, invalidations_read)
+{
+    STEPS({"@invalidations_read '' 2", "(ok 0-0 0)"}, {"@invalidations_read 0-0 2", "(ok 0-0 0)"},
+          {"@invalidations_read 5-1 2", "(refused 0-0)"}, {"XADD t:inv_log 5-1 a b", "5-1"},
+          {"XADD t:inv_log 6-0 a c", "6-0"}, {"XADD t:inv_log 6-1 a d", "6-1"},
+          {"@invalidations_read '' 2", "(ok 6-1 0)"},
+          {"@invalidations_read 0-0 2", "(ok 6-0 1 (5-1 (a b)) (6-0 (a c)))"},
+          {"@invalidations_read 0-0 3", "(ok 6-1 0 (5-1 (a b)) (6-0 (a c)) (6-1 (a d)))"},
+          {"@invalidations_read 5-1 1", "(ok 6-0 1 (6-0 (a c)))"},
+          {"@invalidations_read 5-1 2", "(ok 6-1 0 (6-0 (a c)) (6-1 (a d)))"},
+          {"@invalidations_read 6-1 2", "(ok 6-1 0)"});
+}
+
+/* After a position that the log does not have, anything may be missing: it was cut, or another Redis never had it. */
+Test(lua, invalidations_read_finds_gaps)
+{
+    STEPS({"XADD t:inv_log 5-1 a b", "5-1"}, {"XADD t:inv_log 6-0 a c", "6-0"}, {"XADD t:inv_log 6-1 a d", "6-1"},
+          {"@invalidations_read 5-0 2", "(refused 6-1)"}, {"@invalidations_read 7-0 2", "(refused 6-1)"},
+          {"XTRIM t:inv_log MAXLEN 2", "1"}, {"@invalidations_read 0-0 2", "(refused 6-1)"},
+          {"@invalidations_read 5-1 2", "(refused 6-1)"}, {"@invalidations_read 6-0 2", "(ok 6-1 0 (6-1 (a d)))"});
+}
+
 /* At a Redis that lost them. The version rises at least to what the node remembers, so that no number is given twice.
  */
 Test(lua, account_suspend_again)

@@ -1,0 +1,64 @@
+/* Tells watchers what was revoked: gateways and backends that hold long requests
+ * (src/api/README.md#watching-revocations).
+ *
+ * A watcher gets what the logs of invalidations hold, in the order of each partition, and nothing else. The messages
+ * that the membership hears are only the signal to read on. One read serves all watchers that have come equally far,
+ * and one that reads slowly is left behind: its next entries are read when it has room for them. So a watcher holds no
+ * more than a page here. Loop thread only. */
+#pragma once
+#include "base/attr.h"
+#include "lease/membership.h"
+#include "store/invalidation_log.h"
+#include "store/partitions.h"
+
+#include <uv.h>
+
+enum { WATCHER_ID_CHARS = 32 };
+
+struct watch_feed;
+struct watcher;
+
+enum watch_end {
+    WATCH_DRAINING, /* this node shuts down */
+};
+
+/* How a watcher is told. Each may call watcher_remove() for it. */
+struct watch_events {
+    /* It has a place in all partitions, from which on it is told everything. */
+    void (*began)(void *arg, const struct watch_cursor *cursor);
+    /* cursor: behind this one. */
+    void (*told)(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor);
+    /* Something may have been missed. It goes on from cursor. */
+    void (*gap)(void *arg, const struct watch_cursor *cursor);
+    /* No more of these for now: send them. */
+    void (*flush)(void *arg);
+    /* Whether it may be told a page. If not, call watcher_resume() later. */
+    bool (*has_room)(void *arg);
+    /* Several times in each lease. valid_ms: all that was revoked by an answered revocation has been told, and for so
+     * long from now nothing else can be, except what will be told; 0: not known. */
+    void (*tick)(void *arg, uint32_t valid_ms);
+    /* It has been removed. */
+    void (*ended)(void *arg, enum watch_end why);
+};
+
+/* members: of the partitions, in their order, with leases (lease_ms above 0). All must outlive the feed. */
+struct watch_feed *watch_feed_create(uv_loop_t *loop, const struct partitions *partitions,
+                                     struct membership *const *members);
+/* Ends all watchers. None may be added any more. NULL is fine. */
+void watch_feed_drain(struct watch_feed *feed);
+/* There must be no watcher. closed runs once, later. */
+void watch_feed_close(struct watch_feed *feed, void (*closed)(void *arg), void *arg);
+
+/* since NULL: is told what comes from now on; otherwise what came after it. It is told a gap if the logs do not have
+ * all of that any more, or if since is of another store. events must outlive the watcher. Nothing is called before this
+ * returns. */
+struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since,
+                            const struct watch_events *events, void *arg);
+void watcher_remove(struct watcher *watcher);
+/* It has room again. */
+void watcher_resume(struct watcher *watcher);
+/* 128 random bits in hex. */
+const char *watcher_id(const struct watcher *watcher);
+/* For how long a revocation waits for a node that does not acknowledge (W in src/lease/README.md), by this node's own
+ * lease. */
+uint32_t watch_feed_wait_ms(const struct watch_feed *feed);

@@ -1,0 +1,256 @@
+/* Watching revocations (src/api/README.md#watching-revocations): a stream of server-sent events (WHATWG HTML,
+ * section 9.2). */
+#include "base/clock.h"
+#include "exchange_internal.h"
+#include "handlers_internal.h"
+#include "http/stream.h"
+
+#include <stdio.h>
+
+enum {
+    /* One page of entries: each has a cursor and four texts of an id or a time. */
+    PENDING_MAX_BYTES = (INVALIDATIONS_PER_PAGE + 8) * (WATCH_CURSOR_MAX_CHARS + 512),
+    RECONNECT_MS = 500, /* what clients are asked to wait */
+};
+
+/* One watcher, from its request until its stream has ended. */
+struct watch {
+    struct exchange *exchange;
+    struct watcher *watcher; /* NULL: it is told nothing any more, and ends when all is sent */
+    struct buf pending;      /* events to send */
+    bool is_sending;         /* a piece is on its way */
+};
+
+/* Sending */
+
+static void end(struct watch *watch)
+{
+    struct http_request *request = watch->exchange->request;
+
+    buf_finish(&watch->pending);
+    watch->exchange->service->watchers--;
+    if (watch->pending.failed)
+        http_stream_break(request);
+    else
+        http_stream_end(request);
+    http_request_release(request);
+}
+
+static void give_up(struct watch *watch)
+{
+    if (watch->watcher)
+        watcher_remove(watch->watcher);
+    watch->watcher = NULL;
+}
+
+static void piece_sent(void *arg);
+
+static void send_pending(struct watch *watch)
+{
+    struct http_request *request = watch->exchange->request;
+
+    if (watch->is_sending)
+        return;
+    if (http_request_gone(request) || watch->pending.failed)
+        give_up(watch);
+    else if (watch->pending.len > 0) {
+        watch->is_sending = true;
+        http_stream_send(request, buf_text(&watch->pending), piece_sent, watch);
+        buf_clear(&watch->pending);
+        return;
+    }
+    if (!watch->watcher)
+        end(watch);
+}
+
+static void piece_sent(void *arg)
+{
+    struct watch *watch = arg;
+
+    watch->is_sending = false;
+    if (watch->watcher && watch->pending.len == 0 && !http_request_gone(watch->exchange->request))
+        watcher_resume(watch->watcher);
+    else
+        send_pending(watch);
+}
+
+/* Events */
+
+static void print_begin(struct watch *watch, const char *event, const struct watch_cursor *cursor,
+                        struct json_writer *ret_writer)
+{
+    struct buf *out = &watch->pending;
+
+    buf_printf(out, "event: %s\n", event);
+    if (cursor) {
+        buf_append_str(out, "id: ");
+        watch_cursor_print(cursor, out);
+        buf_append_char(out, '\n');
+    }
+    buf_append_str(out, "data: ");
+    *ret_writer = (struct json_writer){.out = out};
+    json_object_begin(ret_writer);
+}
+
+static void print_end(struct json_writer *w)
+{
+    json_object_end(w);
+    buf_append_str(w->out, "\n\n");
+}
+
+static void on_began(void *arg, const struct watch_cursor *cursor)
+{
+    struct watch *watch = arg;
+    struct json_writer w;
+
+    buf_printf(&watch->pending, "retry: %d\n", RECONNECT_MS);
+    print_begin(watch, "ready", cursor, &w);
+    json_put_member(&w, "watcher", text_of(watcher_id(watch->watcher)));
+    json_key(&w, "wait_ms");
+    json_put_integer(&w, watch_feed_wait_ms(watch->exchange->service->watch_feed));
+    print_end(&w);
+}
+
+static void put_time(struct json_writer *w, const char *name, int64_t ms)
+{
+    char time[CLOCK_RFC3339_BYTES];
+
+    clock_print_rfc3339(ms, time);
+    json_put_member(w, name, text_of(time));
+}
+
+static void on_told(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor)
+{
+    static const struct {
+        const char *event, *time;
+    } FORMS[] = {
+        [INVALIDATION_UNREADABLE] = {"gap", "at"},
+        [INVALIDATION_REVOKED] = {"revoked", "revoked_at"},
+        [INVALIDATION_SCHEDULED] = {"scheduled", "revoked_at"},
+        [INVALIDATION_SUSPENDED] = {"suspended", "suspended_at"},
+        [INVALIDATION_RESUMED] = {"resumed", "resumed_at"},
+    };
+    bool is_key = invalidation->key.text[0] != '\0';
+    bool is_device = is_key && id_kind_of(id_text(&invalidation->key)) == ID_DEVICE;
+    struct json_writer w;
+
+    print_begin(arg, FORMS[invalidation->kind].event, cursor, &w);
+    json_put_member(&w, "id", id_text(is_key ? &invalidation->key : &invalidation->account));
+    json_put_member(&w, "kind", is_key ? key_kind_text(is_device ? KEY_DEVICE : KEY_API) : TEXT("account"));
+    json_put_member(&w, "account", id_text(&invalidation->account));
+    put_time(&w, FORMS[invalidation->kind].time, invalidation->at_ms);
+    print_end(&w);
+}
+
+static void on_gap(void *arg, const struct watch_cursor *cursor)
+{
+    struct json_writer w;
+
+    print_begin(arg, "gap", cursor, &w);
+    json_put_member(&w, "message", TEXT("Revocations may be missing here: end or check again all that runs."));
+    print_end(&w);
+}
+
+static void on_flush(void *arg)
+{
+    send_pending(arg);
+}
+
+static bool has_room(void *arg)
+{
+    const struct watch *watch = arg;
+
+    return watch->pending.len == 0 && !watch->pending.failed;
+}
+
+/* A comment when nothing is certain, because a client that is gone is only noticed by sending. */
+static void on_tick(void *arg, uint32_t valid_ms)
+{
+    struct watch *watch = arg;
+    struct json_writer w;
+
+    if (watch->is_sending || watch->pending.len > 0)
+        return;
+    if (valid_ms > 0) {
+        print_begin(watch, "current", NULL, &w);
+        json_key(&w, "valid_ms");
+        json_put_integer(&w, valid_ms);
+        print_end(&w);
+    } else {
+        buf_append_str(&watch->pending, ": not current\n\n");
+    }
+    send_pending(watch);
+}
+
+static void on_ended(void *arg, enum watch_end why)
+{
+    static const char *const REASONS[] = {[WATCH_DRAINING] = "draining"};
+    struct watch *watch = arg;
+    struct json_writer w;
+
+    watch->watcher = NULL;
+    print_begin(watch, "closing", NULL, &w);
+    json_put_member(&w, "reason", text_of(REASONS[why]));
+    print_end(&w);
+    send_pending(watch);
+}
+
+/* The request */
+
+/* A browser's EventSource repeats its URL when it reconnects, so its Last-Event-ID is the later one. False: the request
+ * has been refused. */
+static bool read_since(struct exchange *exchange, struct watch_query *query, struct watch_cursor *ret_since)
+{
+    size_t count;
+    struct text last = http_request_header(exchange->request, TEXT("Last-Event-ID"), &count);
+
+    if (last.len > 0)
+        query->since = last;
+    if (count <= 1 && (query->since.len == 0 || watch_cursor_parse(query->since, ret_since)))
+        return true;
+    exchange_refuse_value(exchange, "since must be the id of an event of this stream.");
+    return false;
+}
+
+static bool has_room_for_watcher(struct exchange *exchange)
+{
+    const struct service *service = exchange->service;
+    enum problem_code code = PROBLEM_NONE;
+
+    if (!service->watch_feed)
+        code = PROBLEM_NOT_FOUND;
+    else if (service->draining)
+        code = PROBLEM_SHUTTING_DOWN;
+    else if (partitions_ready(service->partitions) < partitions_count(service->partitions))
+        code = PROBLEM_STORE_UNAVAILABLE;
+    else if (service->watchers >= service->watchers_max)
+        code = PROBLEM_OVERLOADED;
+    if (code != PROBLEM_NONE)
+        exchange_refuse(exchange, code);
+    return code == PROBLEM_NONE;
+}
+
+void watch_begin(struct exchange *exchange)
+{
+    static const struct watch_events EVENTS = {on_began, on_told, on_gap, on_flush, has_room, on_tick, on_ended};
+    struct http_request *request = exchange->request;
+    struct watch_query query = {0};
+    struct watch_cursor since;
+    struct watch *watch;
+
+    if (exchange->method != HTTP_GET && exchange->method != HTTP_HEAD) {
+        exchange_refuse_method(exchange, "GET, HEAD");
+        return;
+    }
+    if (!exchange_read_query(exchange, query_read_watch, &query) || !read_since(exchange, &query, &since) ||
+        !has_room_for_watcher(exchange))
+        return;
+    if (!http_stream_begin(request, 200, TEXT("text/event-stream")))
+        return;
+    watch = http_request_alloc(request, sizeof *watch);
+    watch->exchange = exchange;
+    buf_init(&watch->pending, PENDING_MAX_BYTES);
+    http_request_hold(request);
+    exchange->service->watchers++;
+    watch->watcher = watcher_add(exchange->service->watch_feed, query.since.len > 0 ? &since : NULL, &EVENTS, watch);
+}

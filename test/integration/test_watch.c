@@ -1,0 +1,384 @@
+/* Watching revocations: what gateways and backends with long requests are told, in order, and nothing left out. */
+#include "cli.h"
+#include "leak_guard.h"
+#include "leases.h"
+#include "watch_stream.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+TestSuite(watch, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+static void end_key(const struct fixture *fixture, size_t node, const struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = fixture->manager.secret};
+    cr_assert_eq(fixture_call(fixture, node, &call, &answer), 200, "%s", answer.body);
+}
+
+static void add(struct fixture *fixture, const char *account, struct fixture_key *keys, size_t count)
+{
+    fixture_open_store(fixture);
+    for (size_t i = 0; i < count; i++)
+        fixture_add_key(fixture, account, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &keys[i]);
+    fixture_close_store(fixture);
+}
+
+static void change_account(struct fixture *fixture, const char *what)
+{
+    struct cli_run run;
+
+    RUN(fixture, &run, "account", what, fixture->account);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+}
+
+static void await_watchers(const struct fixture *fixture, size_t node, long wanted)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (fixture_metric(fixture, node, "\nchatelaine_watchers ") != wanted) {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, 20);
+    }
+}
+
+Test(watch, tells_of_keys_devices_lists_and_accounts)
+{
+    struct fixture fixture;
+    struct fixture_key keys[3], device;
+    struct watch_stream streams[2];
+    struct watch_event event;
+    struct http_answer answer;
+    char json[256];
+
+    fixture_start(&fixture, 2, NULL);
+    add(&fixture, NULL, keys, 3);
+    fixture_add_key(&fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &device);
+    for (size_t i = 0; i < 2; i++)
+        watch_begin_at(&streams[i], &fixture, i, "");
+    end_key(&fixture, 0, &keys[0]);
+    end_key(&fixture, 1, &keys[0]); /* again: nothing new */
+    fixture_revoke_key(&fixture, &device);
+    snprintf(json, sizeof json, "{\"ids\":[\"%s\",\"%s\"]}", keys[1].id, keys[2].id);
+    struct http_call call = {
+        .method = "POST", .target = "/v1/api_keys/revoke", .bearer = fixture.manager.secret, .json = json};
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    change_account(&fixture, "suspend");
+    change_account(&fixture, "resume");
+    for (size_t i = 0; i < 2; i++) {
+        watch_next(&streams[i], &event);
+        cr_expect_str_eq(event.name, "revoked");
+        snprintf(json, sizeof json, "{\"id\":\"%s\",\"kind\":\"api_key\",\"account\":\"%s\",\"revoked_at\":\"20",
+                 keys[0].id, fixture.account);
+        cr_expect(strncmp(event.data, json, strlen(json)) == 0, "%s", event.data);
+        watch_next(&streams[i], &event);
+        cr_expect(strstr(event.data, device.id) && strstr(event.data, "\"kind\":\"device_key\""), "%s", event.data);
+        watch_expect(&streams[i], "revoked", keys[1].id);
+        watch_expect(&streams[i], "revoked", keys[2].id);
+        watch_next(&streams[i], &event);
+        cr_expect_str_eq(event.name, "suspended");
+        cr_expect(strstr(event.data, "\"kind\":\"account\"") && strstr(event.data, "\"suspended_at\":\"20"), "%s",
+                  event.data);
+        watch_expect(&streams[i], "resumed", fixture.account);
+        watch_await_current(&streams[i]);
+        watch_close(&streams[i]);
+    }
+    await_watchers(&fixture, 0, 0);
+    fixture_stop(&fixture);
+}
+
+/* A node that is killed in between, too: what happened meanwhile comes from the other one. */
+Test(watch, resumes_at_any_node)
+{
+    struct fixture fixture;
+    struct fixture_key keys[3];
+    struct watch_stream stream;
+    char field[WATCH_EVENT_BYTES + 32];
+
+    fixture_start(&fixture, 2, NULL);
+    add(&fixture, NULL, keys, 3);
+    watch_begin_at(&stream, &fixture, 1, "");
+    end_key(&fixture, 0, &keys[0]);
+    watch_expect(&stream, "revoked", keys[0].id);
+    node_kill(&fixture.nodes[1]);
+    watch_expect_end(&stream);
+    end_key(&fixture, 0, &keys[1]);
+    watch_begin_at(&stream, &fixture, 0, watch_since(&stream));
+    watch_expect(&stream, "revoked", keys[1].id);
+    watch_close(&stream);
+    end_key(&fixture, 0, &keys[2]);
+    /* A browser's EventSource repeats the query that it began with. */
+    snprintf(field, sizeof field, "Last-Event-ID: %s\r\n", stream.cursor);
+    cr_assert_eq(watch_open(&stream, &fixture, 0, "", field), 200);
+    struct watch_event event;
+    watch_next(&stream, &event);
+    cr_expect_str_eq(event.name, "ready");
+    watch_expect(&stream, "revoked", keys[2].id);
+    watch_await_current(&stream);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}
+
+/* Each partition has a log of its own. */
+Test(watch, covers_all_partitions)
+{
+    enum { PARTITIONS = 4 };
+    struct fixture fixture;
+    struct fixture_key keys[PARTITIONS][2];
+    struct watch_stream stream;
+    char account[ID_TEXT_BYTES];
+
+    if (fixture_in_cluster())
+        cr_skip_test("partitions are counted here");
+    setenv("CHATELAINE_PARTITIONS", "4", 1);
+    fixture_start(&fixture, 1, NULL);
+    watch_begin_at(&stream, &fixture, 0, "");
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        fixture_add_account_in(&fixture, i, account);
+        add(&fixture, account, keys[i], 2);
+        fixture_revoke_key(&fixture, &keys[i][0]);
+        watch_expect(&stream, "revoked", keys[i][0].id);
+    }
+    watch_close(&stream);
+    for (unsigned i = 0; i < PARTITIONS; i++)
+        fixture_revoke_key(&fixture, &keys[i][1]);
+    watch_begin_at(&stream, &fixture, 0, watch_since(&stream));
+    for (unsigned i = 0, found = 0; i < PARTITIONS; i++) {
+        struct watch_event event;
+
+        watch_next(&stream, &event);
+        cr_expect_str_eq(event.name, "revoked");
+        for (unsigned k = 0; k < PARTITIONS; k++)
+            found |= strstr(event.data, keys[k][1].id) ? 1U << k : 0;
+        cr_expect(i < PARTITIONS - 1 || found == (1U << PARTITIONS) - 1, "%x", found);
+    }
+    watch_await_current(&stream);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}
+
+static void expect_gap(struct watch_stream *stream)
+{
+    struct watch_event event;
+
+    watch_next(stream, &event);
+    cr_expect_str_eq(event.name, "gap");
+    cr_expect(event.id[0]);
+}
+
+static void expect_gap_then(struct watch_stream *stream, struct fixture *fixture, struct fixture_key *key)
+{
+    watch_begin_at(stream, fixture, 0, watch_since(stream));
+    expect_gap(stream);
+    end_key(fixture, 0, key);
+    watch_expect(stream, "revoked", key->id);
+    watch_close(stream);
+}
+
+Test(watch, tells_of_a_gap)
+{
+    struct fixture fixture;
+    struct fixture_key keys[6];
+    struct watch_stream before, stream;
+
+    fixture_start(&fixture, 1, NULL);
+    add(&fixture, NULL, keys, 6);
+    watch_begin_at(&before, &fixture, 0, "");
+    watch_close(&before);
+    watch_begin_at(&stream, &fixture, 0, "");
+    for (size_t i = 0; i < 2; i++) {
+        end_key(&fixture, 0, &keys[i]);
+        watch_expect(&stream, "revoked", keys[i].id);
+    }
+    watch_close(&stream);
+    end_key(&fixture, 0, &keys[2]);
+    /* Both cursors lead to entries that are cut off: one in the log, one from before it. */
+    redis_server_tell(&fixture.redis, "XTRIM", fixture_name(fixture.account, "inv_log"), "MAXLEN", "1", NULL);
+    expect_gap_then(&stream, &fixture, &keys[3]);
+    memcpy(&stream, &before, sizeof stream);
+    expect_gap_then(&stream, &fixture, &keys[4]);
+    /* Of another store: the first characters are of its id. */
+    stream.cursor[4] = stream.cursor[4] == 'A' ? 'B' : 'A';
+    expect_gap_then(&stream, &fixture, &keys[5]);
+    fixture_stop(&fixture);
+}
+
+/* What a later version logs may mean anything. */
+Test(watch, tells_of_a_gap_for_what_it_cannot_read)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    struct watch_stream stream;
+
+    fixture_start(&fixture, 1, NULL);
+    add(&fixture, NULL, &key, 1);
+    watch_begin_at(&stream, &fixture, 0, "");
+    const char *log = fixture_name(fixture.account, "inv_log");
+    redis_server_tell(&fixture.redis, "XADD", log, "*", "account", fixture.account, "state", "sold", NULL);
+    redis_server_tell(&fixture.redis, "XADD", log, "*", "key", "00", "id", fixture.manager.id, "account",
+                      fixture.account, "at", "4102444800000", NULL);
+    end_key(&fixture, 0, &key);
+    expect_gap(&stream);
+    struct watch_event event;
+    watch_next(&stream, &event);
+    cr_expect_str_eq(event.name, "scheduled");
+    cr_expect(strstr(event.data, fixture.manager.id) &&
+                  strstr(event.data, "\"revoked_at\":\"2100-01-01T00:00:00.000Z\""),
+              "%s", event.data);
+    watch_expect(&stream, "revoked", key.id);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}
+
+static const char *const FEW[] = {"--watchers-max", "1", "--lease-ms", "500", NULL};
+
+Test(watch, refuses_what_it_cannot_serve)
+{
+    static const struct {
+        const char *method, *target;
+        int status;
+    } CASES[] = {
+        {"GET", "/check/watch?since=", 400},    {"GET", "/check/watch?since=AAAA", 400},
+        {"GET", "/check/watch?sinc=AAAA", 400}, {"GET", "/check/watch?since=Zm9v&since=Zm9v", 400},
+        {"POST", "/check/watch", 405},          {"GET", "/check/watch/anything", 404},
+    };
+    static const char *const OFF[][3] = {{"--lease-ms", "0"}, {"--watchers-max", "0"}};
+    struct fixture fixture;
+    struct watch_stream first, second;
+    struct http_answer answer;
+
+    fixture_start(&fixture, 1, FEW);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct http_call call = {.method = CASES[i].method, .target = CASES[i].target};
+
+        cr_expect_eq(http_call(fixture.nodes[0].internal_port, &call, &answer), CASES[i].status, "%s: %s", call.target,
+                     answer.body);
+    }
+    struct http_call outside = {.target = "/check/watch"};
+    cr_expect_eq(fixture_call(&fixture, 0, &outside, &answer), 404);
+    watch_begin_at(&first, &fixture, 0, "");
+    cr_expect_eq(watch_open(&second, &fixture, 0, "", ""), 503);
+    watch_close(&second);
+    watch_close(&first);
+    await_watchers(&fixture, 0, 0);
+    watch_begin_at(&second, &fixture, 0, "");
+    watch_close(&second);
+    for (size_t i = leases_are_required(); i < 2; i++) {
+        fixture_add_node(&fixture, OFF[i]);
+        cr_expect_eq(watch_open(&second, &fixture, fixture.node_count - 1, "", ""), 404);
+        watch_close(&second);
+    }
+    fixture_stop(&fixture);
+}
+
+/* `current` says that nothing is missing, so there is none while nodes cannot know. */
+Test(watch, is_current_only_under_a_lease)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    struct watch_stream stream;
+    struct watch_event event;
+
+    fixture_use_one_redis("it is frozen");
+    fixture_start(&fixture, 1, (const char *const[]){"--lease-ms", "500", "--redis-timeout-ms", "1s", NULL});
+    add(&fixture, NULL, &key, 1);
+    watch_begin_at(&stream, &fixture, 0, "");
+    do
+        cr_assert(watch_try_next(&stream, PATIENCE_MS, &event));
+    while (strcmp(event.name, "current") != 0);
+    redis_server_freeze(&fixture.redis);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    while (watch_try_next(&stream, 1500, &event)) {
+        cr_assert_str_eq(event.name, "current");
+        cr_assert_gt(deadline_left_ms(deadline), 0, "it stays current without a lease");
+    }
+    redis_server_thaw(&fixture.redis);
+    fixture_await_all_ready(&fixture, 0);
+    struct http_answer answer;
+    char target[96];
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = fixture.manager.secret};
+    deadline = deadline_in(PATIENCE_MS);
+    while (fixture_call(&fixture, 0, &call, &answer) != 200)
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", answer.body);
+    watch_expect(&stream, "revoked", key.id);
+    do
+        cr_assert(watch_try_next(&stream, PATIENCE_MS, &event));
+    while (strcmp(event.name, "current") != 0);
+    cr_expect(strncmp(event.data, "{\"valid_ms\":", 12) == 0, "%s", event.data);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}
+
+/* Its connection is reset. A node without Redis has said nothing wrong meanwhile. */
+Test(watch, hears_what_was_revoked_while_its_node_heard_nothing)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    struct watch_stream stream;
+
+    fixture_use_one_redis("connections are counted");
+    fixture_start(&fixture, 2, NULL);
+    add(&fixture, NULL, &key, 1);
+    watch_begin_at(&stream, &fixture, 1, "");
+    kill(fixture.nodes[1].process.pid, SIGSTOP);
+    redis_server_tell(&fixture.redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    end_key(&fixture, 0, &key);
+    kill(fixture.nodes[1].process.pid, SIGCONT);
+    watch_expect(&stream, "revoked", key.id);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}
+
+Test(watch, ends_when_its_node_drains)
+{
+    struct fixture fixture;
+    struct watch_stream stream;
+    struct watch_event event;
+
+    fixture_start(&fixture, 1, NULL);
+    watch_begin_at(&stream, &fixture, 0, "");
+    kill(fixture.nodes[0].process.pid, SIGTERM);
+    watch_next(&stream, &event);
+    cr_expect_str_eq(event.name, "closing");
+    cr_expect_str_eq(event.data, "{\"reason\":\"draining\"}");
+    watch_expect_end(&stream);
+    node_expect_clean_end(&fixture.nodes[0]);
+    fixture_stop(&fixture);
+}
+
+/* More than the buffers of a connection hold, and fewer than the log keeps. */
+#define FLOOD "for i = 1, 95000 do redis.call('XADD', KEYS[1], '*', 'key', '00', 'id', ARGV[1], 'account', ARGV[2]) end"
+
+Test(watch, cuts_off_a_watcher_that_does_not_read)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    struct watch_stream slow, quick;
+
+    fixture_start(&fixture, 1, (const char *const[]){"--write-timeout-ms", "1s", NULL});
+    add(&fixture, NULL, &key, 1);
+    watch_begin_at(&slow, &fixture, 0, "");
+    watch_begin_at(&quick, &fixture, 0, "");
+    int bytes = 4096;
+    cr_assert_eq(setsockopt(slow.client.fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes), 0);
+    redis_server_tell(&fixture.redis, "EVAL", FLOOD, "1", fixture_name(fixture.account, "inv_log"), fixture.manager.id,
+                      fixture.account, NULL);
+    end_key(&fixture, 0, &key);
+    for (size_t i = 0; i < 95000; i++)
+        watch_expect(&quick, "revoked", fixture.manager.id);
+    watch_expect(&quick, "revoked", key.id);
+    await_watchers(&fixture, 0, 1);
+    watch_close(&quick);
+    watch_close(&slow);
+    fixture_stop(&fixture);
+}

@@ -1,0 +1,41 @@
+/* The feed of revocations, with at most one watcher, which tests tell what they like. */
+#include "fake_watch.h"
+#include "fake_world.h"
+
+#include <criterion/criterion.h>
+
+struct fake_watch fake_watch;
+
+struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since,
+                            const struct watch_events *events, void *arg)
+{
+    cr_assert(feed && !fake_watch.is_there);
+    fake_watch = (struct fake_watch){.events = *events, .arg = arg, .is_there = true, .has_since = since != NULL};
+    if (since)
+        fake_watch.since = *since;
+    return (struct watcher *)&fake_watch;
+}
+
+void watcher_remove(struct watcher *watcher)
+{
+    cr_assert(watcher == (struct watcher *)&fake_watch && fake_watch.is_there);
+    fake_watch.is_there = false;
+}
+
+void watcher_resume(struct watcher *watcher)
+{
+    cr_assert(watcher == (struct watcher *)&fake_watch && fake_watch.is_there);
+    fake_watch.resumptions++;
+}
+
+const char *watcher_id(const struct watcher *watcher)
+{
+    cr_assert(watcher == (struct watcher *)&fake_watch);
+    return "0123456789abcdef0123456789abcdef";
+}
+
+uint32_t watch_feed_wait_ms(const struct watch_feed *feed)
+{
+    cr_assert(feed);
+    return 1300;
+}

@@ -1,0 +1,168 @@
+/* What a watcher of revocations gets, and when its stream ends. */
+#include "fake_watch.h"
+#include "fake_world.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+/* An address that the fakes only pass on. */
+static char feed;
+
+static void begin(void)
+{
+    world_begin();
+    fake_watch = (struct fake_watch){0};
+    world.service.watch_feed = (struct watch_feed *)&feed;
+    world.service.watchers_max = 1;
+}
+
+TestSuite(watch, .init = begin, .fini = world_end);
+
+/* Version 1, no store, one partition at 5-1. */
+static const struct watch_cursor CURSOR = {.count = 1, .at = {{5, 1}}};
+#define CURSOR_TEXT "AQAAAAAAAAAAAAUB"
+#define ID "key_01jd6z9k3m7q4v8x2n5p0r1s6t"
+#define ACCOUNT "acct_01jd6z9k3m7q4v8x2n5p0r1s6t"
+
+static struct http_request *watch(const char *target, const char *headers)
+{
+    return request_check(HTTP_GET, target, headers, NULL);
+}
+
+static void expect_sent(const char *text)
+{
+    fake_watch.events.flush(fake_watch.arg);
+    cr_expect_str_eq(world.piece, text);
+    world_run();
+}
+
+static void end(struct http_request *request)
+{
+    fake_watch.is_there = false;
+    fake_watch.events.ended(fake_watch.arg, WATCH_DRAINING);
+    cr_expect_str_eq(world.piece, "event: closing\ndata: {\"reason\":\"draining\"}\n\n");
+    world_run();
+    cr_expect_eq(world.stream, STREAM_WHOLE);
+    cr_expect_eq(world.service.watchers, 0);
+    request_forget(request);
+}
+
+static void tell(enum invalidation_kind kind, const char *key, int64_t at_ms)
+{
+    struct invalidation invalidation = {.kind = kind, .at_ms = at_ms, .account = {ACCOUNT}};
+
+    snprintf(invalidation.key.text, sizeof invalidation.key.text, "%s", key);
+    fake_watch.events.told(fake_watch.arg, &invalidation, &CURSOR);
+}
+
+Test(watch, says_what_happened)
+{
+    static const struct {
+        enum invalidation_kind kind;
+        const char *key, *sent;
+    } CASES[] = {
+        {INVALIDATION_REVOKED, ID,
+         "event: revoked\nid: " CURSOR_TEXT "\ndata: {\"id\":\"" ID "\",\"kind\":\"api_key\",\"account\":\"" ACCOUNT
+         "\",\"revoked_at\":\"2024-11-26T12:00:00.000Z\"}\n\n"},
+        {INVALIDATION_SCHEDULED, "dev_01jd6z9k3m7q4v8x2n5p0r1s6t",
+         "event: scheduled\nid: " CURSOR_TEXT
+         "\ndata: {\"id\":\"dev_01jd6z9k3m7q4v8x2n5p0r1s6t\",\"kind\":\"device_key\",\"account\":\"" ACCOUNT
+         "\",\"revoked_at\":\"2024-11-26T12:00:00.000Z\"}\n\n"},
+        {INVALIDATION_SUSPENDED, "",
+         "event: suspended\nid: " CURSOR_TEXT "\ndata: {\"id\":\"" ACCOUNT
+         "\",\"kind\":\"account\",\"account\":\"" ACCOUNT "\",\"suspended_at\":\"2024-11-26T12:00:00.000Z\"}\n\n"},
+        {INVALIDATION_RESUMED, "",
+         "event: resumed\nid: " CURSOR_TEXT "\ndata: {\"id\":\"" ACCOUNT
+         "\",\"kind\":\"account\",\"account\":\"" ACCOUNT "\",\"resumed_at\":\"2024-11-26T12:00:00.000Z\"}\n\n"},
+    };
+    struct http_request *request = watch("/check/watch", "");
+
+    cr_expect_eq(answer_status(request), 200);
+    cr_expect(!fake_watch.has_since);
+    cr_expect_eq(world.service.watchers, 1);
+    fake_watch.events.began(fake_watch.arg, &CURSOR);
+    expect_sent("retry: 500\nevent: ready\nid: " CURSOR_TEXT
+                "\ndata: {\"watcher\":\"0123456789abcdef0123456789abcdef\",\"wait_ms\":1300}\n\n");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        tell(CASES[i].kind, CASES[i].key, 1732622400000);
+        expect_sent(CASES[i].sent);
+    }
+    fake_watch.events.gap(fake_watch.arg, &CURSOR);
+    expect_sent("event: gap\nid: " CURSOR_TEXT
+                "\ndata: {\"message\":\"Revocations may be missing here: end or check again all that runs.\"}\n\n");
+    fake_watch.events.tick(fake_watch.arg, 730);
+    expect_sent("event: current\ndata: {\"valid_ms\":730}\n\n");
+    fake_watch.events.tick(fake_watch.arg, 0);
+    expect_sent(": not current\n\n");
+    end(request);
+}
+
+/* It holds what it was told while a piece was on its way, and wants no more until that is sent. */
+Test(watch, has_room_once_it_has_sent)
+{
+    struct http_request *request = watch("/check/watch", "");
+
+    cr_expect(fake_watch.events.has_room(fake_watch.arg));
+    tell(INVALIDATION_REVOKED, ID, 1);
+    fake_watch.events.flush(fake_watch.arg);
+    cr_expect_eq(world.pieces, 1);
+    cr_expect(fake_watch.events.has_room(fake_watch.arg));
+    tell(INVALIDATION_REVOKED, ID, 2);
+    fake_watch.events.flush(fake_watch.arg);
+    fake_watch.events.tick(fake_watch.arg, 100);
+    cr_expect_eq(world.pieces, 1, "one at a time");
+    cr_expect(!fake_watch.events.has_room(fake_watch.arg));
+    world_run();
+    cr_expect_eq(world.pieces, 2);
+    cr_expect(strstr(world.piece, "event: revoked") && !strstr(world.piece, "current"), "%s", world.piece);
+    cr_expect_eq(fake_watch.resumptions, 1);
+    end(request);
+}
+
+Test(watch, goes_on_from_where_it_was)
+{
+    struct http_request *request = watch("/check/watch?since=AQAAAAAAAAAAAAAA", "Last-Event-ID: " CURSOR_TEXT "\n");
+
+    cr_assert(fake_watch.has_since);
+    cr_expect(log_position_equal(fake_watch.since.at[0], CURSOR.at[0]), "the header is the later one");
+    end(request);
+}
+
+Test(watch, ends_when_its_client_is_gone)
+{
+    struct http_request *request = watch("/check/watch", "");
+
+    request_leave(request);
+    fake_watch.events.tick(fake_watch.arg, 100);
+    world_run();
+    cr_expect(!fake_watch.is_there);
+    cr_expect_eq(world.service.watchers, 0);
+    request_forget(request);
+}
+
+static void expect_refused(const char *target, const char *headers, int status)
+{
+    struct http_request *request = watch(target, headers);
+
+    cr_expect_eq(answer_status(request), status, "%s: %d", target, answer_status(request));
+    cr_expect(!fake_watch.is_there);
+    request_forget(request);
+}
+
+Test(watch, is_refused)
+{
+    expect_refused("/check/watch?since=A", "", 400);
+    expect_refused("/check/watch", "Last-Event-ID: A\n", 400);
+    expect_refused("/check/watch?from=1", "", 400);
+    world.service.watchers_max = 0;
+    expect_refused("/check/watch", "", 503);
+    world.service.watchers_max = 1;
+    world.service.draining = true;
+    expect_refused("/check/watch", "", 503);
+    world.service.draining = false;
+    world.session_result = STORE_UNAVAILABLE;
+    expect_refused("/check/watch", "", 503);
+    world.service.watch_feed = NULL;
+    expect_refused("/check/watch", "", 404);
+}
