@@ -20,6 +20,7 @@ struct watcher;
 
 enum watch_end {
     WATCH_DRAINING, /* this node shuts down */
+    WATCH_LATE,     /* it did not acknowledge in time */
 };
 
 /* How a watcher is told. Each may call watcher_remove() for it. */
@@ -37,7 +38,7 @@ struct watch_events {
     /* Several times in each lease. valid_ms: all that was revoked by an answered revocation has been told, and for so
      * long from now nothing else can be, except what will be told; 0: not known. */
     void (*tick)(void *arg, uint32_t valid_ms);
-    /* It has been removed. */
+    /* It has been removed; only watcher_id() still works, until this returns. */
     void (*ended)(void *arg, enum watch_end why);
 };
 
@@ -49,14 +50,20 @@ void watch_feed_drain(struct watch_feed *feed);
 /* There must be no watcher. closed runs once, later. */
 void watch_feed_close(struct watch_feed *feed, void (*closed)(void *arg), void *arg);
 
-/* since NULL: is told what comes from now on; otherwise what came after it. It is told a gap if the logs do not have
- * all of that any more, or if since is of another store. events must outlive the watcher. Nothing is called before this
- * returns. */
-struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since,
+/* acknowledges: barriers that come with what it is told wait for watcher_acknowledge(), at most W. If it is removed,
+ * this node acknowledges none for W, like a node that died: nobody knows whether it has ended what it held. since NULL:
+ * is told what comes from now on; otherwise what came after it. It is told a gap if the logs do not have all of that
+ * any more, or if since is of another store. events must outlive the watcher. Nothing is called before this returns. */
+struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since, bool acknowledges,
                             const struct watch_events *events, void *arg);
 void watcher_remove(struct watcher *watcher);
 /* It has room again. */
 void watcher_resume(struct watcher *watcher);
+/* It has ended all that it was told of up to there. False: it was not told that much, or it is not one that
+ * acknowledges. */
+MUST_CHECK bool watcher_acknowledge(struct watcher *watcher, const struct watch_cursor *cursor);
+/* NULL: there is none with that id. */
+struct watcher *watcher_find(struct watch_feed *feed, struct text id);
 /* 128 random bits in hex. */
 const char *watcher_id(const struct watcher *watcher);
 /* For how long a revocation waits for a node that does not acknowledge (W in src/lease/README.md), by this node's own

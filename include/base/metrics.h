@@ -58,6 +58,8 @@
     X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.")        \
     X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships that this node has begun.")              \
     X(METRIC_WATCHERS, gauge, "chatelaine_watchers", "", "Watchers of revocations that are connected.")                \
+    X(METRIC_WATCHERS_LATE, counter, "chatelaine_watchers_late_total", "",                                             \
+      "Watchers disconnected because they did not acknowledge a revocation in time.")                                  \
     X(METRIC_BARRIER_SESSIONS, counter, "chatelaine_barrier_sessions_total", "",                                       \
       "Members that revocations had to wait for.")                                                                     \
     X(METRIC_BARRIER_FORCED, counter, "chatelaine_barrier_forced_waits_total", "",                                     \

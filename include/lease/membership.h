@@ -24,6 +24,8 @@ struct membership_watch {
     /* An invalidation was heard: it is in the log of invalidations. Or a membership began, before which some were
      * perhaps not heard. */
     void (*heard)(void *arg);
+    /* A barrier came with it. True: not to acknowledge now; membership_acknowledge() does later, or never. */
+    bool (*defers)(void *arg, const struct due_acknowledgement *due);
 };
 
 /* What a membership works with: of the same lease_settings, and they outlive it. */
@@ -43,6 +45,8 @@ void membership_listen(struct membership *member, const struct membership_events
 void membership_forget(struct membership *member, const char *why);
 /* NULL: nobody, from now on. */
 void membership_set_watch(struct membership *member, const struct membership_watch *watch, void *arg);
+/* Acknowledges a barrier; not if that membership has ended. */
+void membership_acknowledge(struct membership *member, const struct due_acknowledgement *due);
 /* Gives up the lease for good, then leaves the registry, so that no revoker waits for this node. Acknowledgements still
  * arrive. */
 void membership_leave(struct membership *member);

@@ -15,6 +15,12 @@ struct member_name {
     char text[MEMBER_NAME_CHARS + 1]; /* NUL-terminated; "-": none */
 };
 
+/* Whose acknowledgement is due to whom. */
+struct due_acknowledgement {
+    struct member_name member, revoker; /* this node's membership that heard of the barrier */
+    char barrier[BARRIER_NAME_CHARS + 1];
+};
+
 /* Whether the names with that prefix are those of one partition of several, with its number in braces. Its channels
  * belong to the slot of its keys (SPUBLISH), so that what is published stays at the primary of the slot and
  * subscriptions end when the slot moves. prelude.lua decides likewise. Other braces are the operator's: nodes of

@@ -11,6 +11,7 @@ void check_forward_auth(struct exchange *exchange);
 void check_ext_authz(struct exchange *exchange);
 void check_nothing(struct exchange *exchange);
 void watch_begin(struct exchange *exchange);
+void watch_acknowledge(struct exchange *exchange);
 void liveness_show(struct exchange *exchange);
 void readiness_show(struct exchange *exchange);
 void metrics_show(struct exchange *exchange);

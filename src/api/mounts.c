@@ -8,23 +8,24 @@
 /* If several rows cover a path, the first one counts. */
 /* clang-format off */
 static const struct mount MOUNTS[] = {
-    {MOUNT_PAGES,    TEXT("/console"),            pages_show,          WHO_ANYONE,  MOUNT_BELOW},
-    {MOUNT_PAGES,    TEXT("/openapi.json"),       pages_show,          WHO_ANYONE,  0},
-    {MOUNT_PAGES,    TEXT("/"),                   pages_show,          WHO_ANYONE,  0},
+    {MOUNT_PAGES,    TEXT("/console"),                    pages_show,          WHO_ANYONE,  MOUNT_BELOW},
+    {MOUNT_PAGES,    TEXT("/openapi.json"),               pages_show,          WHO_ANYONE,  0},
+    {MOUNT_PAGES,    TEXT("/"),                           pages_show,          WHO_ANYONE,  0},
 
-    {MOUNT_API,      TEXT("/v1/console"),         guard_enter,         WHO_SESSION, MOUNT_BELOW | MOUNT_POLICY | MOUNT_SESSION_REALM},
-    {MOUNT_API,      TEXT("/v1/auth"),            guard_enter,         WHO_ANYONE,  MOUNT_BELOW | MOUNT_SESSION_REALM},
-    {MOUNT_API,      TEXT("/v1"),                 guard_enter,         WHO_API_KEY, MOUNT_BELOW | MOUNT_POLICY},
-    {MOUNT_API,      TEXT("/.well-known"),        guard_enter,         WHO_ANYONE,  MOUNT_BELOW},
+    {MOUNT_API,      TEXT("/v1/console"),                 guard_enter,         WHO_SESSION, MOUNT_BELOW | MOUNT_POLICY | MOUNT_SESSION_REALM},
+    {MOUNT_API,      TEXT("/v1/auth"),                    guard_enter,         WHO_ANYONE,  MOUNT_BELOW | MOUNT_SESSION_REALM},
+    {MOUNT_API,      TEXT("/v1"),                         guard_enter,         WHO_API_KEY, MOUNT_BELOW | MOUNT_POLICY},
+    {MOUNT_API,      TEXT("/.well-known"),                guard_enter,         WHO_ANYONE,  MOUNT_BELOW},
 
-    {MOUNT_INTERNAL, TEXT("/check/auth-request"), check_auth_request,  WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/check/forward-auth"), check_forward_auth,  WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/check/ext-authz"),    check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
-    {MOUNT_INTERNAL, TEXT("/check/watch"),        watch_begin,         WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/check"),              check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
-    {MOUNT_INTERNAL, TEXT("/livez"),              liveness_show,       WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/readyz"),             readiness_show,      WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/metrics"),            metrics_show,        WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
+    {MOUNT_INTERNAL, TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
+    {MOUNT_INTERNAL, TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  0},
 };
 /* clang-format on */
 enum { MOUNT_COUNT = sizeof MOUNTS / sizeof *MOUNTS };

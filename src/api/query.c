@@ -318,10 +318,39 @@ static bool read_watch_since(struct text value, void *target)
     return value.len > 0;
 }
 
+static bool read_watch_acknowledge(struct text value, void *target)
+{
+    ((struct watch_query *)target)->acknowledges = text_equal(value, TEXT("1"));
+    return text_equal(value, TEXT("1")) || text_equal(value, TEXT("0"));
+}
+
 bool query_read_watch(struct text query, char *storage, void *target, struct problem *ret_problem)
 {
     static const struct parameter ROWS[] = {
         {"since", read_watch_since, "since must be the id of an event of this stream."},
+        {"acknowledge", read_watch_acknowledge, "acknowledge must be \"0\" or \"1\"."},
+    };
+
+    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+}
+
+static bool read_acknowledgement_watcher(struct text value, void *target)
+{
+    ((struct acknowledgement_query *)target)->watcher = value;
+    return value.len > 0;
+}
+
+static bool read_acknowledgement_cursor(struct text value, void *target)
+{
+    ((struct acknowledgement_query *)target)->cursor = value;
+    return value.len > 0;
+}
+
+bool query_read_acknowledgement(struct text query, char *storage, void *target, struct problem *ret_problem)
+{
+    static const struct parameter ROWS[] = {
+        {"watcher", read_acknowledgement_watcher, "watcher must be the id that came with the event ready."},
+        {"cursor", read_acknowledgement_cursor, "cursor must be the id of an event that this watcher was told."},
     };
 
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);

@@ -36,8 +36,14 @@ query_reader query_read_removal;
 
 struct watch_query {
     struct text since; /* empty: from now on */
+    bool acknowledges;
 };
 query_reader query_read_watch;
+
+struct acknowledgement_query {
+    struct text watcher, cursor; /* empty: not given */
+};
+query_reader query_read_acknowledgement;
 
 enum usage_group { USAGE_BY_DAY, USAGE_BY_MODE, USAGE_BY_KEY };
 enum { USAGE_PERIOD_DAYS = 30 }; /* of a period without a beginning */

@@ -1,6 +1,7 @@
 /* Watching revocations (src/api/README.md#watching-revocations): a stream of server-sent events (WHATWG HTML,
  * section 9.2). */
 #include "base/clock.h"
+#include "base/log.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "http/stream.h"
@@ -184,10 +185,13 @@ static void on_tick(void *arg, uint32_t valid_ms)
 
 static void on_ended(void *arg, enum watch_end why)
 {
-    static const char *const REASONS[] = {[WATCH_DRAINING] = "draining"};
+    static const char *const REASONS[] = {[WATCH_DRAINING] = "draining", [WATCH_LATE] = "late"};
     struct watch *watch = arg;
     struct json_writer w;
 
+    if (why == WATCH_LATE)
+        LOG(LOG_WARN, "watcher disconnected: it did not acknowledge a revocation in time",
+            log_text("ip", exchange_client_address(watch->exchange)), log_str("watcher", watcher_id(watch->watcher)));
     watch->watcher = NULL;
     print_begin(watch, "closing", NULL, &w);
     json_put_member(&w, "reason", text_of(REASONS[why]));
@@ -252,5 +256,39 @@ void watch_begin(struct exchange *exchange)
     buf_init(&watch->pending, PENDING_MAX_BYTES);
     http_request_hold(request);
     exchange->service->watchers++;
-    watch->watcher = watcher_add(exchange->service->watch_feed, query.since.len > 0 ? &since : NULL, &EVENTS, watch);
+    watch->watcher = watcher_add(exchange->service->watch_feed, query.since.len > 0 ? &since : NULL, query.acknowledges,
+                                 &EVENTS, watch);
+}
+
+static bool read_acknowledgement(struct exchange *exchange, struct acknowledgement_query *ret_query)
+{
+    if (!exchange_read_query(exchange, query_read_acknowledgement, ret_query))
+        return false;
+    if (ret_query->watcher.len > 0 && ret_query->cursor.len > 0)
+        return true;
+    exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_MISSING,
+                                                 ret_query->watcher.len > 0 ? TEXT("cursor") : TEXT("watcher")));
+    return false;
+}
+
+/* At the node that has the watcher: no other one waits for it. */
+void watch_acknowledge(struct exchange *exchange)
+{
+    struct watch_feed *feed = exchange->service->watch_feed;
+    struct acknowledgement_query query = {0};
+    struct watch_cursor cursor;
+
+    if (exchange->method != HTTP_POST) {
+        exchange_refuse_method(exchange, "POST");
+        return;
+    }
+    if (!read_acknowledgement(exchange, &query))
+        return;
+    struct watcher *watcher = feed ? watcher_find(feed, query.watcher) : NULL;
+    if (!watcher)
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+    else if (!watch_cursor_parse(query.cursor, &cursor) || !watcher_acknowledge(watcher, &cursor))
+        exchange_refuse_value(exchange, "cursor must be the id of an event that this watcher was told.");
+    else
+        http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
 }

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "lease/lease.h"
+#include "watch_waits_internal.h"
 
 #include <stdlib.h>
 
@@ -37,6 +38,7 @@ struct feed_part {
 struct watcher_part {
     bool is_placed; /* its position is known */
     uint64_t seen;  /* everything up to that number of feed_part.heard has been told */
+    struct log_position acknowledged;
 };
 
 struct watcher {
@@ -45,8 +47,10 @@ struct watcher {
     const struct watch_events *events;
     void *arg;
     char id[WATCHER_ID_CHARS + 1];
+    bool acknowledges;
     bool has_begun;
-    bool has_gap; /* to be told when it begins */
+    uint64_t number; /* in the order in which they began, from 1 */
+    bool has_gap;    /* to be told when it begins */
     bool is_removed;
     unsigned unplaced; /* partitions in which it has no position yet */
     struct watch_cursor cursor;
@@ -59,7 +63,11 @@ struct watch_feed {
     struct list watchers, removed;
     unsigned calls; /* on the stack: watchers that are removed meanwhile are freed afterwards */
     uint32_t tick_ms, wait_ms;
-    unsigned reads; /* under way */
+    unsigned reads;             /* under way */
+    uint64_t begun;             /* watchers, ever */
+    unsigned acknowledging;     /* watchers that have begun and acknowledge */
+    uint64_t withheld_until_ns; /* no barrier is acknowledged before */
+    struct watch_waits waits;
     bool is_closing, is_ticker_closed;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -68,6 +76,7 @@ struct watch_feed {
 };
 
 static void on_heard(void *arg);
+static bool on_barrier(void *arg, const struct due_acknowledgement *due);
 static void on_tick(uv_timer_t *ticker);
 static void log_read(void *arg, enum store_result result, const struct invalidation_page *page);
 
@@ -79,7 +88,7 @@ static uint32_t between(uint32_t value, uint32_t least, uint32_t most)
 struct watch_feed *watch_feed_create(uv_loop_t *loop, const struct partitions *partitions,
                                      struct membership *const *members)
 {
-    static const struct membership_watch WATCH = {on_heard};
+    static const struct membership_watch WATCH = {on_heard, on_barrier};
     unsigned count = partitions_count(partitions);
     struct watch_feed *feed = mem_alloc(sizeof *feed + count * sizeof *feed->parts);
     uint32_t lease_ms = membership_lease_ms(members[0]);
@@ -165,7 +174,7 @@ static void place(struct watcher *watcher, const struct watch_cursor *since)
     watcher->unplaced = 0;
 }
 
-struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since,
+struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since, bool acknowledges,
                             const struct watch_events *events, void *arg)
 {
     struct watcher *watcher = mem_alloc(sizeof *watcher + feed->count * sizeof *watcher->parts);
@@ -174,6 +183,7 @@ struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *
     watcher->feed = feed;
     watcher->events = events;
     watcher->arg = arg;
+    watcher->acknowledges = acknowledges;
     watcher->cursor.count = feed->count;
     watcher->unplaced = feed->count;
     store_name(feed, watcher->cursor.store);
@@ -189,6 +199,8 @@ struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *
     return watcher;
 }
 
+static void withhold(struct watcher *watcher);
+
 void watcher_remove(struct watcher *watcher)
 {
     struct watch_feed *feed = watcher->feed;
@@ -201,7 +213,20 @@ void watcher_remove(struct watcher *watcher)
         uv_timer_stop(&feed->ticker);
     enter(feed);
     list_append(&feed->removed, &watcher->in_feed);
+    if (watcher->has_begun && watcher->acknowledges)
+        withhold(watcher);
     leave(feed);
+}
+
+struct watcher *watcher_find(struct watch_feed *feed, struct text id)
+{
+    for (struct list *node = feed->watchers.next; node != &feed->watchers; node = node->next) {
+        struct watcher *watcher = LIST_ENTRY(node, struct watcher, in_feed);
+
+        if (text_equal(text_of(watcher->id), id))
+            return watcher;
+    }
+    return NULL;
 }
 
 void watcher_resume(struct watcher *watcher)
@@ -216,11 +241,108 @@ const char *watcher_id(const struct watcher *watcher)
 
 static void end_watcher(struct watcher *watcher, enum watch_end why)
 {
-    const struct watch_events *events = watcher->events;
-    void *arg = watcher->arg;
+    struct watch_feed *feed = watcher->feed;
 
+    enter(feed);
     watcher_remove(watcher);
-    events->ended(arg, why);
+    watcher->events->ended(watcher->arg, why);
+    leave(feed);
+}
+
+/* Acknowledging */
+
+static struct watch_wait wait_for(const struct feed_part *part, const struct due_acknowledgement *due)
+{
+    return (struct watch_wait){.partition = part->number,
+                               .heard = part->heard,
+                               .watchers = part->feed->begun,
+                               .until_ns = clock_boot_ns() + part->feed->wait_ms * CLOCK_NS_PER_MS,
+                               .due = *due};
+}
+
+/* Without an acknowledgement, the revocation waits W for this node, as it would for the watcher's own lease. */
+static bool on_barrier(void *arg, const struct due_acknowledgement *due)
+{
+    struct feed_part *part = arg;
+    struct watch_feed *feed = part->feed;
+    const struct watch_wait wait = wait_for(part, due);
+
+    if (clock_boot_ns() < feed->withheld_until_ns)
+        return true;
+    if (feed->acknowledging == 0)
+        return false;
+    watch_waits_add(&feed->waits, &wait);
+    return true;
+}
+
+static bool covers(const struct watcher *watcher, const struct watch_wait *wait)
+{
+    return !watcher->acknowledges || !watcher->has_begun ||
+           watch_wait_covers(wait, watcher->number, watcher->parts[wait->partition].acknowledged);
+}
+
+static bool all_cover(void *arg, const struct watch_wait *wait)
+{
+    struct watch_feed *feed = arg;
+
+    for (struct list *node = feed->watchers.next; node != &feed->watchers; node = node->next)
+        if (!covers(LIST_ENTRY(node, struct watcher, in_feed), wait))
+            return false;
+    return true;
+}
+
+static void acknowledge(void *arg, const struct watch_wait *wait)
+{
+    const struct watch_feed *feed = arg;
+
+    membership_acknowledge(feed->parts[wait->partition].member, &wait->due);
+}
+
+static void settle_waits(struct watch_feed *feed)
+{
+    watch_waits_remove(&feed->waits, all_cover, acknowledge, feed);
+}
+
+static bool is_not_covered(void *arg, const struct watch_wait *wait)
+{
+    return !covers(arg, wait);
+}
+
+static void give_up_wait(UNUSED void *arg, UNUSED const struct watch_wait *wait)
+{
+}
+
+/* Nobody knows what a watcher that is gone still holds. Until it must have ended that by its own rule, revocations wait
+ * as for a node that is gone. */
+static void withhold(struct watcher *watcher)
+{
+    struct watch_feed *feed = watcher->feed;
+
+    feed->acknowledging--;
+    feed->withheld_until_ns = clock_boot_ns() + feed->wait_ms * CLOCK_NS_PER_MS;
+    watch_waits_remove(&feed->waits, is_not_covered, give_up_wait, watcher);
+    settle_waits(feed);
+}
+
+static bool was_told(const struct watcher *watcher, const struct watch_cursor *cursor)
+{
+    if (!watcher->has_begun || !watch_cursor_fits(cursor, &watcher->cursor))
+        return false;
+    for (unsigned i = 0; i < cursor->count; i++)
+        if (log_position_is_after(cursor->at[i], watcher->cursor.at[i]))
+            return false;
+    return true;
+}
+
+bool watcher_acknowledge(struct watcher *watcher, const struct watch_cursor *cursor)
+{
+    if (!watcher->acknowledges || !was_told(watcher, cursor))
+        return false;
+    for (unsigned i = 0; i < cursor->count; i++)
+        if (log_position_is_after(cursor->at[i], watcher->parts[i].acknowledged))
+            watcher->parts[i].acknowledged = cursor->at[i];
+    settle_waits(watcher->feed);
+    return true;
 }
 
 /* Reading */
@@ -283,6 +405,10 @@ static void begin_if_placed(struct watcher *watcher)
     if (watcher->has_begun || watcher->unplaced > 0)
         return;
     watcher->has_begun = true;
+    watcher->number = ++watcher->feed->begun;
+    watcher->feed->acknowledging += watcher->acknowledges;
+    for (unsigned i = 0; i < watcher->cursor.count; i++)
+        watcher->parts[i].acknowledged = watcher->cursor.at[i];
     watcher->events->began(watcher->arg, &watcher->cursor);
     if (watcher->has_gap)
         tell_gap(watcher);
@@ -349,6 +475,9 @@ static void log_read(void *arg, enum store_result result, const struct invalidat
     if (page)
         tell_read(part, page, result == STORE_REFUSED);
     leave(feed);
+    if (page && !page->has_more)
+        watch_waits_place(&feed->waits, part->number, part->reading_heard, page->last);
+    settle_waits(feed);
     pump(part);
     try_end(feed);
 }
@@ -384,11 +513,49 @@ static void tick_watchers(struct watch_feed *feed)
     }
 }
 
+static bool is_over(UNUSED void *arg, const struct watch_wait *wait)
+{
+    return clock_boot_ns() >= wait->until_ns;
+}
+
+/* Whether it had the chance to acknowledge: it could be told, unless it does not read. */
+static bool is_late(const struct watcher *watcher)
+{
+    const struct watch_waits *waits = &watcher->feed->waits;
+
+    for (size_t i = 0; i < waits->count; i++) {
+        const struct watch_wait *wait = &waits->items[i];
+
+        if (is_over(NULL, wait) && !covers(watcher, wait) &&
+            (wait->is_placed || !watcher->events->has_room(watcher->arg)))
+            return true;
+    }
+    return false;
+}
+
+/* A watcher that is late holds up revocations once, and is then disconnected. */
+static void end_late_watchers(struct watch_feed *feed)
+{
+    struct list *next;
+
+    for (struct list *node = feed->watchers.next; node != &feed->watchers; node = next) {
+        struct watcher *watcher = LIST_ENTRY(node, struct watcher, in_feed);
+
+        next = node->next;
+        if (!is_late(watcher))
+            continue;
+        metric_add(METRIC_WATCHERS_LATE, 1);
+        end_watcher(watcher, WATCH_LATE);
+    }
+    watch_waits_remove(&feed->waits, is_over, give_up_wait, NULL);
+}
+
 static void on_tick(uv_timer_t *ticker)
 {
     struct watch_feed *feed = ticker->data;
 
     enter(feed);
+    end_late_watchers(feed);
     tick_watchers(feed);
     leave(feed);
     for (unsigned i = 0; i < feed->count; i++) {

@@ -567,16 +567,28 @@ static void on_acknowledged(UNUSED void *arg, UNUSED enum redis_outcome outcome,
     /* a lost acknowledgement only costs time */
 }
 
-static void acknowledge(struct membership *member, struct text revoker, struct text barrier)
+void membership_acknowledge(struct membership *member, const struct due_acknowledgement *due)
 {
     const struct text publish = prefix_has_tag(member->settings->prefix) ? TEXT("SPUBLISH") : TEXT("PUBLISH");
-    char channel[CHANNEL_BYTES], payload[PAYLOAD_BYTES], revoker_name[MEMBER_NAME_CHARS + 1];
+    char channel[CHANNEL_BYTES], payload[PAYLOAD_BYTES];
 
-    snprintf(revoker_name, sizeof revoker_name, "%.*s", TEXT_ARG(revoker));
-    name_channel(channel, member->settings->prefix, "node:", revoker_name);
-    snprintf(payload, sizeof payload, "ack %s %.*s", member->id.text, TEXT_ARG(barrier));
+    if (!member->is_live || strcmp(due->member.text, member->id.text) != 0)
+        return;
+    name_channel(channel, member->settings->prefix, "node:", due->revoker.text);
+    snprintf(payload, sizeof payload, "ack %s %s", due->member.text, due->barrier);
     redis_link_call(member->settings->scripts, 3, (struct text[]){publish, text_of(channel), text_of(payload)},
                     on_acknowledged, NULL);
+}
+
+/* At once, unless watchers have to acknowledge before. The next message is read in either case. */
+static void acknowledge_or_defer(struct membership *member, struct text revoker, struct text barrier)
+{
+    struct due_acknowledgement due = {.member = member->id};
+
+    snprintf(due.revoker.text, sizeof due.revoker.text, "%.*s", TEXT_ARG(revoker));
+    snprintf(due.barrier, sizeof due.barrier, "%.*s", TEXT_ARG(barrier));
+    if (!member->watch || !member->watch->defers(member->watch_arg, &due))
+        membership_acknowledge(member, &due);
 }
 
 /* "<digest>[,<digest>]...", of the keys that were revoked. Their number is bounded by whoever publishes them
@@ -631,7 +643,7 @@ static bool on_invalidation(struct membership *member, struct text payload)
         return true;
     if (revoker.len != MEMBER_NAME_CHARS || barrier.len != BARRIER_NAME_CHARS)
         return false;
-    acknowledge(member, revoker, barrier);
+    acknowledge_or_defer(member, revoker, barrier);
     return true;
 }
 

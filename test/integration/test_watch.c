@@ -382,3 +382,225 @@ Test(watch, cuts_off_a_watcher_that_does_not_read)
     watch_close(&slow);
     fixture_stop(&fixture);
 }
+
+/* Acknowledging */
+
+/* So long that a revocation that waits for it is told from one that does not. */
+static const char *const LEASE_4000[] = {"--lease-ms", "4000", NULL};
+
+static int acknowledge(const struct fixture *fixture, size_t node, const char *watcher, const char *cursor)
+{
+    struct http_answer answer;
+    char target[2 * WATCH_EVENT_BYTES];
+
+    snprintf(target, sizeof target, "/check/watch/acknowledge?watcher=%s&cursor=%s", watcher, cursor);
+    struct http_call call = {.method = "POST", .target = target};
+    return http_call(fixture->nodes[node].internal_port, &call, &answer);
+}
+
+/* DELETE without waiting for the answer. */
+static void begin_end(struct http_client *client, const struct fixture *fixture, size_t node,
+                      const struct fixture_key *key)
+{
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    struct http_call call = {.method = "DELETE", .target = target, .bearer = fixture->manager.secret};
+    http_client_connect(client, fixture->nodes[node].port);
+    http_client_send_call(client, &call);
+}
+
+static void expect_ended(struct http_client *client)
+{
+    struct http_answer answer;
+
+    cr_assert_eq(http_client_read(client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_eq(answer.status, 200, "%s", answer.body);
+    http_client_close(client);
+}
+
+static bool is_answered(const struct http_client *client, int within_ms)
+{
+    struct pollfd readable = {.fd = client->fd, .events = POLLIN};
+
+    return poll(&readable, 1, within_ms) > 0;
+}
+
+static long forced_waits(const struct fixture *fixture, size_t node)
+{
+    return fixture_metric(fixture, node, "\nchatelaine_barrier_forced_waits_total ");
+}
+
+/* Barriers wait in full as long as their node's connections are younger than W, so they tell nothing before. */
+static void start_two(struct fixture *fixture, const char *const *more, struct fixture_key *keys, size_t count)
+{
+    struct fixture_key first;
+
+    fixture_start(fixture, 2, more);
+    leases_await_all(fixture);
+    add(fixture, NULL, &first, 1);
+    add(fixture, NULL, keys, count);
+    long before;
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    do {
+        before = forced_waits(fixture, 0);
+        end_key(fixture, 0, &first);
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+    } while (forced_waits(fixture, 0) > before);
+}
+
+Test(watch, is_waited_for_until_it_acknowledges)
+{
+    struct fixture fixture;
+    struct fixture_key keys[3];
+    struct http_client clients[2];
+    struct watch_stream stream, other;
+
+    start_two(&fixture, LEASE_4000, keys, 3);
+    watch_begin_at(&stream, &fixture, 1, "acknowledge=1");
+    watch_begin_at(&other, &fixture, 1, "");
+    long before = forced_waits(&fixture, 0);
+    begin_end(&clients[0], &fixture, 0, &keys[0]);
+    watch_expect(&stream, "revoked", keys[0].id);
+    watch_expect(&other, "revoked", keys[0].id);
+    begin_end(&clients[1], &fixture, 0, &keys[1]);
+    watch_expect(&stream, "revoked", keys[1].id);
+    cr_expect(!is_answered(&clients[0], 300) && !is_answered(&clients[1], 0), "it has not acknowledged");
+    cr_expect_eq(fixture_try_key(&fixture, 1, keys[1].secret), 401, "the node itself has dropped the key at once");
+    cr_expect_eq(acknowledge(&fixture, 1, other.watcher, other.cursor), 400, "this one was not asked to");
+    cr_expect_eq(acknowledge(&fixture, 0, stream.watcher, stream.cursor), 404, "another node has it");
+    cr_expect(!is_answered(&clients[0], 0));
+    cr_expect_eq(acknowledge(&fixture, 1, stream.watcher, other.cursor), 204);
+    expect_ended(&clients[0]);
+    cr_expect(!is_answered(&clients[1], 300), "only the first was acknowledged");
+    cr_expect_eq(acknowledge(&fixture, 1, stream.watcher, stream.cursor), 204);
+    expect_ended(&clients[1]);
+    end_key(&fixture, 0, &keys[0]); /* again: there is nothing to acknowledge */
+    cr_expect_eq(forced_waits(&fixture, 0), before, "none waited for a lease");
+    watch_await_current(&stream);
+    watch_close(&other);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}
+
+static const char *const LEASE_500[] = {"--lease-ms", "500", NULL};
+
+Test(watch, is_waited_for_at_most_as_a_node_is)
+{
+    struct fixture fixture;
+    struct fixture_key keys[3];
+    struct watch_stream stream;
+    struct watch_event event;
+
+    start_two(&fixture, LEASE_500, keys, 3);
+    watch_begin_at(&stream, &fixture, 1, "acknowledge=1");
+    long before = forced_waits(&fixture, 0);
+    end_key(&fixture, 0, &keys[0]);
+    cr_expect_eq(forced_waits(&fixture, 0), before + 1);
+    watch_expect(&stream, "revoked", keys[0].id);
+    watch_next(&stream, &event);
+    cr_expect_str_eq(event.name, "closing");
+    cr_expect_str_eq(event.data, "{\"reason\":\"late\"}");
+    watch_expect_end(&stream);
+    cr_expect_eq(fixture_metric(&fixture, 1, "\nchatelaine_watchers_late_total "), 1);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    do {
+        before = forced_waits(&fixture, 0);
+        end_key(&fixture, 0, &keys[1]);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "it still holds up revocations");
+    } while (forced_waits(&fixture, 0) > before);
+    fixture_stop(&fixture);
+}
+
+/* Nobody knows what it still holds: neither of what it was told, nor of what is revoked after it has gone. */
+Test(watch, that_is_gone_is_waited_for_like_a_node)
+{
+    struct fixture fixture;
+    struct fixture_key keys[2];
+    struct http_client client;
+    struct watch_stream stream;
+
+    start_two(&fixture, LEASE_4000, keys, 2);
+    watch_begin_at(&stream, &fixture, 1, "acknowledge=1");
+    long before = forced_waits(&fixture, 0);
+    http_client_reset(&stream.client);
+    await_watchers(&fixture, 1, 0);
+    end_key(&fixture, 0, &keys[0]);
+    cr_expect_eq(forced_waits(&fixture, 0), before + 1);
+    watch_begin_at(&stream, &fixture, 1, "acknowledge=1");
+    begin_end(&client, &fixture, 0, &keys[1]);
+    watch_expect(&stream, "revoked", keys[1].id);
+    http_client_reset(&stream.client);
+    expect_ended(&client);
+    cr_expect_eq(forced_waits(&fixture, 0), before + 2);
+    fixture_stop(&fixture);
+}
+
+Test(watch, acknowledges_in_each_partition)
+{
+    struct fixture fixture;
+    struct fixture_key keys[2];
+    struct http_client client;
+    struct watch_stream stream;
+    char json[256];
+
+    if (fixture_in_cluster())
+        cr_skip_test("partitions are counted here");
+    setenv("CHATELAINE_PARTITIONS", "4", 1);
+    start_two(&fixture, LEASE_4000, keys, 2);
+    watch_begin_at(&stream, &fixture, 1, "acknowledge=1");
+    long before = forced_waits(&fixture, 0);
+    snprintf(json, sizeof json, "{\"ids\":[\"%s\",\"%s\"]}", keys[0].id, keys[1].id);
+    struct http_call call = {
+        .method = "POST", .target = "/v1/api_keys/revoke", .bearer = fixture.manager.secret, .json = json};
+    http_client_connect(&client, fixture.nodes[0].port);
+    http_client_send_call(&client, &call);
+    watch_expect(&stream, "revoked", keys[0].id);
+    watch_expect(&stream, "revoked", keys[1].id);
+    cr_expect(!is_answered(&client, 300));
+    cr_expect_eq(acknowledge(&fixture, 1, stream.watcher, stream.cursor), 204);
+    expect_ended(&client);
+    cr_expect_eq(forced_waits(&fixture, 0), before);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}
+
+Test(watch, takes_no_acknowledgement_of_what_it_was_not_told)
+{
+    static const struct {
+        const char *query;
+        int status;
+    } CASES[] = {
+        {"", 400},
+        {"?watcher=0123456789abcdef0123456789abcdef", 400},
+        {"?watcher=0123456789abcdef0123456789abcdef&cursor=AQAAAAAAAAAAAAAA", 404},
+        {"?watcher=0123456789abcdef0123456789abcdef&cursor=AQAAAAAAAAAAAAAA&more=1", 400},
+    };
+    struct fixture fixture;
+    struct fixture_key key;
+    struct watch_stream stream, ahead;
+    struct http_answer answer;
+    char target[160];
+
+    fixture_start(&fixture, 1, LEASE_500);
+    add(&fixture, NULL, &key, 1);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        snprintf(target, sizeof target, "/check/watch/acknowledge%s", CASES[i].query);
+        struct http_call call = {.method = "POST", .target = target};
+        cr_expect_eq(http_call(fixture.nodes[0].internal_port, &call, &answer), CASES[i].status, "%s: %s", target,
+                     answer.body);
+    }
+    struct http_call get = {.target = "/check/watch/acknowledge"};
+    cr_expect_eq(http_call(fixture.nodes[0].internal_port, &get, &answer), 405);
+    cr_expect_eq(watch_open(&ahead, &fixture, 0, "acknowledge=2", ""), 400);
+    watch_close(&ahead);
+    watch_begin_at(&stream, &fixture, 0, "acknowledge=1");
+    cr_expect_eq(acknowledge(&fixture, 0, stream.watcher, stream.cursor), 204, "again");
+    cr_expect_eq(acknowledge(&fixture, 0, stream.watcher, "AQAAAAAAAAAAAAAA"), 400, "of another store");
+    memcpy(ahead.cursor, stream.cursor, sizeof ahead.cursor);
+    size_t last = strlen(ahead.cursor) - 1;
+    ahead.cursor[last] = 'B'; /* the sequence of its last position */
+    cr_expect_eq(acknowledge(&fixture, 0, stream.watcher, ahead.cursor), 400, "%s", ahead.cursor);
+    watch_close(&stream);
+    fixture_stop(&fixture);
+}

@@ -5,8 +5,8 @@
 struct fake_watch {
     struct watch_events events;
     void *arg;
-    bool is_there, has_since;
-    struct watch_cursor since;
+    bool is_there, has_since, acknowledges;
+    struct watch_cursor since, acknowledged;
     unsigned resumptions;
 };
 extern struct fake_watch fake_watch;
