@@ -166,7 +166,7 @@ static void on_time(void *arg, enum store_result result, const struct redis_repl
     if (result == STORE_OK && now_ms < call->least_ms)
         now_ms = store_time_most(store_known_time(call->finder->store), now_ns);
     if (result == STORE_OK && now_ms >= key->ends_ms) {
-        key->revoked_ms = key->ends_ms;
+        key->revoked_ms = key->ends_ms > key->created_ms ? key->ends_ms : key->created_ms;
         key->ends_ms = 0;
     } else if (result == STORE_OK) {
         const struct store_time answered = {now_ms, call->asked_ns, now_ns};

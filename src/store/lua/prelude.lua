@@ -226,7 +226,12 @@ local function key_unpack(packed)
         record.ends = ends
     end
     record.is_due = ends and not record.ends
-    record.revoked = not record.ends and record.revoked ~= '-' and (ends or record.revoked) or nil
+    if record.is_due then
+        -- No key is revoked before it was created, which is by a node's clock.
+        record.revoked = string.format('%.0f', math.max(tonumber(record.created), tonumber(ends)))
+    elseif record.ends or record.revoked == '-' then
+        record.revoked = nil
+    end
     record.kind = record.id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'
     return record
 end

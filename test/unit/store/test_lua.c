@@ -910,6 +910,15 @@ Test(lua, a_malformed_record_does_not_keep_others_from_being_due)
           {"@key_end_due 100", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"ZCARD t:key_ends", "0"});
 }
 
+/* No key is revoked before it was created; that is by the clock of a node, which may be ahead. */
+Test(lua, a_key_that_ends_before_it_was_created)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+9999999999999+-+Name" BY, "(ok)"},
+          {SCHEDULE "$now+60000 1000000 sooner", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
+          {"@key_end_due 100", "(ok (key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name nil d1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name"});
+}
+
 /* What was answered and then lost: at once, if its time has come meanwhile. */
 Test(lua, key_schedule_again)
 {
