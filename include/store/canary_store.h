@@ -30,7 +30,6 @@ struct canary_view {
     struct text nonce, master_key;
     struct id key;             /* empty: none yet */
     int64_t revoke_in_ms;      /* in CANARY_USE: until its key is to be revoked */
-    int64_t answered_ms;       /* in CANARY_ASK: since its revocation was answered */
     bool is_runner;            /* this node runs it */
     int64_t used, answered;    /* for the runner: nodes that used the key, those of them that answered since */
     int64_t due_in_ms;         /* until the next run may begin */

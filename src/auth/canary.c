@@ -16,12 +16,13 @@
 
 enum {
     FIRST_MS = 1000,
-    RETRY_MS = 1000,   /* while Redis does not answer, or the store is not ready */
-    HELD_MS = 500,     /* a run is due, but another one is not over */
-    POLL_MS = 50,      /* during a run, from the revocation on */
-    USE_MAX_MS = 1000, /* from the beginning of a run until its revocation: all nodes come within this time */
-    USE_SHARE = 4,     /* of the interval, if that is short */
-    ANSWERS_MS = 3000, /* from the revocation's answer on; a node that has not answered by then is silent */
+    RETRY_MS = 1000,       /* while Redis does not answer, or the store is not ready */
+    BEGIN_AGAIN_MS = 5000, /* if Redis takes no new run, because its memory is full */
+    HELD_MS = 500,         /* a run is due, but another one is not over */
+    POLL_MS = 50,          /* during a run, from the revocation on */
+    USE_MAX_MS = 1000,     /* from the beginning of a run until its revocation: all nodes come within this time */
+    USE_SHARE = 4,         /* of the interval, if that is short */
+    ANSWERS_MS = 3000,     /* from the revocation's answer on; a node that has not answered by then is silent */
     PROCESS_BYTES = 8,
     NODE_BYTES = 256,
     MS_PER_S = 1000,
@@ -48,7 +49,7 @@ struct canary_part {
     /* The run that this node runs. */
     int64_t running; /* 0: none */
     bool is_revoking, is_stepping;
-    uint64_t revoking_since_ns;
+    uint64_t revoking_since_ns, asking_since_ns;
     bool has_failed; /* the step under way ends the run unfinished */
 };
 
@@ -238,6 +239,7 @@ static void ask_nodes(struct canary_part *part, uint64_t took_ns)
 {
     histogram_observe(HISTOGRAM_CANARY, took_ns);
     part->is_stepping = true;
+    part->asking_since_ns = clock_boot_ns();
     call_begins(part);
     canary_store_ask(part->store, &part->canary->node, part->running, (int64_t)(took_ns / NS_PER_US), on_step_done,
                      part);
@@ -266,6 +268,12 @@ static void revoke_key(struct canary_part *part, const struct id *key)
     canary_store_revoke(part->store, key, on_revoked, part);
 }
 
+static bool has_asked_enough(const struct canary_part *part, const struct canary_view *view)
+{
+    return view->answered >= view->used ||
+           clock_boot_ns() - part->asking_since_ns >= (uint64_t)ANSWERS_MS * CLOCK_NS_PER_MS;
+}
+
 /* Goes on with the run that this node runs. */
 static void drive(struct canary_part *part, const struct canary_view *view)
 {
@@ -277,7 +285,7 @@ static void drive(struct canary_part *part, const struct canary_view *view)
         end_run(part, "no node could use its key");
     else if (view->phase == CANARY_USE && view->revoke_in_ms == 0)
         revoke_key(part, &view->key);
-    else if (view->phase == CANARY_ASK && (view->answered >= view->used || view->answered_ms >= ANSWERS_MS))
+    else if (view->phase == CANARY_ASK && has_asked_enough(part, view))
         end_run(part, NULL);
 }
 
@@ -297,7 +305,7 @@ static void on_begun(void *arg, enum store_result result, int64_t run, bool has_
     if (result == STORE_OK)
         visit(part);
     else
-        wake_in(part, result == STORE_REFUSED ? POLL_MS : RETRY_MS);
+        wake_in(part, result == STORE_REFUSED ? POLL_MS : BEGIN_AGAIN_MS);
 }
 
 /* This node derives the secret once more when it hears of the run, like every other node. */

@@ -76,7 +76,6 @@ static bool read_view(const struct redis_reply *reply, struct canary_view *ret_v
            reply_text(reply_at(reply, at++), &ret_view->master_key) &&
            read_key(reply_at(reply, at++), &ret_view->key) &&
            reply_integer(reply_at(reply, at++), &ret_view->revoke_in_ms) &&
-           reply_integer(reply_at(reply, at++), &ret_view->answered_ms) &&
            read_flag(reply_at(reply, at++), &ret_view->is_runner) &&
            reply_integer(reply_at(reply, at++), &ret_view->used) &&
            reply_integer(reply_at(reply, at++), &ret_view->answered) &&

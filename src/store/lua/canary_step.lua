@@ -29,7 +29,7 @@ if canary.run ~= run or canary.phase == 'over' or redis.call('GET', K.canary_run
     return {'refused'}
 end
 if phase == 'ask' then
-    redis.call('HSET', K.canary(), 'phase', 'ask', 'answered', now, 'effect_us', effect_us)
+    redis.call('HSET', K.canary(), 'phase', 'ask', 'effect_us', effect_us)
     return {'ok'}
 end
 if why == '' then

@@ -3,9 +3,9 @@
 -- ARGV: prefix, node, its process, interval in ms, the run that it tells of (0: none), state ('' for nothing new,
 --   'left': the node stops; else as canary_node_read())
 -- Returns: ok, run (0: none yet), phase ('' for none yet), nonce, name of its master key, id of its key, ms until its
---   key is revoked (in phase use), ms since its revocation was answered (in phase ask), whether this node runs it (1 or
---   0), for that node: how many nodes have used the key, how many of them have answered since; then for all: ms until
---   the next run is due, whether this node may begin one (1 or 0), ms since a run was last finished (-1: never)
+--   key is revoked (in phase use), whether this node runs it (1 or 0), for that node: how many nodes have used the key,
+--   how many of them have answered since; then for all: ms until the next run is due, whether this node may begin one
+--   (1 or 0), ms since a run was last finished (-1: never)
 
 local node, process, interval, told_run, state = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local runner = redis.call('GET', K.canary_runner())
@@ -64,8 +64,8 @@ if runs_it then
     used, answered = count(run)
 end
 local phase, due = canary.phase or '', math.max(0, canary_due(canary, interval) - now)
+local is_set_back = now < tonumber(canary.started or now) -- Redis' clock, since the run began
 local is_free = (phase == '' or phase == 'over') and due == 0 or phase ~= '' and phase ~= 'over' and not runner
 return {'ok', run, phase, canary.nonce or '', canary.master_key or '', canary.key or '',
-        math.max(0, tonumber(canary.revoke or '0') - now), math.max(0, now - tonumber(canary.answered or now)),
-        runs_it and 1 or 0, used, answered, due, is_free and (not runner or runs_it) and 1 or 0,
+        is_set_back and 0 or math.max(0, tonumber(canary.revoke or '0') - now), runs_it and 1 or 0, used, answered, due, is_free and (not runner or runs_it) and 1 or 0,
         canary.finished and math.max(0, now - tonumber(canary.finished)) or -1}
