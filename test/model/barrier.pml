@@ -28,8 +28,11 @@
  *   NO_EVICTRULE   registry entries may vanish at any time (a TTL, and a clock that was set)
  *   NO_LEAVERULE   a draining node leaves the registry first and stops using its cache later
  *   NO_SESSIONID   two processes share one entry of the registry (-DNN=2)
- *   NO_SWEEPWAIT   an entry with an unchanged heartbeat number is swept without having waited (-DSWEEP)
- *   NO_SWEEPNUMBER an entry is swept after the wait whatever its heartbeat number (-DSWEEP)
+ *   NO_SWEEPWAIT   an entry that was marked is swept without having waited (-DSWEEP)
+ *   NO_SWEEPSAME   an entry that was marked is swept after the wait, whatever it has become (-DSWEEP)
+ *   NO_SWEEPMARK   an entry is swept that nobody has marked (-DSWEEP)
+ *   NO_MARKUNIQUE  marks do not differ (-DSWEEP)
+ *   NO_UNMARK      a heartbeat leaves a marked entry as it is (-DSWEEP)
  *   NO_DURABLE     the script is answered before it is on disk
  *   NO_HBWAIT      a heartbeat grants a lease without acknowledgements of replicas (-DFAILOVER)
  *   NO_FENCE       after a failover "all have acknowledged" counts at once (-DFAILOVER)
@@ -284,14 +287,30 @@ inline push(i, what, n) { if :: nfull(inv[i]) -> inv[i]!what,n
 inline publish(i, n) { if :: (subscribed[i] && HOME(i) == ASKED) -> push(i, INV, n) :: else fi }
 
 #ifdef SWEEP
-bool swseen = false, swhb = false;         /* an entry is waited for; its heartbeat number has changed since */
+bool marked = false;                       /* the entry: somebody has waited for it in vain */
+bool swseen = false, swhb = false;         /* a marked entry is waited for; it has been written or marked again since */
 byte swr = 0;
+#ifdef NO_SWEEPMARK
+#define SWEEPABLE true
+#else
+#define SWEEPABLE marked
+#endif
+#ifdef NO_MARKUNIQUE
+#define MARK marked = true; swhb = false
+#else
+#define MARK marked = true
+#endif
+#ifdef NO_UNMARK
+#define UNMARK skip
+#else
+#define UNMARK swhb = swhb || (swseen && marked); marked = false
+#endif
 #ifdef NO_SWEEPWAIT
 #define SWEEP_WAITED true
 #else
 #define SWEEP_WAITED (swr == 0)
 #endif
-#ifdef NO_SWEEPNUMBER
+#ifdef NO_SWEEPSAME
 #define SWEEP_SAME true
 #else
 #define SWEEP_SAME (!swhb)
@@ -339,7 +358,7 @@ inline exec(i) {
 #endif
 #endif
 #ifdef SWEEP
-        swhb = swseen;
+        UNMARK;                              /* else the entry is as it should be, and is not written */
 #endif
 #ifdef NO_HEARD
         known[i] = LAST(CHOME(i));
@@ -399,6 +418,9 @@ inline read_stream(i) { sr[i] = (away || !AT_HOME(i) || IS_GONE(i) -> UNSURE : (
 /* Crash and restart: connections and registry are lost. */
 inline restart() {
   regd[0] = false; regd[1] = false;
+#ifdef SWEEP
+  marked = false; swhb = swseen;
+#endif
   cutinv(0); cutchanges(0); cutreads(0);
 #if NN > 1
   cutinv(1); cutchanges(1); cutreads(1);
@@ -519,10 +541,12 @@ active proctype Redis() {
   :: d_step { regd[0] -> regd[0] = false }
 #endif
 #ifdef SWEEP
-  /* The script of another key's barrier has returned this entry; the wait; compare and delete. */
-  :: d_step { !swseen && regd[0] -> swseen = true; swhb = false; swr = W }
+  /* The barrier of another key has waited for this entry in vain, and marks it. */
+  :: d_step { regd[0] && !marked -> MARK }
+  /* The script of a later one has returned the marked entry; the wait; compare and delete. */
+  :: d_step { !swseen && regd[0] && SWEEPABLE -> swseen = true; swhb = false; swr = W }
   :: d_step { swseen && SWEEP_WAITED -> swseen = false;
-        if :: SWEEP_SAME && regd[0] -> regd[0] = false;
+        if :: SWEEP_SAME && regd[0] -> regd[0] = false; marked = false;
 #if PROBE == 8
              assert(false);
 #endif
