@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    HELD_BYTES = 40,     /* "<heartbeat number> <lease ms>" */
+    HELD_BYTES = 40,     /* "<number> <lease ms> …", or marked: "?<barrier> <lease ms> …" */
     HOLDERS_MAX = 16384, /* nodes; a larger registry cannot be right */
     PLACES_FIRST = 32,
     SWEPT_AT_ONCE = 16, /* per call of node_leave.lua */
@@ -247,11 +247,28 @@ static void on_swept(UNUSED void *arg, UNUSED enum lease_answer answer)
 {
 }
 
-/* W has passed, so these members have no lease. They leave the registry unless they sent a heartbeat since (rule 9). */
+static bool is_marked(const struct holder *holder)
+{
+    return holder->held[0] == '?';
+}
+
+/* The mark is in place of the number. No other barrier has this name, so no other mark is the same. */
+static struct text mark_of(const struct barrier *barrier, const struct holder *holder, char ret_held[HELD_BYTES])
+{
+    const char *rest = strchr(holder->held, ' ');
+    int room = HELD_BYTES - 1 - (int)sizeof "?" - BARRIER_NAME_CHARS;
+
+    snprintf(ret_held, HELD_BYTES, "?%s%.*s", barrier->name, room, rest ? rest : "");
+    return text_of(ret_held);
+}
+
+/* Rule 9: W has passed, and these members have not acknowledged. Those that were marked before the script ran have had
+ * no lease since, and leave the registry, unless they have written their entry. The others are marked. */
 static void sweep(struct barrier *barrier)
 {
     const struct lease_settings *settings = barrier->kept_by->settings;
-    struct text argv[2 * SWEPT_AT_ONCE];
+    char marked[SWEPT_AT_ONCE][HELD_BYTES];
+    struct text argv[3 * SWEPT_AT_ONCE];
     size_t at = 0;
 
     while (at < barrier->count) {
@@ -262,8 +279,10 @@ static void sweep(struct barrier *barrier)
 
             if (!holder->is_registered || holder->has_acknowledged)
                 continue;
+            char *instead = marked[argc / 3];
             argv[argc++] = text_of(holder->member);
             argv[argc++] = text_of(holder->held);
+            argv[argc++] = is_marked(holder) ? TEXT("") : mark_of(barrier, holder, instead);
         }
         if (argc > 0)
             settings->leave(settings->arg, argc, argv, on_swept, NULL);

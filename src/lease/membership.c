@@ -62,7 +62,8 @@ struct membership {
     struct log_pause gain_pause, loss_pause;
 
     uv_timer_t ticker;
-    int64_t heartbeats;      /* since this connection was made */
+    int64_t number;          /* in the registry's entry; 0: no heartbeat since this connection was made */
+    bool is_marked;          /* revokers mark the entry, and compare no numbers */
     uint64_t nonce, sent_ns; /* of the latest heartbeat */
     bool is_awaited;         /* it may still grant a lease, once it is: */
     bool is_echoed;          /* received on the `invalidations` connection */
@@ -238,9 +239,10 @@ static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_M
     uint8_t bytes[MEMBER_NAME_BYTES];
     struct buf out;
 
-    if (member->heartbeats > 0)
+    if (member->number > 0)
         member->previous = member->id;
-    member->heartbeats = 0;
+    member->number = 0;
+    member->is_marked = false;
     random_secret(bytes, sizeof bytes);
     buf_init_fixed(&out, member->id.text, MEMBER_NAME_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
@@ -456,13 +458,23 @@ static void lease_try(struct membership *member)
     lease_note(member);
 }
 
+/* Rule 9: a heartbeat changes the entry if that is how revokers know that it came. Rule 10: or if it must be a write,
+ * to be acknowledged by replicas, or by a Redis that was not replaced. */
+static bool must_write(const struct membership *member)
+{
+    const struct lease_settings *settings = member->settings;
+
+    return !member->is_marked || settings->may_be_replaced || settings->min_replicas > 0;
+}
+
 static void heartbeat_send(struct membership *member)
 {
     const struct lease_settings *settings = member->settings;
     char number[NUMBER_BYTES], lease[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
 
     random_secret(&member->nonce, sizeof member->nonce);
-    snprintf(number, sizeof number, "%" PRId64, ++member->heartbeats);
+    member->number += must_write(member);
+    snprintf(number, sizeof number, "%" PRId64, member->number);
     snprintf(lease, sizeof lease, "%" PRIu32, member->lease_ms);
     snprintf(nonce, sizeof nonce, "%016" PRIx64, member->nonce);
     const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce)};
@@ -477,7 +489,7 @@ static void heartbeat_send(struct membership *member)
 
 static void registry_leave(struct membership *member, const struct member_name *id, lease_answered *done)
 {
-    const struct text argv[] = {text_of(id->text), TEXT("")};
+    const struct text argv[] = {text_of(id->text), TEXT(""), TEXT("")};
 
     member->settings->leave(member->settings->arg, sizeof argv / sizeof *argv, argv, done, member);
 }
@@ -502,8 +514,10 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct te
     struct membership *member = arg;
 
     member->is_under_way = false;
-    if (answer == LEASE_DONE && member->sent_on == member->connections)
+    if (answer == LEASE_DONE && member->sent_on == member->connections) {
         heard_on_reply(member->heard, last);
+        member->is_marked = last.len > 0; /* with the schema from which on the stream is complete */
+    }
     member->has_too_few = answer == LEASE_TOO_FEW;
     member->is_replicated |= answer == LEASE_DONE;
     member->is_awaited &= answer == LEASE_DONE;

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
 -- One heartbeat of a member: registers it, and echoes the nonce on the member's own channel, behind every invalidation
--- published before. The entry says what the member reads. Revokers compute their wait from lease_max. It only grows,
+-- published before. The entry is written only if it is not there or somebody has marked it (node_leave.lua), or if the
+-- member has changed the number. It says what the member reads. Revokers compute their wait from lease_max. It only grows,
 -- because a lease granted before a restart may still be valid. Heartbeats also keep the store's time (store_ms() in the
 -- prelude).
--- ARGV: prefix, member, heartbeat number, lease in ms, nonce, the store's time in ms at least and at most, by the
+-- ARGV: prefix, member, number, lease in ms, nonce, the store's time in ms at least and at most, by the
 --   member's clock and what it was told last (0: it was told nothing)
 -- Returns: ok, the store's time in ms, whether scheduled revocations are due (1 or 0), the last entry in the stream of
 --   invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke)
@@ -29,7 +30,10 @@ local function keep_time(least, most)
 end
 
 local lease = tonumber(ARGV[4])
-redis.call('HSET', K.nodes(), ARGV[2], ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. READS_LISTS)
+local entry = ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. READS_LISTS
+if redis.call('HGET', K.nodes(), ARGV[2]) ~= entry then
+    redis.call('HSET', K.nodes(), ARGV[2], entry)
+end
 local held = redis.call('MGET', K.lease_max(), K.schema())
 if lease > tonumber(held[1] or '0') then
     redis.call('SET', K.lease_max(), lease)

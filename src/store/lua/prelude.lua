@@ -416,7 +416,7 @@ local READS_LISTS = 2
 
 local function all_read_lists(registry)
     for i = 2, #registry, 2 do
-        if tonumber(registry[i]:match('^%d+ %d+ (%d+)$') or '1') < READS_LISTS then
+        if tonumber(registry[i]:match('^%S+ %d+ (%d+)$') or '1') < READS_LISTS then
             return false
         end
     end

@@ -425,6 +425,48 @@ Test(membership, replicas_that_are_slower_than_the_lease_grant_none)
     close_world();
 }
 
+static bool has_heartbeats_by_echoes(void *count)
+{
+    echo_all();
+    return has_heartbeats(count);
+}
+
+static void expect_numbers_to_rise(long long by)
+{
+    unsigned first;
+
+    rule(w.heartbeat, FAKE_ANSWER, "*2\r\n$2\r\nok\r\n$3\r\n5-0\r\n", 0);
+    until(has_heartbeats_by_echoes, &(unsigned){3});
+    first = heartbeats() - 1;
+    until(has_heartbeats_by_echoes, &(unsigned){first + 3});
+    cr_assert_eq(strtoll(heartbeat_at(first + 2).number, NULL, 10), strtoll(heartbeat_at(first).number, NULL, 10) + by);
+    close_world();
+}
+
+/* The entry in the registry stays the same, unless the heartbeat must be a write. */
+Test(membership, one_redis_need_not_write_at_each_heartbeat)
+{
+    open_fake();
+    join(LEASE_MS);
+    expect_numbers_to_rise(0);
+}
+
+Test(membership, what_replicas_acknowledge_is_a_write)
+{
+    open_fake();
+    w.min_replicas = 1;
+    join(LEASE_MS);
+    expect_numbers_to_rise(2);
+}
+
+Test(membership, behind_sentinels_each_heartbeat_is_a_write)
+{
+    open_fake();
+    open_sentinel();
+    join(LEASE_MS);
+    expect_numbers_to_rise(2);
+}
+
 Test(membership, the_shortest_lease_has_one_heartbeat_under_way)
 {
     open_with_replicas(1, 5);
@@ -553,6 +595,7 @@ Test(membership, strict_mode_acknowledges_without_ever_having_a_lease)
     open_fake();
     join(0);
     until(is_live, NULL);
+    until(is_ready, NULL);
     cr_assert_not(membership_may_cache(w.member));
     push(INVALIDATIONS, DIGEST " " REVOKER " " BARRIER);
     until_command("PUBLISH");

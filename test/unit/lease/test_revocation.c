@@ -22,7 +22,8 @@ enum { LEASE_MS = 200, LEASE_LONG_MS = 7000, PEER_BYTES = 32 * 1024, KEYS_MANY =
 /* Another node. */
 struct peer {
     struct redis_link *ears, *mouth;
-    bool is_silent, sends_heartbeats;
+    bool is_silent;
+    const char *writes;                     /* its entry, when it hears of a revocation; NULL: nothing */
     unsigned heard, keys_heard, links_open; /* messages, and keys in them */
     bool is_closed;
 };
@@ -173,9 +174,10 @@ static bool peer_heard(void *arg, struct text channel, struct text payload)
     peer_publish(revoker, PEER, "0000000000000000");
     if (!w.peer.is_silent)
         peer_publish(revoker, PEER, barrier);
-    if (w.peer.sends_heartbeats)
-        redis_link_call(w.peer.mouth, 4, (struct text[]){TEXT("HSET"), TEXT("t:nodes"), TEXT(PEER), TEXT("2 300")},
-                        peer_said, NULL);
+    if (w.peer.writes)
+        redis_link_call(w.peer.mouth, 4,
+                        (struct text[]){TEXT("HSET"), TEXT("t:nodes"), TEXT(PEER), text_of(w.peer.writes)}, peer_said,
+                        NULL);
     return true;
 }
 
@@ -246,6 +248,15 @@ static bool peer_is_held_as(void *arg)
     return strcmp(held, arg ? (const char *)arg : "(nil)") == 0;
 }
 
+static bool peer_is_marked(void *arg)
+{
+    char held[64];
+
+    (void)arg;
+    redis_server_ask(&fixture.server, held, sizeof held, "HGET", "t:nodes", PEER, NULL);
+    return held[0] == '?' && strlen(held) == strlen("?0123456789abcdef 300") && strcmp(held + 17, " 300") == 0;
+}
+
 static long long registry_count(void)
 {
     char count[32];
@@ -305,7 +316,7 @@ Test(revocation, all_nodes_acknowledge)
     leave();
 }
 
-Test(revocation, a_node_that_is_silent_is_waited_for_and_swept)
+Test(revocation, a_node_that_is_silent_is_waited_for_twice_and_swept)
 {
     join(LEASE_MS);
     peer_open();
@@ -314,30 +325,69 @@ Test(revocation, a_node_that_is_silent_is_waited_for_and_swept)
     redis_server_tell(&fixture.server, "SET", "t:lease_max", "300", NULL);
     cr_assert_geq(revoke_key(STORE_OK), wait_ns(300), "the longest lease counts");
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 1);
+    until(peer_is_marked, NULL);
+    cr_assert_geq(revoke_key(STORE_OK), wait_ns(300));
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 2);
     until(peer_is_held_as, NULL);
     revoke_key(STORE_OK);
-    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 1, "nobody waits for it twice");
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 2, "nobody waits for it a third time");
     /* Back in the registry, the peer is waited for again, although the key was already revoked. */
     peer_register();
     cr_assert_geq(revoke_key(STORE_OK), wait_ns(300));
-    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 2);
+    cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 3);
     peer_close();
     leave();
 }
 
-Test(revocation, a_node_that_sent_a_heartbeat_since_is_not_swept)
+/* Neither marked nor swept: the entry is not what the revocation's script returned. */
+Test(revocation, an_entry_that_was_written_since_is_left_alone)
 {
-    char count[32];
+    static const struct {
+        const char *before, *since;
+    } ENTRIES[] = {
+        {"1 300", "2 300"},
+        {"?1111111111111111 300", "1 300"},
+        {"?1111111111111111 300", "?2222222222222222 300"}, /* written, and marked by another revocation */
+    };
 
     join(LEASE_MS);
     peer_open();
-    w.peer.is_silent = w.peer.sends_heartbeats = true;
+    w.peer.is_silent = true;
     make_connection_old();
-    cr_assert_geq(revoke_key(STORE_OK), wait_ns(LEASE_MS));
-    test_loop_for(&fixture.loop, 200);
-    cr_assert(peer_is_held_as((char[]){"2 300"}));
-    redis_server_ask(&fixture.server, count, sizeof count, "HLEN", "t:nodes", NULL);
-    cr_assert_str_eq(count, "2");
+    for (size_t i = 0; i < sizeof ENTRIES / sizeof *ENTRIES; i++) {
+        redis_server_tell(&fixture.server, "HSET", "t:nodes", PEER, ENTRIES[i].before, NULL);
+        w.peer.writes = ENTRIES[i].since;
+        cr_assert_geq(revoke_key(STORE_OK), wait_ns(LEASE_MS));
+        test_loop_for(&fixture.loop, 200);
+        char since[64];
+        snprintf(since, sizeof since, "%s", ENTRIES[i].since);
+        cr_assert(peer_is_held_as(since), "%zu", i);
+    }
+    peer_close();
+    leave();
+}
+
+Test(revocation, marks_differ_and_fit)
+{
+    char first[64], second[64];
+
+    join(LEASE_MS);
+    peer_open();
+    w.peer.is_silent = true;
+    make_connection_old();
+    redis_server_tell(&fixture.server, "HSET", "t:nodes", PEER, "1 300 of more words than any version", NULL);
+    revoke_key(STORE_OK);
+    test_loop_for(&fixture.loop, 100);
+    redis_server_ask(&fixture.server, first, sizeof first, "HGET", "t:nodes", PEER, NULL);
+    cr_assert_eq(first[0], '?');
+    redis_server_tell(&fixture.server, "HSET", "t:nodes", PEER, "1 300 of more words than any version", NULL);
+    revoke_key(STORE_OK);
+    test_loop_for(&fixture.loop, 100);
+    redis_server_ask(&fixture.server, second, sizeof second, "HGET", "t:nodes", PEER, NULL);
+    cr_assert_eq(second[0], '?');
+    cr_assert_str_neq(first, second);
+    revoke_key(STORE_OK);
+    until(peer_is_held_as, NULL);
     peer_close();
     leave();
 }
@@ -360,7 +410,7 @@ Test(revocation, the_command_line_waits_for_leases_to_end)
     redis_server_tell(&fixture.server, "SET", "t:lease_max", "300", NULL);
     make_connection_old();
     cr_assert_geq(revoke_key(STORE_OK), wait_ns(300), "it has no membership that could be told");
-    until(peer_is_held_as, NULL);
+    until(peer_is_marked, NULL);
     peer_close();
 }
 
@@ -807,7 +857,7 @@ Test(revocation, a_list_waits_for_a_node_that_is_silent)
         began_ns = clock_boot_ns();
         cr_assert_eq(revoke_list(ids, count, &list), STORE_OK);
         cr_expect_geq(clock_boot_ns() - began_ns, wait_ns(LEASE_MS), "%zu keys", count);
-        until(peer_is_held_as, NULL);
+        until(peer_is_marked, NULL);
     }
     peer_close();
     leave();
@@ -957,6 +1007,38 @@ Test(revocation, a_swept_membership_registers_again)
     redis_server_tell(&fixture.server, "DEL", "t:nodes", NULL);
     until(is_registered, name.text);
     cr_assert_eq(w.ended, 0);
+    leave();
+}
+
+/* arg: its entry */
+static bool is_not_held_as(void *arg)
+{
+    struct member_name name;
+    char held[64];
+
+    own_name(&name);
+    redis_server_ask(&fixture.server, held, sizeof held, "HGET", "t:nodes", name.text, NULL);
+    return strcmp(held, arg) != 0;
+}
+
+Test(revocation, a_marked_membership_writes_its_entry_again)
+{
+    struct member_name name;
+    char held[64], marked[] = "?0123456789abcdef 200 2";
+
+    join(LEASE_MS);
+    own_name(&name);
+    redis_server_tell(&fixture.server, "HSET", "t:nodes", name.text, marked, NULL);
+    until(is_not_held_as, marked);
+    redis_server_ask(&fixture.server, held, sizeof held, "HGET", "t:nodes", name.text, NULL);
+    cr_assert_neq(held[0], '?');
+    for (int i = 0; i < 10; i++) {
+        test_loop_for(&fixture.loop, LEASE_MS / 4);
+        cr_assert_not(is_not_held_as(held), "then it is left alone");
+    }
+    /* Revokers of earlier versions know no marks. */
+    redis_server_tell(&fixture.server, "SET", "t:schema", "1", NULL);
+    until(is_not_held_as, held);
     leave();
 }
 

@@ -979,12 +979,24 @@ Test(lua, node_reports)
 Test(lua, node_leave)
 {
     STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"@node_heartbeat s2 5 1000 n2 0 0", "(ok * 0 )"},
-          {"@node_heartbeat s3 9 1000 n3 0 0", "(ok * 0 )"}, {"@node_leave s1 ''", "(ok 1)"},
+          {"@node_heartbeat s3 9 1000 n3 0 0", "(ok * 0 )"}, {"@node_leave s1 '' ''", "(ok 1)"},
           {"HKEYS t:nodes", "(s2 s3)"},
           /* Swept only if it has not been heard of since. The words of a registry entry are one argument. */
-          {"EVAL return(redis.call('HSET','t:nodes','s2','5')) 0", "0"}, {"@node_leave s2 4 s3 8 s9 1", "(ok 0)"},
-          {"HKEYS t:nodes", "(s2 s3)"}, {"@node_leave s2 5", "(ok 1)"}, {"HKEYS t:nodes", "(s3)"},
-          {"GET t:lease_max", "1000"});
+          {"EVAL return(redis.call('HSET','t:nodes','s2','5')) 0", "0"},
+          {"@node_leave s2 4 '' s3 8 '' s9 1 '' s9 1 ?b", "(ok 0)"}, {"HKEYS t:nodes", "(s2 s3)"},
+          {"@node_leave s2 4 ?b", "(ok 0)"}, {"HGET t:nodes s2", "5"}, {"@node_leave s2 5 ?b", "(ok 0)"},
+          {"HGET t:nodes s2", "?b"}, {"@node_leave s2 ?c ''", "(ok 0)"}, {"@node_leave s2 ?b '' s3 '' ?d", "(ok 1)"},
+          {"HGETALL t:nodes", "(s3 ?d)"}, {"GET t:lease_max", "1000"});
+}
+
+Test(lua, a_heartbeat_writes_only_what_has_changed)
+{
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"CONFIG RESETSTAT", "OK"},
+          {"@node_heartbeat s1 1 1000 n2 0 0", "(ok * 0 )"}, {"@node_heartbeat s1 1 1000 n3 0 0", "(ok * 0 )"},
+          {"EVAL return(redis.call('INFO','commandstats'):find('cmdstat_hset:')~=nil) 0", "nil"},
+          {"HGET t:nodes s1", "1 1000 2"}, {"HSET t:nodes s1 ?b", "0"},
+          {"@node_heartbeat s1 1 1000 n4 0 0", "(ok * 0 )"}, {"HGET t:nodes s1", "1 1000 2"}, {"HDEL t:nodes s1", "1"},
+          {"@node_heartbeat s1 1 1000 n5 0 0", "(ok * 0 )"}, {"HGET t:nodes s1", "1 1000 2"});
 }
 
 /* A change that was made must not be reported as one that was not. */
@@ -2623,7 +2635,7 @@ Test(lua, what_runs_although_memory_is_full)
         {"@schema_claim 0", "(refused 1 0)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
         {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
         {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x 0 0", "(ok * 0 )"},
-        {"@node_leave n1 ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
+        {"@node_leave n1 '' ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
         {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
         {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},
         {"@throttle_give_back a user:u, 0", "(ok)"}, {"@throttle_succeed a pair:p, 0", "(ok)"},
