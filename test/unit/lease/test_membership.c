@@ -435,7 +435,7 @@ static void expect_numbers_to_rise(long long by)
 {
     unsigned first;
 
-    rule(w.heartbeat, FAKE_ANSWER, "*2\r\n$2\r\nok\r\n$3\r\n5-0\r\n", 0);
+    rule(w.heartbeat, FAKE_ANSWER, "*4\r\n$2\r\nok\r\n:0\r\n:0\r\n$3\r\n5-0\r\n", 0);
     until(has_heartbeats_by_echoes, &(unsigned){3});
     first = heartbeats() - 1;
     until(has_heartbeats_by_echoes, &(unsigned){first + 3});
