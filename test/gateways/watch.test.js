@@ -1,0 +1,155 @@
+// WebSockets end when their key is revoked or their account suspended: by HAProxy with its script end-revoked, and by a
+// backend that watches by itself.
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { ask, Deployment, freePort, listens, Session, until } from '../support/deployment.js';
+import { Backend, Client, endRevoked } from './websocket.js';
+
+const source = process.env.CHATELAINE_SOURCE;
+const PATH = '/v1/patients/socket';
+const AT_NODE = /node[123]:(8080|8081)( port 8081)?/g;
+
+let deployment, session;
+const backends = [];
+
+/** HAProxy as it is shipped, with the addresses of this deployment. */
+async function startHaproxy(name, backendPort) {
+  const port = await freePort();
+  const { folder } = deployment;
+  const [{ url, internalUrl }] = deployment.nodes;
+  const checks = new URL(internalUrl).host;
+  const socket = join(folder, `${name}.sock`);
+  const lua = join(folder, `${name}.lua`);
+  const config = readFileSync(join(source, 'docker/gateways/haproxy/haproxy.cfg'), 'utf8')
+    .replace(AT_NODE, (_all, listener, probe) =>
+      listener === '8081' ? checks : `${new URL(url).host}${probe ? ` port ${new URL(internalUrl).port}` : ''}`,
+    )
+    .replace('backend:8080', `127.0.0.1:${backendPort}`)
+    .replace('bind :8080', `bind 127.0.0.1:${port}`)
+    .replace('/etc/haproxy/forward-auth.lua', lua)
+    .replace('/tmp/haproxy.sock', socket)
+    .replace(/abns@chatelaine-checks/g, `abns@${name}-${process.pid}`);
+  const script = readFileSync(join(source, 'docker/gateways/haproxy/forward-auth.lua'), 'utf8');
+
+  writeFileSync(lua, script.replace('abns@chatelaine-checks', `abns@${name}-${process.pid}`));
+  writeFileSync(join(folder, `${name}.cfg`), config);
+  deployment.launch(name, 'haproxy', ['-db', '-f', join(folder, `${name}.cfg`)]);
+  await until('HAProxy listens', () => listens({ host: '127.0.0.1', port }));
+  return { url: `http://127.0.0.1:${port}`, socket };
+}
+
+/** A node that has lost Redis before answers 503 for a moment. */
+async function makeKey() {
+  let answer;
+
+  await session.stepUp();
+  await until('a key', async () => {
+    answer = await session.send('POST', '/v1/console/api_keys', {
+      name: 'socket',
+      mode: 'live',
+      scopes: ['patients:read'],
+    });
+    return answer.status !== 503;
+  });
+  assert.equal(answer.status, 201, answer.text);
+  return answer.json;
+}
+async function revoke(key) {
+  const { status, text } = await session.send('DELETE', `/v1/console/api_keys/${key.id}`);
+
+  assert.equal(status, 200, text);
+}
+async function watchers(node) {
+  const { text } = await ask(node.internalUrl, 'GET', '/metrics');
+
+  return Number(text.match(/^chatelaine_watchers (\d+)/m)[1]);
+}
+/** HAProxy takes a moment to find its nodes. */
+async function open(base, key) {
+  let client;
+
+  await until('a WebSocket', async () => {
+    client = await Client.open(base, PATH, key.secret).catch(() => undefined);
+    return client;
+  });
+  return client;
+}
+async function answers(client, text) {
+  client.send(text);
+  await until(`${text} comes back`, () => client.heard(text) || !client.isOpen);
+  return client.heard(text);
+}
+
+before(async () => {
+  const more = [
+    ...['--policy-file', join(source, 'docker/policy.json'), '--trusted-proxies', '127.0.0.1/32'],
+    ...['--step-up-ms', '1h'],
+  ];
+  deployment = await Deployment.start([{ origin: 'http://localhost:1', more }]);
+  session = await Session.open(deployment.nodes[0].url, deployment.addPerson());
+});
+after(async () => {
+  for (const backend of backends) backend.close();
+  await deployment?.stop();
+});
+
+async function startBackend() {
+  const backend = new Backend();
+
+  backends.push(backend);
+  return { backend, port: await backend.listen() };
+}
+
+test('HAProxy ends what its script hears of', async () => {
+  const { port } = await startBackend();
+  const { url, socket } = await startHaproxy('haproxy', port);
+  const [node] = deployment.nodes;
+  const keys = [await makeKey(), await makeKey(), await makeKey()];
+  const env = [`HAPROXY_SOCKET=${socket}`, 'ACKNOWLEDGE=1'];
+  const script = join(source, 'docker/gateways/haproxy/end-revoked');
+
+  const early = await open(url, keys[0]);
+  deployment.launch('end-revoked', 'env', [...env, 'sh', script, 'http://127.0.0.1:9', node.internalUrl]);
+  await until('the script watches', async () => (await watchers(node)) === 1);
+  await until('what ran before it did is ended', () => !early.isOpen);
+
+  const clients = await Promise.all(keys.map((key) => open(url, key)));
+  for (const client of clients) assert.ok(await answers(client, 'hello'));
+  await revoke(keys[0]);
+  clients[0].send('after');
+  await until('the WebSocket is closed', () => !clients[0].isOpen);
+  assert.ok(!clients[0].heard('after'), 'nothing comes back that was sent after the revocation was answered');
+  assert.ok(await answers(clients[1], 'still there'));
+
+  deployment.changeAccount('suspend');
+  await until('its WebSockets are closed', () => !clients[1].isOpen && !clients[2].isOpen);
+  deployment.changeAccount('resume');
+
+  const last = await open(url, keys[1]);
+  assert.ok(await answers(last, 'hello'));
+  deployment.pauseRedis();
+  await until('everything is ended when nothing is certain', () => !last.isOpen);
+  deployment.resumeRedis();
+});
+
+test('a backend ends what it hears of by itself', async () => {
+  const { backend, port } = await startBackend();
+  const { url } = await startHaproxy('plain', port);
+  const [node] = deployment.nodes;
+  const keys = [await makeKey(), await makeKey()];
+  const stop = new AbortController();
+  const before = await watchers(node);
+  const watching = endRevoked(backend, node.internalUrl, stop.signal).catch((error) => error);
+
+  await until('the backend watches', async () => (await watchers(node)) > before);
+  const clients = await Promise.all(keys.map((key) => open(url, key)));
+  for (const client of clients) assert.ok(await answers(client, 'hello'));
+  await revoke(keys[0]);
+  assert.equal(backend.sockets.size, 1, 'the revocation is answered once the backend has closed');
+  await until('the WebSocket is closed', () => !clients[0].isOpen);
+  assert.ok(await answers(clients[1], 'still there'));
+  stop.abort();
+  assert.equal((await watching).name, 'AbortError');
+});
