@@ -8,7 +8,8 @@
 enum invalidation_kind {
     INVALIDATION_UNREADABLE, /* of a kind that this version does not know: it may mean anything */
     INVALIDATION_REVOKED,
-    INVALIDATION_SCHEDULED, /* the key will be revoked */
+    INVALIDATION_SCHEDULED,   /* the key will be revoked */
+    INVALIDATION_UNSCHEDULED, /* or no longer */
     INVALIDATION_SUSPENDED,
     INVALIDATION_RESUMED,
 };
@@ -16,7 +17,7 @@ enum invalidation_kind {
 struct invalidation {
     struct log_position position;
     enum invalidation_kind kind;
-    struct id key; /* of INVALIDATION_REVOKED and INVALIDATION_SCHEDULED */
+    struct id key; /* of the three kinds about keys */
     struct id account;
     int64_t at_ms; /* of INVALIDATION_SCHEDULED: when; otherwise when it was logged */
 };

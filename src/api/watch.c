@@ -128,6 +128,7 @@ static void on_told(void *arg, const struct invalidation *invalidation, const st
         [INVALIDATION_UNREADABLE] = {"gap", "at"},
         [INVALIDATION_REVOKED] = {"revoked", "revoked_at"},
         [INVALIDATION_SCHEDULED] = {"scheduled", "revoked_at"},
+        [INVALIDATION_UNSCHEDULED] = {"unscheduled", NULL},
         [INVALIDATION_SUSPENDED] = {"suspended", "suspended_at"},
         [INVALIDATION_RESUMED] = {"resumed", "resumed_at"},
     };
@@ -139,7 +140,8 @@ static void on_told(void *arg, const struct invalidation *invalidation, const st
     json_put_member(&w, "id", id_text(is_key ? &invalidation->key : &invalidation->account));
     json_put_member(&w, "kind", is_key ? key_kind_text(is_device ? KEY_DEVICE : KEY_API) : TEXT("account"));
     json_put_member(&w, "account", id_text(&invalidation->account));
-    put_time(&w, FORMS[invalidation->kind].time, invalidation->at_ms);
+    if (FORMS[invalidation->kind].time)
+        put_time(&w, FORMS[invalidation->kind].time, invalidation->at_ms);
     print_end(&w);
 }
 

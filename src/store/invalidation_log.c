@@ -54,6 +54,8 @@ static enum invalidation_kind kind_of_key(struct text id, struct text at, struct
         return INVALIDATION_UNREADABLE;
     if (!at.ptr)
         return INVALIDATION_REVOKED;
+    if (at.len == 0)
+        return INVALIDATION_UNSCHEDULED;
     if (!text_to_u64(at, INT64_MAX, &at_ms))
         return INVALIDATION_UNREADABLE;
     invalidation->at_ms = (int64_t)at_ms;

@@ -1,4 +1,5 @@
 /* Watching revocations: what gateways and backends with long requests are told, in order, and nothing left out. */
+#include "base/clock.h"
 #include "cli.h"
 #include "leak_guard.h"
 #include "leases.h"
@@ -209,6 +210,45 @@ Test(watch, tells_of_a_gap)
     /* Of another store: the first characters are of its id. */
     stream.cursor[4] = stream.cursor[4] == 'A' ? 'B' : 'A';
     expect_gap_then(&stream, &fixture, &keys[5]);
+    fixture_stop(&fixture);
+}
+
+/* The time of a revocation, its withdrawal, and then the revocation itself. */
+Test(watch, tells_of_schedules)
+{
+    struct fixture fixture;
+    struct fixture_key key;
+    struct fixture_session session;
+    struct watch_stream stream;
+    struct http_answer answer;
+    char target[128], at[CLOCK_RFC3339_BYTES], json[64];
+
+    fixture_start(&fixture, 1, NULL);
+    add(&fixture, NULL, &key, 1);
+    fixture_add_session(&fixture, &fixture.user, true, &session);
+    watch_begin_at(&stream, &fixture, 0, "");
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/scheduled_revocation", key.id);
+    struct http_call call = {
+        .method = "PUT", .target = target, .cookie = session.token, .csrf = session.csrf, .json = json};
+    clock_print_rfc3339(clock_wall_ms() + (int64_t)30 * 24 * 60 * 60 * 1000, at);
+    snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    struct watch_event event;
+    watch_next(&stream, &event);
+    cr_expect_str_eq(event.name, "scheduled");
+    cr_expect(strstr(event.data, key.id) && strstr(event.data, at), "%s: %s", at, event.data);
+    call.method = "DELETE";
+    call.json = NULL;
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    watch_expect(&stream, "unscheduled", key.id);
+    clock_print_rfc3339(clock_wall_ms() + 1500, at);
+    snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+    call.method = "PUT";
+    call.json = json;
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    watch_expect(&stream, "scheduled", key.id);
+    watch_expect(&stream, "revoked", key.id);
+    watch_close(&stream);
     fixture_stop(&fixture);
 }
 

@@ -69,6 +69,9 @@ Test(watch, says_what_happened)
          "event: scheduled\nid: " CURSOR_TEXT
          "\ndata: {\"id\":\"dev_01jd6z9k3m7q4v8x2n5p0r1s6t\",\"kind\":\"device_key\",\"account\":\"" ACCOUNT
          "\",\"revoked_at\":\"2024-11-26T12:00:00.000Z\"}\n\n"},
+        {INVALIDATION_UNSCHEDULED, ID,
+         "event: unscheduled\nid: " CURSOR_TEXT "\ndata: {\"id\":\"" ID "\",\"kind\":\"api_key\",\"account\":\"" ACCOUNT
+         "\"}\n\n"},
         {INVALIDATION_SUSPENDED, "",
          "event: suspended\nid: " CURSOR_TEXT "\ndata: {\"id\":\"" ACCOUNT
          "\",\"kind\":\"account\",\"account\":\"" ACCOUNT "\",\"suspended_at\":\"2024-11-26T12:00:00.000Z\"}\n\n"},
