@@ -38,7 +38,8 @@ local now = store_ms()
 local ends = string.format('%.0f', now + tonumber(ARGV[17]))
 if ARGV[17] == '0' then
     key_mark(old, source, {replaced_by = new.id})
-elseif not old.ends or tonumber(ends) < tonumber(old.ends) then
-    key_end_at(old, ends, source, {replaced_by = new.id})
+else
+    local is_sooner = not old.ends or tonumber(ends) < tonumber(old.ends)
+    key_end_at(old, is_sooner and ends or old.ends, source, {replaced_by = new.id})
 end
 return {'ok', key_reply(old), tonumber(redis.call('GET', K.lease_max()) or '0'), registry, 0, now}

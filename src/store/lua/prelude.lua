@@ -490,10 +490,10 @@ local function keys_revoke(records, source, member, barrier, registry)
     end
 end
 
--- Writes when a key will be revoked (nil: never), unless that is what it says. The key must have been published. data: of
--- the event, or nil.
+-- Writes when a key will be revoked (nil: never). The key must have been published. data: of the event, which is written
+-- although nothing changes; or nil.
 local function key_end_at(record, ends, source, data)
-    if ends == record.ends then
+    if ends == record.ends and not data then
         return
     end
     record.ends = ends

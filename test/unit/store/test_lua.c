@@ -948,8 +948,12 @@ Test(lua, key_replace)
           {REPLACE("d2", "key_2", "key_1", "5000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
           {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "1"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
+          /* It is to end sooner: that stays, and the event says by which key it is replaced. */
+          {REPLACE("d5", "key_5", "key_1", "50000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_5*)))"},
           {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 0 *)"},
-          {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:active", "3"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
           {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
 }
 
