@@ -463,6 +463,21 @@ describe('a key’s own page', () => {
         });
     });
 
+    browse('going back to it from another key’s page shows it again', async (page, {person}) => {
+        const {
+            made: [one],
+        } = await someKeys(['Here first', 'test'], ['There next', 'test']);
+
+        await signIn(page, person, `/console/keys/${one.id}`);
+        await page.getByRole('heading', {name: 'Here first'}).waitFor();
+        await page.locator('.crumbs a').click();
+        await page.getByRole('link', {name: 'There next', exact: true}).click();
+        await page.getByRole('heading', {name: 'There next'}).waitFor();
+        await page.evaluate(() => history.go(-2));
+        await page.getByRole('heading', {name: 'Here first'}).waitFor();
+        assert.equal(await page.title(), 'Here first · Chatelaine');
+    });
+
     browse('when it was last refused, by reason, and from where', async (page, {person}) => {
         const {
             made: [key],

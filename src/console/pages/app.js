@@ -38,7 +38,7 @@ const PAGES = {
 const root = document.getElementById('root');
 let frame = null; // {links, news, main}, set while somebody is signed in
 let page = null;
-let pageName = '';
+let pagePath = '';
 let offline = null;
 
 // Pages of single things: a name that ends with "_" stands for all ids that begin so.
@@ -164,7 +164,7 @@ function openPage(moveFocus) {
     }
     closePage();
     arrive();
-    pageName = name;
+    pagePath = location.pathname;
     document.title = TEXTS.title(described?.title ?? TEXTS.missing.title);
     for (const link of frame.links) {
         if (link.dataset.page === (described?.within ?? name)) link.setAttribute('aria-current', 'page');
@@ -241,7 +241,7 @@ function wentBack() {
         arrive();
     } else if (!dialogsMayClose()) {
         stay();
-    } else if (page?.moved && nameOfAddress() === pageName) {
+    } else if (page?.moved && location.pathname === pagePath) {
         closeDialogs();
         arrive();
         page.moved();
