@@ -1,16 +1,13 @@
-// Creating a key: the form, which keeps what was typed until the key is created, and the secret, shown once. A decoy is
-// created likewise; it is revoked from the start, so it has no scopes to choose, and must not be tried out.
+// Creating a key: the form, which keeps what was typed until the key is created. A decoy is created likewise; it is
+// revoked from the start, so it has no scopes to choose, and must not be tried out.
 import {call} from './api.js';
 import {CREATE, DECOY} from './create_texts.js';
-import {openDialog} from './dialog.js';
-import {announce, h, icon, newId, show} from './dom.js';
-import {saveFile} from './file.js';
-import {checkFields, field, foot, notice, problemSpace, workingForm} from './form.js';
-import {copyButton, explain, modeBadge} from './parts.js';
-import {SCOPE_GROUPS, TEXTS} from './texts.js';
+import {h, newId, show} from './dom.js';
+import {checkFields, field, notice, workingForm} from './form.js';
+import {explainNewKey, nameProblem, openSecretSheet} from './new_key.js';
+import {modeBadge} from './parts.js';
+import {SCOPE_GROUPS} from './texts.js';
 
-const NAME_MAX = 200;
-const FILE_STEM_MAX = 40;
 const ALL_SCOPES = SCOPE_GROUPS.flatMap((group) => group.scopes.map(([name]) => name));
 
 const emptyDraft = (isDecoy) => ({isDecoy, name: '', mode: isDecoy ? 'live' : 'test', scopes: new Set(), hasAll: false});
@@ -155,27 +152,6 @@ function scopesField() {
     };
 }
 
-// Counts code points, as the server does.
-function nameProblem(name) {
-    const length = [...name].length;
-
-    if (length === 0) return CREATE.nameMissing;
-    return length > NAME_MAX && CREATE.nameLong;
-}
-
-function explainCreate(refusal, name) {
-    if (refusal.kind === 'offline' || refusal.kind === 'away')
-        return [
-            notice('warn', h('p', null, refusal.kind === 'away' ? CREATE.unavailable : CREATE.unanswered)),
-        ];
-    if (refusal.param === 'name') {
-        name.setError(refusal.message);
-        name.input.focus();
-        return [];
-    }
-    return [explain(refusal)];
-}
-
 function createForm(dialog, made) {
     const name = field({
         label: CREATE.name,
@@ -216,7 +192,7 @@ function createForm(dialog, made) {
 
             made(await call('POST', '/v1/console/api_keys', {name: draft.name.trim(), mode: draft.mode, ...more}));
         },
-        explain: (refusal) => explainCreate(refusal, name),
+        explain: (refusal) => explainNewKey(refusal, name, CREATE),
     });
 
     name.input.addEventListener('input', () => {
@@ -225,111 +201,22 @@ function createForm(dialog, made) {
     return {element: form.element, modeChanged};
 }
 
-// The secret
-
-function fileStem(name) {
-    return (
-        name
-            .toLowerCase()
-            .replace(/[^a-z0-9]+/g, '-')
-            .replace(/^-+|-+$/g, '')
-            .slice(0, FILE_STEM_MAX) || 'api-key'
-    );
-}
-
-function tryView(file, curl) {
-    return h(
-        'div',
-        null,
-        h('div', {class: 'try-head'}, h('h3', null, CREATE.tryIt), copyButton(curl, TEXTS.copy, 'plain small')),
-        h('p', {class: 'hint'}, CREATE.tryText(file)),
-        h('pre', {tabindex: '0'}, h('code', null, curl)),
-    );
-}
-
-function secretView(key, state, finish) {
-    const file = `${fileStem(key.name)}.env`;
-    const curl = `set -a; . ./${file}; set +a\ncurl -sS ${location.origin}/v1/whoami -H "Authorization: Bearer $CHATELAINE_API_KEY"`;
-    const env = new Blob([`CHATELAINE_API_KEY=${key.secret}\n`], {type: 'text/plain'});
-    const stored = h('input', {type: 'checkbox', name: 'stored'});
-    const done = h('button', {type: 'button', class: 'primary', disabled: true, onclick: finish}, CREATE.finish);
-
-    stored.addEventListener('change', () => {
-        state.isStored = stored.checked;
-        done.disabled = !stored.checked;
-    });
-    return [
-        notice('warn', key.revoked_at ? DECOY.doneText : CREATE.doneText),
-        h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
-        h(
-            'div',
-            {class: 'secret'},
-            h('span', {class: 'field-name'}, CREATE.secret),
-            h('code', {class: 'secret-text', tabindex: '0'}, key.secret),
-            h(
-                'div',
-                {class: 'secret-actions'},
-                copyButton(key.secret, CREATE.copySecret, 'primary'),
-                h(
-                    'button',
-                    {type: 'button', class: 'secondary', onclick: () => saveFile(file, env)},
-                    icon('download'),
-                    CREATE.download,
-                ),
-            ),
-        ),
-        key.revoked_at ? null : tryView(file, curl),
-        foot(state.problem, h('label', {class: 'check'}, stored, CREATE.stored), done),
-    ];
-}
-
-// Closing the tab now would lose the secret.
-function warnUnload(event) {
-    event.preventDefault();
-}
-
 export function openCreate(created, isDecoy) {
     if (draft.isDecoy !== isDecoy) draft = emptyDraft(isDecoy);
     const words = wordsOf();
-    const state = {secretShown: false, isStored: false, problem: problemSpace()};
     const form = createForm(
-        () => dialog,
+        () => sheet,
         (key) => {
             forgetDraft();
-            state.secretShown = true;
-            addEventListener('beforeunload', warnUnload);
-            dialog.element.classList.remove('is-live');
-            dialog.replace(
-                CREATE.doneTitle,
-                secretView(key, state, () => dialog.close()),
-            );
-            announce(words.created(key.name));
+            sheet.show(key, {
+                text: isDecoy ? DECOY.doneText : undefined,
+                canTry: !isDecoy,
+                said: words.created(key.name),
+            });
             created();
         },
     );
-    const dialog = openDialog({
-        title: words.title,
-        shape: 'sheet',
-        name: 'create',
-        content: form.element,
-        mayClose: () => {
-            if (!state.secretShown || state.isStored) return true;
-            show(state.problem, notice('warn', CREATE.notStored));
-            state.problem.focus();
-            return false;
-        },
-        closed: () => removeEventListener('beforeunload', warnUnload),
-    });
-    dialog.element.addEventListener('veil', () => {
-        if (!state.secretShown) return;
-        state.isStored = true; // it can no longer be shown
-        removeEventListener('beforeunload', warnUnload);
-        dialog.replace(
-            CREATE.goneTitle,
-            notice('warn', h('p', null, CREATE.gone)),
-            foot(null, h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close)),
-        );
-    });
+    const sheet = openSecretSheet({title: words.title, content: form.element});
 
     form.modeChanged();
 }

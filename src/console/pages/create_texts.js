@@ -4,8 +4,6 @@ export const CREATE = {
     title: 'Create an API key',
     name: 'Name',
     nameHint: 'Where will it be used? “Billing export”, “Lab gateway, Ward 3”.',
-    nameMissing: 'Give the key a name, so that you can find it in an emergency.',
-    nameLong: 'The name can have 200 characters at most.',
     mode: 'Mode',
     testText: 'Works on test data only. Not billed.',
     liveText: 'Works on real patients’ records. Billed.',
@@ -26,21 +24,9 @@ export const CREATE = {
     submitLive: 'Create live key',
     working: 'Creating…',
     unanswered: 'No response arrived. If a key was created, nobody has its secret, and it is being revoked. Try again.',
-    unavailable:
+    unconfirmed:
         'The service is temporarily unavailable. If a key was created, nobody has its secret, and it is being ' +
         'revoked. Try again in a few seconds.',
-    doneTitle: 'Store the secret now',
-    doneText: 'It is shown only this once. Nobody can look it up later.',
-    secret: 'Secret',
-    copySecret: 'Copy secret',
-    download: 'Download .env',
-    tryIt: 'Try it',
-    tryText: (file) => `With ${file} in the current folder:`,
-    stored: 'I have stored it',
-    finish: 'Done',
-    goneTitle: 'The secret is no longer shown',
-    gone: 'Your session ended, so the secret was taken off the screen. If you have not stored it, revoke this key and create another.',
-    notStored: 'Tick “I have stored it” first: the secret cannot be shown again.',
     created: (name) => `The key ${name} was created.`,
 };
 
