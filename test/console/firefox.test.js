@@ -20,7 +20,7 @@ after(async () => {
     await deployment?.stop();
 });
 
-test('signs in, creates a key, shows it in the list, revokes it, signs out', {timeout: 4 * PATIENCE_MS}, async () => {
+test('signs in, creates a key, schedules its revocation, shows it in the list, revokes it, signs out', {timeout: 4 * PATIENCE_MS}, async () => {
     const [person] = deployment.newcomers(1);
     const page = await browser.newPage();
     const complaints = [];
@@ -56,6 +56,11 @@ test('signs in, creates a key, shows it in the list, revokes it, signs out', {ti
     await says('Recent activity');
     await says(`…${secret.slice(-4)}`);
     assert.match(page.url(), /\/console\/keys\/key_/);
+    await page.locator('.page-actions ::-p-text(Revoke at…)').click();
+    await fill('dialog input[name="revoke-at"]', `${new Date().getUTCFullYear() + 1}-01-15T12:30`);
+    await click('dialog button[type="submit"]');
+    await says(`Will be revoked at 15 Jan ${new Date().getUTCFullYear() + 1}, 12:30:00`);
+    await page.waitForFunction(() => !document.querySelector('dialog'));
     await page.goBack();
     await page.waitForFunction(() => !document.querySelector('dialog'));
     await click('button[aria-label="Revoke From Firefox"]');

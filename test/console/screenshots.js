@@ -78,6 +78,22 @@ async function takeKeys(page, shoot) {
     await page.getByRole('link', {name: 'Billing export', exact: true}).click();
     await page.locator('.chart').waitFor();
     await shoot('key');
+    for (const [name, button] of [
+        ['key-replace', 'Replace…'],
+        ['key-schedule', 'Revoke at…'],
+    ]) {
+        await page.getByRole('button', {name: button}).click();
+        await page.getByRole('dialog').waitFor();
+        await shoot(name);
+        await page.keyboard.press('Escape');
+    }
+    await page.route('**/scheduled_revocation', (route) =>
+        route.fulfill({json: {revoke_at: new Date(Date.now() + 5 * 86400000).toISOString(), revoked_at: null}}),
+    );
+    await page.reload();
+    await page.locator('.chart').waitFor();
+    await shoot('key-scheduled');
+    await page.unroute('**/scheduled_revocation');
     await page.goBack();
     await page.locator('.use-total').first().waitFor();
     await page.context().setOffline(true);

@@ -29,7 +29,8 @@ const ICONS = [
     ['store', 'shield'],
     ['', 'person'],
 ];
-const TIMES = new Set(['first', 'last']);
+const TIMES = new Set(['first', 'last', 'revoke_at']);
+const KEYS = new Set(['replaced_by', 'replaces']);
 
 // Who did it: {id, name}; the id is '' if nobody is known. What it was done to, likewise.
 function actorOf(event) {
@@ -150,6 +151,7 @@ function dataRows(data) {
 
         if (TIMES.has(name) && !Number.isNaN(Date.parse(value))) words = exactTimeWithZone(value);
         else if (name === 'reason') words = reasonWords(value);
+        else if (KEYS.has(name) && addressOfId(value)) words = h('a', {href: addressOfId(value)}, value);
         return [EVENTS.dataNames[name] ?? name, h('span', {class: 'wrap'}, words)];
     });
 }

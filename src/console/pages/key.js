@@ -1,14 +1,17 @@
-// A key's own page: what it is, how it is used, what was refused, what happened to it.
+// A key's own page: what it is, when it will be revoked, how it is used, what was refused, what happened to it.
+import {redraw} from './action.js';
 import {choice, currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {daysPerBar, usageChart} from './chart.js';
-import {h, icon, show} from './dom.js';
+import {announce, h, icon, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
 import {saveFile} from './file.js';
 import {notice} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeElement} from './format.js';
+import {endInWords, endPart, pathOf, readEnd} from './key_end.js';
+import {REPLACE, SCHEDULE} from './key_end_texts.js';
 import {KEY} from './key_texts.js';
-import {addressOfList} from './keys.js';
+import {addressOfList, loaded} from './keys.js';
 import {makerElement} from './names.js';
 import {copyButton, explain, facts, loading, modeBadge, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
@@ -16,17 +19,19 @@ import {revokeKey} from './revoke.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
 import {readTrail} from './trail.js';
 
-const KEYS = '/v1/console/api_keys';
 const USAGE = '/v1/console/usage';
 const EVENT_COUNT = 8;
 const REFUSALS_MAX = 100;
 const ALL_DAYS = 366;
 const STANDARD_DAYS = '30';
+const STALE_MS = 60000;
 const narrow = matchMedia('(max-width: 760px)');
 
 const idOfAddress = () => location.pathname.split('/').at(-1);
 
 // Loading
+
+const load = (id) => Promise.all([call('GET', pathOf(id)), readEnd(id)]);
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
@@ -210,10 +215,15 @@ export function keyPage() {
     const chart = h('div');
     const refused = h('section', {class: 'key-part'});
     const knock = h('div');
+    const top = h('div');
+    const ending = h('div');
+    const details = h('div');
     const problem = h('div', {'aria-live': 'polite'});
     const activity = h('div', {class: 'list-space small-list'});
     const state = {days: choice('days', Object.keys(KEY.periods), STANDARD_DAYS)};
     let key = null;
+    let end = null; // its scheduled revocation
+    let readMs = 0;
     let events = [];
     let lastRefusals = {};
     let redrawChart = () => {};
@@ -269,21 +279,23 @@ export function keyPage() {
         if (event) openEvent(event, () => currentAddress() === address(wanted) && leaveOver(address('')));
     }
     const link = (path, parameters, text) => h('a', {href: withQuery(path, parameters)}, text);
-    function revokeButton() {
-        if (key.revoked_at || !mayAs('responder')) return null;
-        return h(
-            'button',
-            {type: 'button', class: 'danger-quiet', onclick: () => revokeKey(key, revoked)},
-            icon('ban'),
-            TEXTS.keys.revoke,
-        );
+    const revoke = () => revokeKey(key, revoked);
+    const replace = async () => (await loaded(import('./replace.js'), REPLACE.title))?.openReplace(key, end, changed);
+    const schedule = async () => (await loaded(import('./schedule.js'), SCHEDULE.title))?.openSchedule(key, end, changed);
+    const keep = async () => (await loaded(import('./schedule.js'), SCHEDULE.title))?.openKeep(key, end, changed);
+    function activeButtons() {
+        if (key.revoked_at) return [];
+        return [
+            mayAs('developer') && h('button', {type: 'button', class: 'secondary', onclick: replace}, REPLACE.button),
+            mayAs('responder') && !end && h('button', {type: 'button', class: 'secondary', onclick: schedule}, SCHEDULE.button),
+            mayAs('responder') &&
+                h('button', {type: 'button', class: 'danger-quiet', onclick: revoke}, icon('ban'), TEXTS.keys.revoke),
+        ];
     }
     async function saveCertificate() {
         show(problem);
         try {
-            const path = `${KEYS}/${encodeURIComponent(id)}/revocation`;
-
-            saveFile(`${id}.jws`, await call('GET', path, undefined, 'application/jose'));
+            saveFile(`${id}.jws`, await call('GET', `${pathOf(id)}/revocation`, undefined, 'application/jose'));
         } catch (refusal) {
             if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
         }
@@ -299,7 +311,38 @@ export function keyPage() {
     }
     function revoked(record) {
         Object.assign(key, record);
+        end = null;
         draw();
+    }
+    // The key as it is now; what else the page shows is as it was read. False if it could not be read.
+    async function readAgain() {
+        const wasRevoked = key.revoked_at;
+
+        show(problem);
+        try {
+            [key, end] = await load(id);
+        } catch (refusal) {
+            if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
+            return false;
+        }
+        readMs = Date.now();
+        if (key.revoked_at === wasRevoked) drawKey();
+        else draw();
+        return true;
+    }
+    async function changed() {
+        if ((await readAgain()) && !key.revoked_at) parts.activity.run();
+    }
+    async function again() {
+        if (!(await readAgain()) || !end) return;
+        announce(endInWords(key, end));
+        ending.querySelector('[data-again]')?.focus();
+    }
+    // What a new state of the key changes.
+    function drawKey() {
+        redraw(top, head(key, [certificateButton(), ...activeButtons()]));
+        redraw(ending, end && !key.revoked_at ? endPart(key, end, {again, change: schedule, keep, revoke}) : null);
+        show(details, keyFacts(key));
     }
     function draw() {
         const period = segments({
@@ -314,14 +357,16 @@ export function keyPage() {
         });
 
         document.title = TEXTS.title(key.name);
+        drawKey();
         show(
             element,
-            head(key, [certificateButton(), revokeButton()]),
+            top,
             problem,
+            ending,
             knock,
             h('section', {class: 'panel'}, h('div', {class: 'panel-tools'}, period), chart),
             refused,
-            h('section', {class: 'key-part'}, h('h2', null, KEY.details), keyFacts(key)),
+            h('section', {class: 'key-part'}, h('h2', null, KEY.details), details),
             h(
                 'section',
                 {class: 'key-part'},
@@ -342,10 +387,11 @@ export function keyPage() {
     }
     const loader = loading(element, {
         placeholder: () => [head(null), skeletonRows(6)],
-        load: () => call('GET', `${KEYS}/${encodeURIComponent(id)}`).catch(missing),
+        load: () => load(id).catch(missing),
         draw: (found) => {
             if (!found) return;
-            key = found;
+            [key, end] = found;
+            readMs = Date.now();
             draw();
         },
     });
@@ -364,6 +410,10 @@ export function keyPage() {
             narrow.removeEventListener('change', resized);
             loader.stop();
             Object.values(parts).forEach((each) => each.stop());
+        },
+        // Whether it has gone silent can be told by a fresh reading only.
+        refresh() {
+            if (end && Date.now() - readMs >= STALE_MS) readAgain();
         },
         moved() {
             const days = choice('days', Object.keys(KEY.periods), STANDARD_DAYS);

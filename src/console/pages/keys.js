@@ -273,7 +273,7 @@ async function readPage(book, use, state) {
 }
 
 // What is loaded on demand; nothing if that fails. Then only loading the page again helps.
-async function loaded(script, title) {
+export async function loaded(script, title) {
     try {
         return await script;
     } catch {

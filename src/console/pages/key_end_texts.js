@@ -1,0 +1,78 @@
+// The texts of a key whose revocation is scheduled, because it is replaced or for another reason.
+import {plural} from './texts.js';
+
+export const END = {
+    title: 'Scheduled revocation',
+    will: (time, ahead) => `Will be revoked at ${time}, ${ahead}.`,
+    lastUsed: 'Last used ',
+    neverUsed: 'It has never been used.',
+    replaced: (time) => `Replaced at ${time}.`,
+    replacedBy: 'Replaced by ',
+    replacedAt: (time) => ` at ${time}.`,
+    successorUsed: 'The new key was last used ',
+    successorUnused: 'The new key has not been used yet.',
+    successorRevoked: 'The new key is revoked, so nothing replaces this one: replace it again, or keep it.',
+    used: () => 'It is still in use: something has used it since it was replaced.',
+    waiting: (time) => `Nothing has used it since ${time}. Wait longer: something may use it rarely.`,
+    silent: (time) => `Nothing has used it since ${time}: you can revoke it now.`,
+    again: 'Check again',
+    change: 'Change…',
+    keep: 'Keep it…',
+    revoke: 'Revoke now',
+};
+
+export const REPLACE = {
+    button: 'Replace…',
+    title: 'Replace this key',
+    text:
+        'This creates a new key with the same mode and scopes, and shows its secret once. The old key keeps working ' +
+        'for the overlap, so that you can move your integrations, and is then revoked.',
+    name: 'Name of the new key',
+    overlap: 'Overlap',
+    overlaps: {0: 'None: revoke the old key now', 3600: '1 hour', 86400: '1 day', 604800: '7 days', 2592000: '30 days'},
+    until: (time) => `The old key works until ${time}.`,
+    sooner: (time) => `The old key works until ${time}: its revocation was scheduled before, and that is sooner.`,
+    atOnce: 'The old key stops working at once, everywhere. An integration that still uses it is refused until it has the new key.',
+    submit: {test: 'Replace test key', live: 'Replace live key'},
+    submitAtOnce: 'Replace and revoke now',
+    working: 'Replacing…',
+    oldUntil: (time) => `It replaces the old key, which works until ${time}. The old key’s page shows when nothing uses it any more.`,
+    oldRevoked: 'It replaces the old key, which is revoked.',
+    made: (name) => `The key ${name} was created.`,
+    unanswered:
+        'No response arrived. If a new key was created, nobody has its secret, and it is being revoked. The old key may ' +
+        'be scheduled to be revoked, or revoked: see its page before you try again.',
+    unconfirmed:
+        'The service is temporarily unavailable. If a new key was created, nobody has its secret, and it is being ' +
+        'revoked. The old key may be scheduled to be revoked, or revoked: see its page before you try again.',
+};
+
+export const SCHEDULE = {
+    button: 'Revoke at…',
+    title: 'Schedule the revocation',
+    titleChange: 'Change the revocation',
+    text: 'At this time the key stops working, everywhere, and for good. Until then you can change your mind.',
+    time: 'Revoke at',
+    zone: (name) => `In your time zone, ${name}.`,
+    preview: (time, ahead) => `That is ${time}, ${ahead}.`,
+    missing: 'Choose a day and a time.',
+    past: 'Choose a time in the future.',
+    far: (days) => `Choose a time within ${days} ${plural(days, 'day', 'days')}.`,
+    soonerOnly: 'Your role allows only an earlier time than before.',
+    submit: 'Schedule',
+    submitChange: 'Change',
+    working: 'Scheduling…',
+    unanswered: 'No response arrived: the revocation may or may not be scheduled. Try again: repeating it is safe.',
+    unconfirmed: 'The service could not confirm it: the revocation may or may not be scheduled. Try again: repeating it is safe.',
+};
+
+export const KEEP = {
+    title: 'Keep this key?',
+    text: (time) => `It will not be revoked at ${time}: it works until somebody revokes it.`,
+    replaced: 'Its replacement stays valid, too.',
+    submit: 'Keep key',
+    working: 'Withdrawing…',
+    done: 'The key is kept: no revocation is scheduled.',
+    unanswered: 'No response arrived: the key may still be revoked. Try again: repeating it is safe.',
+    unconfirmed: 'The service could not confirm it: the key may still be revoked. Try again: repeating it is safe.',
+};
