@@ -59,9 +59,10 @@ struct store_copy {
     unsigned marked, finished, others; /* target partitions: a copy of this store is under way; it is done; neither */
     bool is_outdated;                  /* one that is marked was copied before the source's last changes */
     struct copy_seen {
-        uint64_t nodes;   /* the registries; 0: they are empty */
-        uint64_t changes; /* the hashes `store`, which have the number of each node's last change */
-    } seen[2];            /* of the source, first and last: sums that differ if anything there does */
+        uint64_t nodes;          /* the registries; 0: they are empty */
+        uint64_t changes;        /* the hashes `store`, which have the number of each node's last change */
+        int64_t nodes_listening; /* to its invalidations */
+    } seen[2];                   /* of the source, first and last: sums that differ if anything there does */
 
     struct copy_portion *portion;
     struct copy_streams *streams;

@@ -210,6 +210,16 @@ static void on_seen(struct store_copy *copy, void *item, const struct redis_repl
             copy_malformed(&copy->from, "hash");
 }
 
+static void on_listening(struct store_copy *copy, void *item, const struct redis_reply *reply)
+{
+    int64_t *sum = item, count;
+
+    if (reply_integer(reply_at(reply, 1), &count))
+        *sum += count;
+    else
+        copy_malformed(&copy->from, "number of subscriptions");
+}
+
 static void source_look(struct store_copy *copy, unsigned nth)
 {
     struct copy_seen *seen = &copy->seen[nth];
@@ -223,6 +233,13 @@ static void source_look(struct store_copy *copy, unsigned nth)
         copy_call(&copy->from, i, 2,
                   (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "store", TEXT(""))}, on_seen,
                   &seen->changes);
+        copy_call(&copy->from, i, 3,
+                  (struct text[]){TEXT("PUBSUB"), TEXT("NUMSUB"), copy_name(&name, &copy->from, i, "inv", TEXT(""))},
+                  on_listening, &seen->nodes_listening);
+        copy_call(
+            &copy->from, i, 3,
+            (struct text[]){TEXT("PUBSUB"), TEXT("SHARDNUMSUB"), copy_name(&name, &copy->from, i, "inv", TEXT(""))},
+            on_listening, &seen->nodes_listening);
     }
 }
 
@@ -313,11 +330,16 @@ static void on_lease_over(uv_timer_t *timer)
     copy_then(copy, source_judge);
 }
 
-/* A node that crashed stays in the registry. One that serves writes there four times in a lease. */
+static const char SERVED[] = "Nodes serve the source: stop them all, and run the copy again.";
+
+/* A node that crashed stays in the registry. One that serves listens, unless its connection has just broken. Then it
+ * registers anew within a lease; one of an earlier version writes there four times. */
 static void source_watch(struct store_copy *copy)
 {
     uint64_t lease_ms = copy->lease_max_ms > 0 ? copy->lease_max_ms : LEASE_MS_MAX;
 
+    if (copy->seen[0].nodes_listening > 0)
+        copy_fail(copy, "%s", SERVED);
     if (copy->seen[0].nodes == 0)
         copy_then(copy, target_mark);
     else
@@ -355,8 +377,8 @@ static void judge(struct store_copy *copy)
 
 static void source_compare(struct store_copy *copy)
 {
-    if (copy->seen[0].nodes != copy->seen[1].nodes)
-        copy_fail(copy, "Nodes serve the source: stop them all, and run the copy again.");
+    if (copy->seen[1].nodes_listening > 0 || copy->seen[0].nodes != copy->seen[1].nodes)
+        copy_fail(copy, "%s", SERVED);
     if (copy->seen[0].changes != copy->seen[1].changes)
         copy_fail(copy, "Something changes the source: stop it, and run the copy again.");
 }
