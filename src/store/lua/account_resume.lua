@@ -1,3 +1,4 @@
+#!lua
 -- Resumes a suspended account.
 -- ARGV: prefix, account, actor, ip, request id, events to keep
 -- Returns: ok, name, whether it was suspended (1 or 0); not_found; conflict: its closing has begun

@@ -3,6 +3,9 @@
 -- like '<prefix>no_store' it never exists. The names of the real keys are built here from the prefix in ARGV[1] and not
 -- passed as KEYS. In Redis Cluster all of them lie in the slot of that one, by the braces in the prefix. While the slot
 -- is being moved, a primary refuses scripts as a whole, because that one key is not there.
+-- Redis refuses each command of a script that needs memory if there is none, but only until the script has written
+-- something; what it has published until then stays. So one that publishes and then writes begins with "#!lua": Redis
+-- then refuses it as a whole.
 -- A script whose first line is "#!lua flags=allow-oom" also runs when Redis has reached maxmemory. These are the
 -- scripts that end something, that nodes need to go on, and that people need to sign in and end something. Each may
 -- grow Redis only by a bounded amount that other tenants cannot use up.
@@ -345,6 +348,7 @@ end
 -- Nodes keep the suspended accounts in memory (src/lease/README.md). The hash `suspended` holds for each the time in
 -- ms, and the version, which counts the changes; the same number is in the store's hash, where nodes compare it before
 -- each batch of reads. since: nil resumes. member: to acknowledge to ('-' for none). barrier: its name.
+-- The script needs a first line "#!lua": a version that was published, but not written, would hide the next change.
 local function suspended_put(account, since, member, barrier)
     local state = since and 'suspended' or 'resumed'
     local version = tonumber(redis.call('HGET', K.store(), 'suspensions') or '0') + 1

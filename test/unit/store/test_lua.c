@@ -1102,6 +1102,22 @@ Test(lua, accounts_are_suspended_although_memory_is_full)
           {"HLEN t:suspended", "2"});
 }
 
+/* If nodes heard of a version that is not in the store, they would not hear the next change, which has the same. */
+Test(lua, a_resumption_without_memory_tells_nobody)
+{
+    redisContext *listener = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(listener, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(listener, "SUBSCRIBE t:inv"));
+    STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 - - 0", "(ok *)"},
+          {"CONFIG SET maxmemory 1", "OK"}, {RESUME, "-OOM*"}, {"CONFIG SET maxmemory 0", "OK"}, {RESUME, "(ok *)"},
+          {"@account_suspend acct_A operator '' '' 100 - - 0", "(ok *)"});
+    expect_message(listener, "@acct_A - - suspended 1");
+    expect_message(listener, "@acct_A - - resumed 2");
+    expect_message(listener, "@acct_A - - suspended 3");
+    redisFree(listener);
+}
+
 Test(lua, account_suspend_tells_every_node)
 {
     redisContext *listener = redisConnectUnix(server.socket_path);
