@@ -63,6 +63,7 @@ struct watch_feed {
     struct list watchers, removed;
     unsigned calls; /* on the stack: watchers that are removed meanwhile are freed afterwards */
     uint32_t tick_ms, wait_ms;
+    unsigned ticks;
     unsigned reads;             /* under way */
     uint64_t begun;             /* watchers, ever */
     unsigned acknowledging;     /* watchers that have begun and acknowledge */
@@ -558,10 +559,13 @@ static void on_tick(uv_timer_t *ticker)
     end_late_watchers(feed);
     tick_watchers(feed);
     leave(feed);
+    /* No message tells that the time of a scheduled revocation has come: it is only logged. */
+    const bool is_poll = ++feed->ticks % TICKS_PER_LEASE == 0;
     for (unsigned i = 0; i < feed->count; i++) {
         struct feed_part *part = &feed->parts[i];
 
         part->heard_before = part->heard;
+        part->heard += is_poll;
         part->has_failed = false;
         pump(part);
     }
