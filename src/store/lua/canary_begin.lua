@@ -21,7 +21,7 @@ local function forget_nodes()
     end
 end
 
-if runner and (runner ~= process or is_under_way) or not is_under_way and canary_due(canary, interval) > now then
+if runner and (runner ~= process or is_under_way) or not is_under_way and canary_due(canary, interval, now) > now then
     return {'refused'}
 end
 if is_under_way then

@@ -63,7 +63,7 @@ if runs_it then
     redis.call('PEXPIRE', K.canary_runner(), CANARY_RUNNER_MS)
     used, answered = count(run)
 end
-local phase, due = canary.phase or '', math.max(0, canary_due(canary, interval) - now)
+local phase, due = canary.phase or '', math.max(0, canary_due(canary, interval, now) - now)
 local is_set_back = now < tonumber(canary.started or now) -- Redis' clock, since the run began
 local is_free = (phase == '' or phase == 'over') and due == 0 or phase ~= '' and phase ~= 'over' and not runner
 return {'ok', run, phase, canary.nonce or '', canary.master_key or '', canary.key or '',

@@ -6,11 +6,6 @@
 
 local log, from, most = K.invalidation_log(), ARGV[2], tonumber(ARGV[3])
 
-local function newest()
-    local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
-    return last and last[1] or '0-0'
-end
-
 -- Whether no entry was ever cut off.
 local function is_whole()
     if redis.call('EXISTS', log) == 0 then
@@ -25,18 +20,18 @@ local function is_whole()
 end
 
 if from == '' then
-    return {'ok', newest(), 0}
+    return {'ok', invalidations_last(), 0}
 end
 local entries
 if from == '0-0' then
     entries = redis.call('XRANGE', log, '-', '+', 'COUNT', most + 1)
     if not is_whole() then
-        return {'refused', newest()}
+        return {'refused', invalidations_last()}
     end
 else
     entries = redis.call('XRANGE', log, from, '+', 'COUNT', most + 2)
     if not entries[1] or entries[1][1] ~= from then
-        return {'refused', newest()}
+        return {'refused', invalidations_last()}
     end
     table.remove(entries, 1)
 end

@@ -1214,8 +1214,7 @@ local CANARY_RUNNER_MS = 10000
 
 -- When the next run is due: by the shorter interval, if nodes have different ones. `started` is missing until a node
 -- has asked for the first time, and the first run is due one interval later. If Redis' clock was set back, it is due.
-local function canary_due(canary, interval)
-    local now = now_ms()
+local function canary_due(canary, interval, now)
     local started = tonumber(canary.started) or now
     return started > now and now or started + math.min(interval, tonumber(canary.interval) or interval)
 end
