@@ -26,18 +26,19 @@ struct feed_part {
     struct membership *member;
     unsigned number;
     uint64_t heard;                   /* at least 1, so that a new watcher has something to read */
-    uint64_t heard_before;            /* the same at the last tick */
     bool is_reading;                  /* the log, and then: */
     bool reads_newest;                /* where it ends */
     struct log_position reading_from; /* or what came after this */
-    uint64_t reading_heard;           /* when the read was sent */
-    bool has_failed;                  /* the last read; the next tick tries again */
+    uint64_t reading_heard;           /* when the read was sent, at: */
+    uint64_t reading_since_ns;
+    bool has_failed; /* the last read; the next tick tries again */
 };
 
 /* What a watcher has of one partition. */
 struct watcher_part {
     bool is_placed; /* its position is known */
-    uint64_t seen;  /* everything up to that number of feed_part.heard has been told */
+    uint64_t seen;  /* everything up to that number of feed_part.heard has been told: what was heard until: */
+    uint64_t seen_ns;
     struct log_position acknowledged;
 };
 
@@ -103,12 +104,8 @@ struct watch_feed *watch_feed_create(uv_loop_t *loop, const struct partitions *p
     list_init(&feed->watchers);
     list_init(&feed->removed);
     for (unsigned i = 0; i < count; i++) {
-        feed->parts[i] = (struct feed_part){.feed = feed,
-                                            .store = partitions_at(partitions, i),
-                                            .member = members[i],
-                                            .number = i,
-                                            .heard = 1,
-                                            .heard_before = 1};
+        feed->parts[i] = (struct feed_part){
+            .feed = feed, .store = partitions_at(partitions, i), .member = members[i], .number = i, .heard = 1};
         membership_set_watch(members[i], &WATCH, &feed->parts[i]);
     }
     return feed;
@@ -381,6 +378,7 @@ static void pump(struct feed_part *part)
         part->reads_newest = !watcher->parts[part->number].is_placed;
         part->reading_from = watcher->cursor.at[part->number];
         part->reading_heard = part->heard;
+        part->reading_since_ns = clock_boot_ns();
         feed->reads++;
         invalidation_log_read(part->store, part->reads_newest ? NULL : &part->reading_from, log_read, part);
         return;
@@ -438,8 +436,10 @@ static void tell_page(struct watcher *watcher, const struct feed_part *part, con
     watcher->cursor.at[part->number] = page->last;
     watcher->unplaced -= !own->is_placed;
     own->is_placed = true;
-    if (!page->has_more)
+    if (!page->has_more) {
         own->seen = part->reading_heard;
+        own->seen_ns = part->reading_since_ns;
+    }
     if (is_gap)
         tell_gap(watcher);
     if (!watcher->is_removed)
@@ -485,21 +485,33 @@ static void log_read(void *arg, enum store_result result, const struct invalidat
 
 /* Ticks */
 
-/* What was heard since the last tick may still be on its way from Redis, so that a busy deployment has certain moments,
- * too. No revocation is answered before this node has heard of it or its lease has ended. */
+/* No revocation is answered before this node has heard of it or its lease has ended. One that was heard but not told
+ * yet counts from when it was heard at the earliest: a revocation waits for a watcher that acknowledges longer than a
+ * lease. */
+static uint64_t valid_ns_of(const struct watcher *watcher, const struct feed_part *part)
+{
+    const struct watcher_part *own = &watcher->parts[part->number];
+    uint64_t lease_ns = membership_lease_left_ns(part->member), now_ns = clock_boot_ns();
+    uint64_t seen_until_ns = own->seen_ns + membership_lease_ms(part->member) * CLOCK_NS_PER_MS;
+
+    if (own->seen == part->heard)
+        return lease_ns;
+    if (seen_until_ns <= now_ns)
+        return 0;
+    return seen_until_ns - now_ns < lease_ns ? seen_until_ns - now_ns : lease_ns;
+}
+
 static uint32_t valid_ms_of(const struct watcher *watcher)
 {
     const struct watch_feed *feed = watcher->feed;
-    uint64_t left_ns = UINT64_MAX;
+    uint64_t least_ns = UINT64_MAX;
 
     for (unsigned i = 0; i < feed->count; i++) {
-        uint64_t lease_ns = membership_lease_left_ns(feed->parts[i].member);
+        uint64_t valid_ns = valid_ns_of(watcher, &feed->parts[i]);
 
-        if (watcher->parts[i].seen < feed->parts[i].heard_before)
-            return 0;
-        left_ns = lease_ns < left_ns ? lease_ns : left_ns;
+        least_ns = valid_ns < least_ns ? valid_ns : least_ns;
     }
-    return watcher->has_begun ? (uint32_t)(left_ns / CLOCK_NS_PER_MS) : 0;
+    return watcher->has_begun ? (uint32_t)(least_ns / CLOCK_NS_PER_MS) : 0;
 }
 
 static void tick_watchers(struct watch_feed *feed)
@@ -564,7 +576,6 @@ static void on_tick(uv_timer_t *ticker)
     for (unsigned i = 0; i < feed->count; i++) {
         struct feed_part *part = &feed->parts[i];
 
-        part->heard_before = part->heard;
         part->heard += is_poll;
         part->has_failed = false;
         pump(part);
