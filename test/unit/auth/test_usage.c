@@ -638,7 +638,7 @@ Test(usage, use_of_another_revoked_key_is_told_a_second_later)
         const struct key_principal key = make_another(&f.key);
         cr_assert_not_null(usage_refuse(f.usage, &key, USAGE_REVOKED, NOON));
         wait_for_batch(&f);
-        cr_assert_eq(f.store.flush_count, (int)i + 1);
+        cr_assert_eq(f.store.flush_count, i + 1);
         cr_assert_eq(f.store.refusal_count, 1);
         fake_store_answer_flush(&f.store, STORE_OK);
     }
