@@ -22,22 +22,28 @@ async function store(page) {
     await button(page, 'Done').click();
 }
 
+// A page that reads again by itself may be left, or its routes taken back, while an answer is under way: then nobody
+// waits for that one.
+const quietly = (answer) => async (route) => answer(route).catch(() => {});
+
+const change = (page, path, changed) =>
+    page.route(
+        path,
+        quietly(async (route) => {
+            const response = await route.fetch();
+
+            await route.fulfill({response, json: changed(await response.json())});
+        }),
+    );
+
 // As if both had been so long ago: the last use of the key, and its replacement.
 async function backdate(page, key, usedMs, replacedMs) {
     const earlier = (iso, ms) => iso && new Date(Date.parse(iso) - ms).toISOString();
 
-    await page.route(`**${pathOf(key)}`, async (route) => {
-        const response = await route.fetch();
-        const json = await response.json();
-
-        await route.fulfill({response, json: {...json, last_used_at: earlier(json.last_used_at, usedMs)}});
-    });
-    await page.route('**/v1/console/audit_events?*', async (route) => {
-        const response = await route.fetch();
-        const json = await response.json();
-
+    await change(page, `**${pathOf(key)}`, (json) => ({...json, last_used_at: earlier(json.last_used_at, usedMs)}));
+    await change(page, '**/v1/console/audit_events?*', (json) => {
         for (const event of json.data) event.created_at = earlier(event.created_at, replacedMs);
-        await route.fulfill({response, json});
+        return json;
     });
 }
 
@@ -286,7 +292,10 @@ describe('a revocation is scheduled', () => {
             made: [key],
         } = await someKeys(['Older node', 'test']);
 
-        await page.route('**/scheduled_revocation', (route) => route.fulfill({status: 404, json: {error: {code: 'not_found'}}}));
+        await page.route(
+            '**/scheduled_revocation',
+            quietly((route) => route.fulfill({status: 404, json: {error: {code: 'not_found'}}})),
+        );
         await signIn(page, person, pageOf(key));
         await page.getByRole('heading', {name: 'Older node'}).waitFor();
         await button(page, 'Revoke').waitFor();
