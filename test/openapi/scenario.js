@@ -250,12 +250,13 @@ async function ends(talk, browser, {all, test}) {
     const inConsole = `/v1/console/api_keys/${key.id}/scheduled_revocation`;
 
     await talk.right('nothing is scheduled', get(path, bearer(all)), 200);
+    await talk.right('nor withdrawn', remove(path, bearer(all)), 200);
     await talk.right('in two days', put(path, at(2), bearer(all)), 200);
     await talk.right('sooner', put(path, at(1), bearer(all)), 200);
     await talk.right('later, by a key', put(path, at(3), bearer(all)), 403, 'delay_not_permitted');
     await talk.right('never, by a key', remove(path, bearer(all)), 403, 'delay_not_permitted');
     await talk.right('a live key, by a test key', put(path, at(1), bearer(test)), 404, 'api_key_not_found');
-    await talk.wrong('in the past', put(path, at(-1), bearer(all)), 400, 'parameter_invalid');
+    await talk.right('in the past', put(path, at(-1), bearer(all)), 400, 'parameter_invalid');
     await talk.wrong('no time', put(path, {revoke_at: 'soon'}, bearer(all)), 400, 'parameter_invalid');
     await talk.right('it is told', get(inConsole, browser.reading), 200);
     await talk.right('later, by a person', put(inConsole, at(3), browser.changing), 200);
@@ -267,8 +268,16 @@ async function ends(talk, browser, {all, test}) {
     await talk.wrong('too long', replace({overlap_seconds: 1e9}, key.id, bearer(all)), 400, 'parameter_invalid');
     const byPerson = post(`/v1/console/api_keys/${key.id}/replacement`, {overlap_seconds: 60}, browser.changing);
     await talk.right('in the console', byPerson, 201);
-    const late = put(`/v1/api_keys/${next.json.id}/scheduled_revocation`, at(1), bearer(all));
-    await talk.right('when it is revoked', late, 409, 'already_revoked');
+    const revoked = `/v1/api_keys/${next.json.id}/scheduled_revocation`;
+    const alsoInConsole = `/v1/console/api_keys/${next.json.id}`;
+    await talk.right('when it is revoked', put(revoked, at(1), bearer(all)), 409, 'already_revoked');
+    await talk.right('nor never', remove(revoked, bearer(all)), 409, 'already_revoked');
+    const tooLate = put(`${alsoInConsole}/scheduled_revocation`, at(1), browser.changing);
+    await talk.right('nor by a person', tooLate, 409, 'already_revoked');
+    const never = remove(`${alsoInConsole}/scheduled_revocation`, browser.changing);
+    await talk.right('nor never by a person', never, 409, 'already_revoked');
+    const again = post(`${alsoInConsole}/replacement`, {overlap_seconds: 60}, browser.changing);
+    await talk.right('nor replaced by a person', again, 409, 'already_revoked');
 }
 
 async function otherRoutes(talk, {all, lister}) {
@@ -699,15 +708,22 @@ async function createUntil(talk, title, path, headers, mode, again, code) {
 async function tooManyKeys(talk, browser, {all, lister, test}) {
     const asPerson = ['/v1/console/api_keys', browser.changing];
     const asKey = (key) => ['/v1/api_keys', bearer(key)];
+    const replaceOne = async (path, mode, headers) => {
+        const {json} = await talk.right('one of them', get(`${path}?mode=${mode}&status=active&limit=1`, headers), 200);
+        return post(`${path}/${json.data[0].id}/replacement`, {overlap_seconds: 60}, headers);
+    };
 
     await createUntil(talk, 'keys without end', ...asKey(lister), 'live', true, 'rate_limited');
     await createUntil(talk, 'test keys that stay', ...asKey(test), 'test', false, 'key_limit_reached');
+    await talk.right('nor a replacement', await replaceOne('/v1/api_keys', 'test', bearer(test)), 409, 'key_limit_reached');
     await createUntil(talk, 'test keys of a person', ...asPerson, 'test', false, 'key_limit_reached');
     const more = {email: 'more@example.org', role: 'auditor'};
     await createUntil(talk, 'keys of another', ...asKey(all), 'live', true, 'rate_limited');
     await talk.right('nor people', post('/v1/team/invitations', more, bearer(all)), 429, 'rate_limited');
+    await talk.right('nor a replacement', await replaceOne('/v1/api_keys', 'live', bearer(all)), 429, 'rate_limited');
     await createUntil(talk, 'live keys of a person', ...asPerson, 'live', true, 'rate_limited');
     await talk.right('nor people', post('/v1/console/invitations', more, browser.changing), 429, 'rate_limited');
+    await talk.right('nor a replacement', await replaceOne(asPerson[0], 'live', browser.changing), 429, 'rate_limited');
 }
 
 async function tooMuch(talk, browser) {
