@@ -168,7 +168,10 @@ void key_store_replace(struct store *store, const struct key_replacement *replac
 static void on_ended(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct store *store = arg;
+    /* No promise: a Redis that has lost this finds again what is due. So the number is nobody's. */
+    uint64_t number = result == STORE_OK ? store_take_number(store) : 0;
 
+    (void)number;
     store->is_ending_keys = false;
     for (size_t i = 0; result == STORE_OK && i < reply->count; i++) {
         struct key_record key;

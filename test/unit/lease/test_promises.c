@@ -2,6 +2,7 @@
 #include "deadline.h"
 #include "leak_guard.h"
 #include "lease_world.h"
+#include "store/key_schedule.h"
 #include "store/access.h"
 #include "store/script.h"
 #include "store/state.h"
@@ -459,6 +460,24 @@ Test(promises, a_withdrawal_that_is_lost_is_missing_and_repeats_nothing)
     look();
     until_trouble("lost 1 change ");
     cr_assert_eq(fake_redis_count(w.fake, schedule), 1);
+    close_world();
+}
+
+/* Whoever has lost that it was written down finds again what is due. Redis replies in order. */
+Test(promises, what_was_due_and_is_written_down_is_no_promise)
+{
+    struct id key = some_key();
+    char due[SCRIPT_BYTES];
+
+    open_ready();
+    name_script(SCRIPT_key_end_due, due);
+    rule(due, FAKE_ANSWER, "*1\r\n$2\r\nok\r\n", 0);
+    key_ends_due(w.store);
+    until_command(due);
+    change(&key);
+    hold(0, false);
+    look();
+    until(has_settled, NULL);
     close_world();
 }
 
