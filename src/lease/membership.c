@@ -1,16 +1,12 @@
-#include "lease/membership.h"
+#include "membership_internal.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/encode.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "core/lease_rules.h"
-#include "core/limits.h"
-#include "lease/heard.h"
 #include "lease/names.h"
-#include "redis/link.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,66 +18,11 @@ enum {
     CATCH_UP_MS = 10,       /* until the next attempt to read what was missed */
     CATCH_UP_MAX_MS = 5000, /* until Redis can be read: the other connections may come back a while later */
     ECHOES_MISSED_MAX = 2,  /* in a row while Redis answers: the subscription is dead, although nothing reported it */
-    NONCE_CHARS = 16,
     BACKOFF_MAX_MS = 1000,
-    CHANNEL_BYTES = REDIS_PREFIX_MAX_BYTES + MEMBER_NAME_CHARS + 16,
-    PAYLOAD_BYTES = 128,
     NUMBER_BYTES = 24,
 };
 
-enum membership_state {
-    MEMBERSHIP_NONE,   /* not subscribed */
-    MEMBERSHIP_BEHIND, /* subscribed, but what was missed before is not known */
-    MEMBERSHIP_BEGUN,  /* it may have a lease */
-};
-
-struct membership {
-    const struct lease_settings *settings;
-    struct membership_parts with;
-    struct heard *heard;
-    struct redis_link *link; /* NULL once closed */
-    struct membership_events events;
-    void *arg;
-    const struct membership_watch *watch; /* NULL: nobody watches */
-    void *watch_arg;
-    uint32_t lease_ms;
-
-    enum membership_state state;
-    bool is_silent;              /* this connection was given up because nothing arrived on it */
-    uint64_t connections;        /* made or lost so far */
-    uint64_t sent_on, asked_on;  /* of them, when the latest heartbeat was sent and what was missed was read */
-    uint64_t behind_until_ns;    /* then the cache is emptied instead */
-    struct member_name id;       /* of the current connection, or of the one being made */
-    struct member_name previous; /* ended, but perhaps still in the registry; empty: none */
-    char invalidations[CHANNEL_BYTES], own[CHANNEL_BYTES];
-    uint64_t epoch; /* rises with each event that makes earlier reads unfit for the cache */
-
-    uint64_t lease_until_ns;
-    uint64_t mastery_until_ns; /* the same, but not ended by leaving: until then no other Redis is the master */
-    bool has_lease;            /* as last logged */
-    struct log_pause gain_pause, loss_pause;
-
-    uv_timer_t ticker;
-    int64_t number;          /* in the registry's entry; 0: no heartbeat since this connection was made */
-    bool is_marked;          /* revokers mark the entry, and compare no numbers */
-    uint64_t nonce, sent_ns; /* of the latest heartbeat */
-    bool is_awaited;         /* it may still grant a lease, once it is: */
-    bool is_echoed;          /* received on the `invalidations` connection */
-    bool is_replicated;      /* acknowledged by enough replicas */
-    bool is_under_way;       /* the reply of its script or of WAIT is pending */
-    bool has_too_few;        /* too few replicas acknowledged the last answered heartbeat */
-    unsigned echoes_missed;  /* in a row, although the script was answered */
-
-    bool is_leaving, is_leave_under_way;
-    bool is_closing, is_ticker_closed;
-    void (*on_left)(void *arg);
-    void *left_arg;
-    void (*closed)(void *arg);
-    void *closed_arg;
-};
-
 static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
-static bool on_message(void *arg, struct text channel, struct text payload);
 static void on_link_state(void *arg, bool is_up);
 static void on_tick(uv_timer_t *ticker);
 static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct text last);
@@ -89,9 +30,9 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct te
 static void try_end(struct membership *member);
 static void on_slot_left(void *arg);
 
-static const struct redis_subscription SUBSCRIPTION = {.channels = name_channels, .message = on_message};
+static const struct redis_subscription SUBSCRIPTION = {.channels = name_channels, .message = membership_on_message};
 static const struct redis_subscription SHARDED_SUBSCRIPTION = {
-    .channels = name_channels, .message = on_message, .is_sharded = true, .left = on_slot_left};
+    .channels = name_channels, .message = membership_on_message, .is_sharded = true, .left = on_slot_left};
 
 /* A node has a membership for each partition of its store, and answers every check from memory only if it holds all
  * leases. */
@@ -225,7 +166,7 @@ bool membership_may_fill(const struct membership *member, uint64_t epoch)
 
 /* Connection */
 
-static void name_channel(char channel[CHANNEL_BYTES], const char *prefix, const char *kind, const char *name)
+void membership_channel(char channel[CHANNEL_BYTES], const char *prefix, const char *kind, const char *name)
 {
     int length = snprintf(channel, CHANNEL_BYTES, "%s%s%s", prefix, kind, name);
 
@@ -247,8 +188,8 @@ static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_M
     buf_init_fixed(&out, member->id.text, MEMBER_NAME_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
     CHECK(!out.failed);
-    name_channel(member->own, member->settings->prefix, "node:", member->id.text);
-    name_channel(member->invalidations, member->settings->prefix, "inv", "");
+    membership_channel(member->own, member->settings->prefix, "node:", member->id.text);
+    membership_channel(member->invalidations, member->settings->prefix, "inv", "");
     ret_channels[0] = text_of(member->own);
     ret_channels[1] = text_of(member->invalidations);
     return 2;
@@ -274,7 +215,7 @@ static void forget_everything(struct membership *member)
         member->events.on_ended(member->arg);
 }
 
-static void tell_watch(const struct membership *member)
+void membership_tell_watch(const struct membership *member)
 {
     if (member->watch)
         member->watch->heard(member->watch_arg);
@@ -310,7 +251,7 @@ static void begin(struct membership *member)
     set_state(member, MEMBERSHIP_BEGUN);
     member->epoch += RULE(RULE_FILL_SESSION);
     metric_add(METRIC_SESSIONS, 1);
-    tell_watch(member);
+    membership_tell_watch(member);
     tick_in(member, 0);
 }
 
@@ -447,7 +388,7 @@ static void lease_note(struct membership *member)
  * replicas must acknowledge the heartbeat too. A replaced master, or one that froze and woke up, has lost its replicas
  * and cannot collect their acknowledgements, whatever it believes about itself. And if one of those replicas takes
  * over, it knows the length of this lease (lease_max). */
-static void lease_try(struct membership *member)
+void membership_try_lease(struct membership *member)
 {
     uint64_t from_ns = RULE(RULE_FROM_SEND) ? member->sent_ns : clock_boot_ns();
 
@@ -522,7 +463,7 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct te
     member->is_replicated |= answer == LEASE_DONE;
     member->is_awaited &= answer == LEASE_DONE;
     member->is_echoed |= !RULE(RULE_SAME_CONNECTION);
-    lease_try(member);
+    membership_try_lease(member);
     if (answer == LEASE_DONE)
         previous_leave(member);
     if (!RULE(RULE_REGISTER))
@@ -570,135 +511,6 @@ static void on_tick(uv_timer_t *ticker)
         renew_silent(member);
     else if (!member->is_awaited && !member->is_under_way)
         heartbeat_send(member);
-}
-
-/* Messages */
-
-/* Rule 6: the entry is dropped first, then acknowledged. Not on the `changes` link, which may wait for replicas, nor on
- * the `reads` link, because Redis may delay PUBLISH (CLIENT PAUSE). Nobody needs the reply. */
-static void on_acknowledged(UNUSED void *arg, UNUSED enum redis_outcome outcome, UNUSED const struct redis_reply *reply)
-{
-    /* a lost acknowledgement only costs time */
-}
-
-void membership_acknowledge(struct membership *member, const struct due_acknowledgement *due)
-{
-    const struct text publish = prefix_has_tag(member->settings->prefix) ? TEXT("SPUBLISH") : TEXT("PUBLISH");
-    char channel[CHANNEL_BYTES], payload[PAYLOAD_BYTES];
-
-    if (member->state == MEMBERSHIP_NONE || strcmp(due->member.text, member->id.text) != 0)
-        return;
-    name_channel(channel, member->settings->prefix, "node:", due->revoker.text);
-    snprintf(payload, sizeof payload, "ack %s %s", due->member.text, due->barrier);
-    redis_link_call(member->settings->scripts, 3, (struct text[]){publish, text_of(channel), text_of(payload)},
-                    on_acknowledged, NULL);
-}
-
-/* At once, unless watchers have to acknowledge before. The next message is read in either case. */
-static void acknowledge_or_defer(struct membership *member, struct text revoker, struct text barrier)
-{
-    struct due_acknowledgement due = {.member = member->id};
-
-    snprintf(due.revoker.text, sizeof due.revoker.text, "%.*s", TEXT_ARG(revoker));
-    snprintf(due.barrier, sizeof due.barrier, "%.*s", TEXT_ARG(barrier));
-    if (!member->watch || !member->watch->defers(member->watch_arg, &due))
-        membership_acknowledge(member, &due);
-}
-
-/* "<digest>[,<digest>]...", of the keys that were revoked. Their number is bounded by whoever publishes them
- * (REVOKED_TOGETHER_MAX); each takes less than a microsecond to drop. All are dropped before the acknowledgement. A
- * message that cannot be parsed ends the membership, which drops every key. */
-static bool drop_keys(struct membership *member, struct text digests)
-{
-    uint8_t digest[KEY_DIGEST_BYTES];
-    struct text digest_hex;
-
-    while (text_next(&digests, ',', &digest_hex)) {
-        if (!decode_hex(digest_hex, digest, sizeof digest))
-            return false;
-        if (member->events.on_invalidated)
-            member->events.on_invalidated(member->arg, digest);
-        if (!RULE(RULE_DROP_ALL))
-            break;
-    }
-    return true;
-}
-
-/* "@<account>", then "suspended" or "resumed", and the version. */
-static bool note_account(struct membership *member, struct text name, struct text rest)
-{
-    struct text state, number;
-    uint64_t version;
-    struct id account;
-
-    if (!id_parse(ID_ACCOUNT, text_skip(name, 1), &account) || !text_next(&rest, ' ', &state) ||
-        !text_next(&rest, ' ', &number) || rest.ptr || !text_to_u64(number, INT64_MAX, &version))
-        return false;
-    bool is_suspended = text_equal(state, TEXT("suspended"));
-    if (!is_suspended && !text_equal(state, TEXT("resumed")))
-        return false;
-    suspensions_hear(member->with.suspensions, &account, is_suspended, version);
-    return true;
-}
-
-static bool on_invalidation(struct membership *member, struct text payload)
-{
-    struct text what, revoker, barrier;
-
-    if (!text_next(&payload, ' ', &what) || !text_next(&payload, ' ', &revoker) || !text_next(&payload, ' ', &barrier))
-        return false;
-    member->epoch += RULE(RULE_FILL_INVALIDATION);
-    bool is_understood = text_starts_with(what, TEXT("@")) ? note_account(member, what, payload)
-                                                           : !payload.ptr && drop_keys(member, what);
-    if (!is_understood)
-        return false;
-    tell_watch(member);
-    if (text_equal(revoker, TEXT("-")))
-        return true;
-    if (revoker.len != MEMBER_NAME_CHARS || barrier.len != BARRIER_NAME_CHARS)
-        return false;
-    acknowledge_or_defer(member, revoker, barrier);
-    return true;
-}
-
-/* Only the latest heartbeat counts. Its echo may arrive before or after the replies of its script and of WAIT. */
-static bool on_echo(struct membership *member, struct text nonce_hex)
-{
-    char newest[NONCE_CHARS + 1];
-
-    if (nonce_hex.len != NONCE_CHARS)
-        return false;
-    snprintf(newest, sizeof newest, "%016" PRIx64, member->nonce);
-    if ((text_equal(nonce_hex, text_of(newest)) || !RULE(RULE_NONCE)) && RULE(RULE_SAME_CONNECTION)) {
-        member->is_echoed = true;
-        member->echoes_missed = 0;
-        heard_on_echo(member->heard);
-        lease_try(member);
-    }
-    return true;
-}
-
-static bool on_own_message(struct membership *member, struct text payload)
-{
-    struct text kind, name, barrier;
-
-    if (!text_next(&payload, ' ', &kind) || !text_next(&payload, ' ', &name))
-        return false;
-    if (text_equal(kind, TEXT("lease")) && !payload.ptr)
-        return on_echo(member, name);
-    if (!text_equal(kind, TEXT("ack")) || !text_next(&payload, ' ', &barrier) || payload.ptr)
-        return false;
-    barriers_acknowledge(member->with.barriers, name, barrier);
-    return true;
-}
-
-static bool on_message(void *arg, struct text channel, struct text payload)
-{
-    struct membership *member = arg;
-
-    if (text_equal(channel, text_of(member->invalidations)))
-        return on_invalidation(member, payload);
-    return text_equal(channel, text_of(member->own)) && on_own_message(member, payload);
 }
 
 /* Leaving: the cache first (rule 9) */
