@@ -155,12 +155,17 @@ uint64_t promises_last(const struct promises *promises)
     return promises->others[(promises->others_first + promises->others_count - 1) % OTHERS_MAX];
 }
 
+void promises_give_up(struct promises *promises)
+{
+    if (promises->others_count > 0)
+        promises->others_count--;
+}
+
 uint64_t promises_take(struct promises *promises)
 {
     uint64_t number = promises_last(promises);
 
-    if (number > 0)
-        promises->others_count--;
+    promises_give_up(promises);
     return number;
 }
 

@@ -168,12 +168,12 @@ void key_store_replace(struct store *store, const struct key_replacement *replac
 static void on_ended(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct store *store = arg;
-    /* No promise: a Redis that has lost this finds again what is due. So the number is nobody's. */
-    uint64_t number = result == STORE_OK ? store_take_number(store) : 0;
 
-    (void)number;
     store->is_ending_keys = false;
-    for (size_t i = 0; result == STORE_OK && i < reply->count; i++) {
+    if (result != STORE_OK)
+        return;
+    store_give_number_up(store); /* a Redis that has lost this finds again what is due */
+    for (size_t i = 0; i < reply->count; i++) {
         struct key_record key;
 
         if (key_reply_read(store, reply_at(reply, i), &key) != STORE_OK)
