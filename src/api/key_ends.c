@@ -92,7 +92,7 @@ static void refuse_time(struct exchange *exchange, enum key_schedule_refusal why
     }
 }
 
-static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
+static void on_withdrawn(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
                          enum key_schedule_refusal why)
 {
     struct exchange *exchange = arg;
@@ -112,6 +112,20 @@ static void on_scheduled(void *arg, enum store_result result, const struct key_r
     http_request_release(exchange->request);
 }
 
+static void note_unconfirmed(const struct exchange *exchange, enum store_result result)
+{
+    revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
+                                id_text(exchange_actor(exchange)), exchange->match.id);
+}
+
+static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
+                         enum key_schedule_refusal why)
+{
+    note_unconfirmed(arg, result);
+    on_withdrawn(arg, result, key, said_ms, why);
+}
+
+/* ends_ms: 0 for never. */
 static void schedule(struct exchange *exchange, int64_t ends_ms)
 {
     struct key_view view = key_view_of(exchange, KEY_API);
@@ -126,7 +140,8 @@ static void schedule(struct exchange *exchange, int64_t ends_ms)
         source.credential.least_role = ROLE_DEVELOPER;
     }
     http_request_hold(exchange->request);
-    key_store_schedule(exchange_store(exchange), &view, &id, ends_ms, is_free, &source, on_scheduled, exchange);
+    key_store_schedule(exchange_store(exchange), &view, &id, ends_ms, is_free, &source,
+                       ends_ms > 0 ? on_scheduled : on_withdrawn, exchange);
 }
 
 void key_end_set(struct exchange *exchange)
@@ -157,17 +172,26 @@ struct replacement {
     int64_t overlap_s;
 };
 
+/* The replaced key ends although the new one may not reach its owner. */
+static void note_replaced(struct exchange *exchange, enum store_result result, const struct key_record *replaced,
+                          int64_t said_ms)
+{
+    if (result != STORE_OK)
+        note_unconfirmed(exchange, result);
+    else if (replaced->revoked_ms > 0)
+        revocation_note(exchange, replaced, id_text(exchange_actor(exchange)));
+    else
+        revocation_note_end(exchange, replaced, said_ms);
+}
+
 static void on_replaced(void *arg, enum store_result result, const struct key_record *replaced, int64_t said_ms,
                         uint32_t retry_after_s)
 {
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
 
+    note_replaced(exchange, result, replaced, said_ms);
     if (key_grant_stored(&op->grant, result)) {
-        if (replaced->revoked_ms > 0)
-            revocation_note(exchange, replaced, id_text(exchange_actor(exchange)));
-        else
-            revocation_note_end(exchange, replaced, said_ms);
         key_grant_reply(&op->grant);
         return;
     }

@@ -283,15 +283,22 @@ Test(refusals, a_revocation_that_was_not_confirmed_is_named)
 {
     struct fixture fixture;
     struct fixture_key key;
-    char path[64];
+    char path[64], replacement[80];
 
     fixture_start(&fixture, 1, NULL);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     snprintf(path, sizeof path, "/v1/api_keys/%s", key.id);
+    snprintf(replacement, sizeof replacement, "%s/replacement", path);
     redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
     cr_expect_eq(
         call(&fixture, &(struct http_call){.method = "DELETE", .target = path, .bearer = fixture.manager.secret}), 503);
     cr_expect_eq(count_lines(&fixture.nodes[0], "revocation not confirmed: repeat it", key.id), 1);
+    cr_expect_eq(call(&fixture, &(struct http_call){.method = "POST",
+                                                    .target = replacement,
+                                                    .bearer = fixture.manager.secret,
+                                                    .json = "{\"overlap_seconds\":0}"}),
+                 503);
+    cr_expect_eq(count_lines(&fixture.nodes[0], "revocation not confirmed: repeat it", key.id), 2);
     redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
     fixture_stop(&fixture);
 }

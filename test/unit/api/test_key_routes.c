@@ -373,17 +373,29 @@ static void expect_revocation_answered(void)
     request_forget(request);
 }
 
-Test(key_routes, revocations_that_are_known_to_be_done_are_logged)
+static void open_log(const char *path)
 {
-    int64_t failed = metric_values[METRIC_REVOCATION_LOG_FAILED];
-    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16], why_storage[512];
+    char why_storage[512];
     struct buf why;
 
-    folder_make(folder);
-    snprintf(path, sizeof path, "%.180s/revocations", folder);
     buf_init_fixed(&why, why_storage, sizeof why_storage);
     world.service.revocation_log = revocation_log_open(path, &why);
     cr_assert(world.service.revocation_log);
+}
+
+static void open_log_in(char folder[PROCESS_PATH_BYTES], char path[PROCESS_PATH_BYTES + 16])
+{
+    folder_make(folder);
+    snprintf(path, PROCESS_PATH_BYTES + 16, "%.180s/revocations", folder);
+    open_log(path);
+}
+
+Test(key_routes, revocations_that_are_known_to_be_done_are_logged)
+{
+    int64_t failed = metric_values[METRIC_REVOCATION_LOG_FAILED];
+    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16];
+
+    open_log_in(folder, path);
     world.revoke_result = STORE_UNKNOWN;
     request_forget(request_send(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL));
     world.revoke_result = STORE_OK;
@@ -399,15 +411,28 @@ Test(key_routes, revocations_that_are_known_to_be_done_are_logged)
     folder_remove(folder);
 }
 
+/* It ends all the same, and a backup would bring it back. */
+Test(key_routes, a_replaced_key_is_logged_though_the_new_one_is_not_delivered)
+{
+    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16];
+
+    open_log_in(folder, path);
+    world.key.ends_ms = 5000;
+    request_forget(request_send_and_leave(HTTP_POST, "/v1/api_keys/key_01jd0000000000000000000001/replacement", BY_KEY,
+                                          "{\"overlap_seconds\":60}"));
+    cr_expect_eq(world.discards, 1);
+    char *content = file_read(path);
+    cr_expect_not_null(strstr(content, " scheduled key_"), "%s", content);
+    free(content);
+    revocation_log_close(world.service.revocation_log);
+    folder_remove(folder);
+}
+
 Test(key_routes, a_full_disk_stops_no_revocation)
 {
     int64_t failed = metric_values[METRIC_REVOCATION_LOG_FAILED];
-    char why_storage[512];
-    struct buf why;
 
-    buf_init_fixed(&why, why_storage, sizeof why_storage);
-    world.service.revocation_log = revocation_log_open("/dev/full", &why);
-    cr_assert(world.service.revocation_log);
+    open_log("/dev/full");
     expect_revocation_answered();
     expect_revocation_answered();
     cr_expect_eq(metric_values[METRIC_REVOCATION_LOG_FAILED], failed + 2);
