@@ -33,7 +33,7 @@
 
 byte now;    /* the true time */
 short off;   /* how far Redis' clock is ahead of it; it was right when the end was scheduled */
-short seen;  /* kept in the store: the greatest time that was seen, */
+short seen;  /* kept in the store since the end was scheduled: the greatest time that was seen, */
 short ahead; /* and what is added to Redis' clock since that went back */
 byte sets;
 

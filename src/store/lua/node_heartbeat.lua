@@ -12,7 +12,9 @@
 -- Writes no more often than that, however many members there are.
 local KEPT_EVERY_MS = 200
 
--- If the clock went back, time goes on from what the member knows: it may be ahead then, but is never behind.
+-- If the clock went back, time goes on from what the member knows: it may be ahead then, but is never behind. While that
+-- is so, or a revocation is scheduled, the time is kept. Otherwise nothing depends on it, and whoever schedules the first
+-- one keeps it (key_end_at() in the prelude).
 local function keep_time(least, most)
     local kept = redis.call('HMGET', K.store(), 'time', 'ahead')
     local seen, ahead, clock = tonumber(kept[1] or '0'), tonumber(kept[2] or '0'), now_ms()
@@ -23,7 +25,7 @@ local function keep_time(least, most)
         ahead = math.max(seen, most) - clock
     end
     local now = clock + ahead
-    if ahead ~= before or now - seen >= KEPT_EVERY_MS then
+    if ahead ~= before or now - seen >= KEPT_EVERY_MS and (ahead > 0 or exists(K.key_ends())) then
         redis.call('HSET', K.store(), 'time', string.format('%.0f', now), 'ahead', string.format('%.0f', ahead))
     end
     return now

@@ -96,9 +96,10 @@ local function now_ms()
     return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- The store's own time, by which revocations that were scheduled take effect. It is Redis' clock, but never goes back:
--- heartbeats keep in the hash `store` the greatest time that was seen (`time`), and what is added to Redis' clock since
--- that one went back (`ahead`), perhaps because another Redis took over.
+-- The store's own time, by which revocations that were scheduled take effect. It is Redis' clock, but never goes back
+-- while one is scheduled: whoever schedules it, and heartbeats from then on, keep in the hash `store` the greatest time
+-- that was seen (`time`), and what is added to Redis' clock since that one went back (`ahead`), perhaps because another
+-- Redis took over.
 local function store_ms()
     local kept = redis.call('HMGET', K.store(), 'time', 'ahead')
     return math.max(now_ms() + tonumber(kept[2] or '0'), tonumber(kept[1] or '0'))
@@ -504,6 +505,7 @@ local function key_end_at(record, ends, source, data)
     redis.call('SET', K.key(record.digest), key_pack(record))
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '')
     if ends then
+        redis.call('HSET', K.store(), 'time', string.format('%.0f', store_ms()))
         redis.call('ZADD', K.key_ends(), ends, record.id)
     else
         redis.call('ZREM', K.key_ends(), record.id)
