@@ -1,10 +1,11 @@
+#!lua
 -- Adds a key that replaces another one, which ends a while later.
 -- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, most active keys,
 --   most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only ('1' or '0'),
 --   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
---   cache it as one that does not end, 0, the store's time; not_found: it is unknown, or hidden by the view; refused: it is revoked; suspended,
---   conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
+--   cache it as one that does not end, 0, the store's time; not_found: it is unknown, or hidden by the view; refused: it
+--   is revoked; suspended, conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
 -- Events: <kind>.created; <kind>.revocation_scheduled, or <kind>.revoked if it ends at once
 
 local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])

@@ -970,6 +970,19 @@ Test(lua, key_replace)
           {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
 }
 
+Test(lua, a_replacement_without_memory_tells_nobody)
+{
+    redisContext *listener = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(listener, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(listener, "SUBSCRIBE t:inv"));
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"}, {"CONFIG SET maxmemory 1", "OK"},
+          {REPLACE("d2", "key_2", "key_1", "5000"), "-OOM*"}, {"CONFIG SET maxmemory 0", "OK"},
+          {"@key_revoke 100 0 m b key_1 '' '' 0" FROM " ''", "(ok *)"});
+    expect_message(listener, "d1 m b");
+    redisFree(listener);
+}
+
 Test(lua, a_heartbeat_names_the_last_invalidation)
 {
     STEPS({"SET t:schema 1", "OK"}, THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"},
