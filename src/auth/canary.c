@@ -38,8 +38,9 @@ struct canary_part {
     uv_timer_t timer;
     int64_t finished_ms; /* wall clock: when a run was last finished */
 
-    /* The run that was last heard of. */
+    /* The run that was last heard of, and its key. */
     int64_t run;
+    struct id key;
     enum canary_phase phase;
     struct secret secret; /* empty unless this node takes part in it */
     struct key_check check;
@@ -152,14 +153,21 @@ static void leave_if_done(struct canary_part *part)
         secret_wipe(&part->secret);
 }
 
+/* A Redis that took over may not know the last run, and give its number to another one. */
+static bool is_new_run(const struct canary_part *part, const struct canary_view *view)
+{
+    return view->run != part->run || !id_equal(&view->key, &part->key);
+}
+
 static void follow(struct canary_part *part, const struct canary_view *view)
 {
-    bool is_new = view->run != part->run;
+    bool is_new = is_new_run(part, view);
 
     part->phase = view->phase;
     if (is_new) {
         secret_wipe(&part->secret);
         part->run = view->run;
+        part->key = view->key;
         part->found = part->told = CANARY_NOTHING;
         part->has_violated = false;
     }
@@ -355,7 +363,7 @@ static void on_visited(void *arg, enum store_result result, const struct canary_
         wake_in(part, RETRY_MS);
         return;
     }
-    bool has_changed = view->run != part->run || view->phase != part->phase;
+    bool has_changed = is_new_run(part, view) || view->phase != part->phase;
 
     part->told = part->telling;
     if (view->since_finished_ms >= 0)

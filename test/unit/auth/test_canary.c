@@ -396,6 +396,20 @@ Test(canary, takes_an_error_for_no_answer)
     expect_violations(0);
 }
 
+/* As after a failover to a Redis that did not know the run. */
+Test(canary, takes_part_in_another_run_of_the_same_number)
+{
+    struct canary_view view = view_of(CANARY_USE);
+
+    use_key();
+    view.nonce = TEXT("ffeeddccbbaa99887766554433221100");
+    view.key = (struct id){.text = "key_00000000000000000000000008"};
+    answer_visit(STORE_OK, &view);
+    await_check_of(view.nonce);
+    answer_check(STORE_OK, 0);
+    await_visit(CANARY_USED);
+}
+
 /* Running */
 
 static void answer_step(enum store_result result)
