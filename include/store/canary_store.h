@@ -52,7 +52,7 @@ struct canary_key {
     int64_t revoke_in_ms;
 };
 /* has_abandoned: the run before it was left unfinished by a node that stopped. */
-typedef void canary_began(void *arg, enum store_result result, int64_t run, bool has_abandoned);
+typedef void canary_began(void *arg, enum store_result result, bool has_abandoned);
 void canary_store_begin(struct store *store, const struct canary_node *node, const struct canary_key *key,
                         canary_began *done, void *arg);
 

@@ -47,7 +47,7 @@ struct canary_part {
     enum canary_finding found, telling, told;
     bool has_violated;
 
-    /* The run that this node runs. */
+    /* The run that this node runs, as Redis said last. */
     int64_t running; /* 0: none */
     bool is_revoking, is_stepping;
     uint64_t revoking_since_ns, asking_since_ns;
@@ -282,14 +282,14 @@ static bool has_asked_enough(const struct canary_part *part, const struct canary
            clock_boot_ns() - part->asking_since_ns >= (uint64_t)ANSWERS_MS * CLOCK_NS_PER_MS;
 }
 
-/* Goes on with the run that this node runs. */
+/* Goes on with the run that this node runs, even if it does not know so yet, because the reply to its beginning was
+ * lost. Otherwise that run would last as long as the node asks. */
 static void drive(struct canary_part *part, const struct canary_view *view)
 {
+    part->running = view->is_runner ? view->run : 0;
     if (part->is_revoking || part->is_stepping || part->running == 0)
         return;
-    if (!view->is_runner || view->run != part->running || view->phase == CANARY_OVER)
-        part->running = 0; /* another node has taken over */
-    else if (view->phase == CANARY_USE && view->revoke_in_ms == 0 && view->used == 0)
+    if (view->phase == CANARY_USE && view->revoke_in_ms == 0 && view->used == 0)
         end_run(part, "no node could use its key");
     else if (view->phase == CANARY_USE && view->revoke_in_ms == 0)
         revoke_key(part, &view->key);
@@ -297,12 +297,10 @@ static void drive(struct canary_part *part, const struct canary_view *view)
         end_run(part, NULL);
 }
 
-static void on_begun(void *arg, enum store_result result, int64_t run, bool has_abandoned)
+static void on_begun(void *arg, enum store_result result, bool has_abandoned)
 {
     struct canary_part *part = arg;
 
-    if (result == STORE_OK)
-        part->running = run;
     if (has_abandoned) {
         metric_add(METRIC_CANARY_UNFINISHED, 1);
         LOG(LOG_WARN, "canary: a run could not be finished", log_int("partition", part->number),

@@ -123,15 +123,13 @@ static void begin_called(void *arg, enum store_result result, const struct redis
 {
     struct begin_call call = *(struct begin_call *)arg;
     bool has_abandoned = false;
-    int64_t run = 0;
 
     free(arg);
-    if (result == STORE_OK &&
-        (!reply_integer(reply_at(reply, 0), &run) || !read_flag(reply_at(reply, 1), &has_abandoned))) {
+    if (result == STORE_OK && !read_flag(reply_at(reply, 0), &has_abandoned)) {
         store_malformed(call.store, "run of the canary");
         result = STORE_UNAVAILABLE;
     }
-    call.done(call.arg, result, run, has_abandoned);
+    call.done(call.arg, result, has_abandoned);
 }
 
 static void encode_key(struct store *store, const struct canary_key *key, struct buf *out)

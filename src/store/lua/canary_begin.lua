@@ -2,14 +2,13 @@
 -- in no list, and no event is written. The key is removed when the run is over, or at the latest when it expires.
 -- ARGV: prefix, node, its process, interval in ms, ms until the key is revoked, nonce, name of the master key, key id,
 --   digest, key record
--- Returns: ok, run, whether the one before it was left unfinished (1 or 0); refused: another node runs it, or it is not
---   due
+-- Returns: ok, whether the run before it was left unfinished (1 or 0); refused: a node runs it, or it is not due
 
 local KEY_MS = 10 * 60 * 1000
 local NODES_KEPT_MS = 60 * 60 * 1000
 
 local node, process, interval, id, digest, packed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[8], ARGV[9], ARGV[10]
-local now, canary, runner = now_ms(), hash_read(K.canary()), redis.call('GET', K.canary_runner())
+local now, canary, runner = now_ms(), hash_read(K.canary()), exists(K.canary_runner())
 local is_under_way = canary.phase and canary.phase ~= 'over'
 
 local function forget_nodes()
@@ -21,7 +20,7 @@ local function forget_nodes()
     end
 end
 
-if runner and (runner ~= process or is_under_way) or not is_under_way and canary_due(canary, interval, now) > now then
+if runner or not is_under_way and canary_due(canary, interval, now) > now then
     return {'refused'}
 end
 if is_under_way then
@@ -34,8 +33,8 @@ end
 forget_nodes()
 redis.call('SET', K.key(digest), packed, 'PX', KEY_MS)
 redis.call('SET', K.key_id(id), digest, 'PX', KEY_MS)
-local run = redis.call('HINCRBY', K.canary(), 'run', 1)
+redis.call('HINCRBY', K.canary(), 'run', 1)
 redis.call('HSET', K.canary(), 'phase', 'use', 'runner', node, 'interval', interval, 'started', now,
            'revoke', now + tonumber(ARGV[5]), 'nonce', ARGV[6], 'master_key', ARGV[7], 'key', id, 'digest', digest)
 redis.call('SET', K.canary_runner(), process, 'PX', CANARY_RUNNER_MS)
-return {'ok', run, is_under_way and 1 or 0}
+return {'ok', is_under_way and 1 or 0}

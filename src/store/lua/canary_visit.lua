@@ -64,8 +64,9 @@ if runs_it then
     used, answered = count(run)
 end
 local phase, due = canary.phase or '', math.max(0, canary_due(canary, interval, now) - now)
+local is_under_way = phase == 'use' or phase == 'ask'
 local is_set_back = now < tonumber(canary.started or now) -- Redis' clock, since the run began
-local is_free = (phase == '' or phase == 'over') and due == 0 or phase ~= '' and phase ~= 'over' and not runner
-return {'ok', run, phase, canary.nonce or '', canary.master_key or '', canary.key or '',
-        is_set_back and 0 or math.max(0, tonumber(canary.revoke or '0') - now), runs_it and 1 or 0, used, answered, due, is_free and (not runner or runs_it) and 1 or 0,
+local revoke_in = is_set_back and 0 or math.max(0, tonumber(canary.revoke or '0') - now)
+return {'ok', run, phase, canary.nonce or '', canary.master_key or '', canary.key or '', revoke_in, runs_it and 1 or 0,
+        used, answered, due, not runner and (is_under_way or due == 0) and 1 or 0,
         canary.finished and math.max(0, now - tonumber(canary.finished)) or -1}

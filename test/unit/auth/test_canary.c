@@ -445,17 +445,24 @@ static void tell_runner(enum canary_phase phase, int64_t used, int64_t answered)
     answer_visit(STORE_OK, &view);
 }
 
+static void begin_run(enum store_result result)
+{
+    struct canary_view view = {.may_begin = true, .since_finished_ms = -1};
+    canary_began *began;
+
+    await_visit(CANARY_NOTHING);
+    answer_visit(STORE_OK, &view);
+    began = w.began;
+    cr_assert(began);
+    w.began = NULL;
+    began(w.begin_arg, result, false);
+    await_visit(CANARY_NOTHING);
+}
+
 /* Begins a run of its own, and uses its key like any other node. */
 static void run(void)
 {
-    struct canary_view free_view = {.due_in_ms = 0, .may_begin = true, .since_finished_ms = -1};
-
-    await_visit(CANARY_NOTHING);
-    answer_visit(STORE_OK, &free_view);
-    cr_assert(w.began);
-    w.began(w.begin_arg, STORE_OK, 7, false);
-    w.began = NULL;
-    await_visit(CANARY_NOTHING);
+    begin_run(STORE_OK);
     tell_runner(CANARY_USE, 0, 0);
     key_is_accepted();
     await_visit(CANARY_USED);
@@ -511,16 +518,33 @@ Test(canary, ends_a_run_whose_revocation_was_not_answered)
     cr_expect_eq(metric_values[METRIC_CANARY_FINISHED], 0);
 }
 
+/* Others have used its key. Nobody else can go on with it while this node asks. */
+Test(canary, goes_on_with_a_run_that_it_does_not_know_to_have_begun)
+{
+    struct canary_view view = view_of_mine(CANARY_USE, 2, 0);
+
+    begin_run(STORE_UNKNOWN);
+    view.revoke_in_ms = 0;
+    answer_visit(STORE_OK, &view);
+    cr_assert(w.revoked);
+    await_visit(CANARY_NOTHING);
+    answer_revocation(STORE_OK);
+    cr_expect_str_eq(w.step, "7 ask");
+    answer_step(STORE_OK);
+    tell_runner(CANARY_ASK, 2, 2);
+    cr_expect_str_eq(w.step, "7 finished");
+    answer_step(STORE_OK);
+}
+
 /* What it has begun when another node takes over goes on, but not the run. */
 Test(canary, does_not_go_on_with_a_run_of_another_node)
 {
     run();
     begin_revocation();
-    tell(CANARY_USE);
-    cr_assert(w.revoked);
     answer_revocation(STORE_OK);
     cr_expect_str_eq(w.step, "7 ask");
     answer_step(STORE_REFUSED);
+    tell(CANARY_USE);
     key_is_accepted();
     await_visit(CANARY_NOTHING);
     tell(CANARY_ASK);
@@ -531,6 +555,17 @@ Test(canary, does_not_go_on_with_a_run_of_another_node)
     cr_expect_str_eq(w.step, "");
     cr_expect_null(w.revoked);
     cr_expect_eq(metric_values[METRIC_CANARY_UNFINISHED], 0);
+}
+
+Test(canary, hears_during_the_revocation_that_another_node_has_taken_over)
+{
+    run();
+    begin_revocation();
+    tell(CANARY_USE);
+    answer_revocation(STORE_OK);
+    cr_expect_null(w.stepped);
+    key_is_accepted();
+    await_visit(CANARY_NOTHING);
 }
 
 /* Closing: whatever is under way is waited for, and nothing follows it. */
