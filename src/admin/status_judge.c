@@ -161,10 +161,19 @@ static bool has_had_time(const struct status *status, int64_t time_ms)
     return false;
 }
 
+/* Why there was no run since the last one that was finished; empty: not known. */
+static const char *why_unfinished(const struct canary_summary *canary)
+{
+    bool is_later = !canary->has_run || canary->since_unfinished_ms < canary->since_run_ms;
+
+    return canary->since_unfinished_ms >= 0 && is_later ? canary->unfinished_why : "";
+}
+
 static void judge_canary(struct status *status)
 {
     const struct canary_summary *canary = &status->canary;
     int64_t late_ms = CANARY_RUNS_MISSED * status_canary_interval_ms(status);
+    const char *why = why_unfinished(canary);
 
     if (!status->has_canary)
         return;
@@ -173,10 +182,10 @@ static void judge_canary(struct status *status)
             "Canary: %s accepted a key %" PRId64 " s ago, after its revocation was answered. Stop that node, and keep "
             "its log.",
             canary->violated_by, canary->since_violation_ms / 1000);
-    if (late_ms > 0 && (canary->has_run ? canary->since_run_ms > late_ms : true) && has_had_time(status, late_ms))
+    if (late_ms > 0 && (!canary->has_run || canary->since_run_ms > late_ms) && has_had_time(status, late_ms))
         add(status, "Canary: no run was finished for %" PRId64 " s%s%s: the promise is not measured.",
             canary->has_run ? canary->since_run_ms / 1000 : late_ms / 1000,
-            canary->unfinished_why[0] ? "; the last one was given up because " : "", canary->unfinished_why);
+            why[0] ? "; the last one was given up because " : "", why);
 }
 
 void status_judge(struct status *status)

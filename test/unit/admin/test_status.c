@@ -291,6 +291,9 @@ Test(status, canary_that_does_not_run)
     make_well_with_canary(&late, &FINE);
     expect_problem(
         "Canary: no run was finished for 301 s; the last one was given up because no node could use its key");
+    late.since_unfinished_ms = 302000;
+    make_well_with_canary(&late, &FINE);
+    expect_problem("Canary: no run was finished for 301 s: the promise is not measured.");
     make_well_with_canary(&FINE, NULL);
     expect_problem("Canary: no run was finished for 300 s: ");
     expect_printed("\nCanary: no run was finished yet\n");
