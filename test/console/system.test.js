@@ -47,6 +47,13 @@ describe('system', () => {
             assert.equal(await page.locator('.canary .notice').count(), 1);
         });
 
+    browse('a computer whose clock is wrong: the last run is not long ago', async (page, {person}) => {
+        await page.clock.install({time: Date.now() + 7200000});
+        await openWith(page, person, {});
+        await page.locator('.notice.good').waitFor();
+        assert.equal(await page.locator('.canary .notice').count(), 1);
+    });
+
     browse('shows the numbers of the last run', async (page, {person}) => {
         await openWith(page, person, {nodes: {asked: 3, refused: 2, accepted: 0, silent: 1}, unfinished_runs: 2});
         const facts = await page.locator('.canary .facts').innerText();

@@ -1,5 +1,6 @@
 // What the service has measured of its own promise: the canary's last run.
 import {call} from './api.js';
+import {serverNow} from './clock.js';
 import {h, show} from './dom.js';
 import {notice} from './form.js';
 import {count, timeElement} from './format.js';
@@ -13,7 +14,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const every = (ms) =>
     ms % MINUTE_MS === 0 ? SYSTEM.minutes(ms / MINUTE_MS) : SYSTEM.seconds(Math.round(ms / SECOND_MS));
 
-const isLate = ({interval_ms: interval, last_run_at: at}) => Date.now() - Date.parse(at) > RUNS_MISSED * interval;
+const isLate = ({interval_ms: interval, last_run_at: at}) => serverNow() - Date.parse(at) > RUNS_MISSED * interval;
 
 // The first of these that is so.
 function verdict(canary) {
