@@ -127,6 +127,7 @@ static void leave(void)
 
     canary_stop(w.canary);
     canary_close(w.canary, set_flag, &w.is_closed);
+    w.canary = NULL;
     left = w.left;
     cr_assert(left);
     w.left = NULL;
@@ -154,13 +155,51 @@ static void answer_visit(enum store_result result, const struct canary_view *vie
     visited(w.visit_arg, result, result == STORE_OK ? view : NULL);
 }
 
-/* Except perhaps a visit, nothing may be under way any more. */
+static void answer_check(enum store_result result, int64_t revoked_ms)
+{
+    w.store.find_count = 0;
+    w.store.finds[0].done(w.store.finds[0].arg, result, &(struct key_record){.revoked_ms = revoked_ms});
+}
+
+static void answer_beginning(enum store_result result)
+{
+    canary_began *began = w.began;
+
+    w.began = NULL;
+    began(w.begin_arg, result, false);
+}
+
+static void answer_step(enum store_result result)
+{
+    store_done *stepped = w.stepped;
+
+    w.stepped = NULL;
+    stepped(w.step_arg, result);
+}
+
+static void answer_revocation(enum store_result result)
+{
+    store_done *revoked = w.revoked;
+
+    w.revoked = NULL;
+    revoked(w.revoke_arg, result);
+}
+
+/* Whatever is under way is lost. */
 static void end_world(void)
 {
     if (w.canary)
         leave();
     if (w.visited)
         answer_visit(STORE_UNAVAILABLE, NULL);
+    if (w.store.find_count > 0)
+        answer_check(STORE_UNAVAILABLE, 0);
+    if (w.began)
+        answer_beginning(STORE_UNAVAILABLE);
+    if (w.revoked)
+        answer_revocation(STORE_UNKNOWN);
+    if (w.stepped)
+        answer_step(STORE_UNKNOWN);
     cr_assert(test_loop_until_set(&w.loop, &w.is_closed, PATIENCE_MS));
     key_checker_destroy(w.checker);
     turn_close(w.turn, set_flag, &w.is_turn_closed);
@@ -205,12 +244,6 @@ static void await_check_of(struct text nonce)
     cr_assert(test_loop_until(&w.loop, has_acted, NULL, PATIENCE_MS));
     cr_assert_eq(w.store.find_count, 1, "it checks no key");
     cr_expect_arr_eq(w.store.finds[0].digest, digest, sizeof digest);
-}
-
-static void answer_check(enum store_result result, int64_t revoked_ms)
-{
-    w.store.find_count = 0;
-    w.store.finds[0].done(w.store.finds[0].arg, result, &(struct key_record){.revoked_ms = revoked_ms});
 }
 
 static void key_is_accepted(void)
@@ -412,22 +445,6 @@ Test(canary, takes_part_in_another_run_of_the_same_number)
 
 /* Running */
 
-static void answer_step(enum store_result result)
-{
-    store_done *stepped = w.stepped;
-
-    w.stepped = NULL;
-    stepped(w.step_arg, result);
-}
-
-static void answer_revocation(enum store_result result)
-{
-    store_done *revoked = w.revoked;
-
-    w.revoked = NULL;
-    revoked(w.revoke_arg, result);
-}
-
 static struct canary_view view_of_mine(enum canary_phase phase, int64_t used, int64_t answered)
 {
     struct canary_view view = view_of(phase);
@@ -448,14 +465,11 @@ static void tell_runner(enum canary_phase phase, int64_t used, int64_t answered)
 static void begin_run(enum store_result result)
 {
     struct canary_view view = {.may_begin = true, .since_finished_ms = -1};
-    canary_began *began;
 
     await_visit(CANARY_NOTHING);
     answer_visit(STORE_OK, &view);
-    began = w.began;
-    cr_assert(began);
-    w.began = NULL;
-    began(w.begin_arg, result, false);
+    cr_assert(w.began);
+    answer_beginning(result);
     await_visit(CANARY_NOTHING);
 }
 
@@ -580,7 +594,6 @@ Test(canary, is_closed_during_a_visit)
 {
     await_visit(CANARY_NOTHING);
     leave();
-    w.canary = NULL;
     expect_closing();
     tell(CANARY_USE);
     cr_expect_eq(w.store.find_count, 0);
@@ -592,7 +605,6 @@ Test(canary, is_closed_during_a_check)
     tell(CANARY_USE);
     await_check_of(NONCE);
     leave();
-    w.canary = NULL;
     expect_closing();
     answer_check(STORE_OK, 0);
     cr_expect_null(w.visited);
@@ -603,7 +615,6 @@ Test(canary, is_closed_during_a_revocation)
     run();
     begin_revocation();
     leave();
-    w.canary = NULL;
     answer_visit(STORE_UNAVAILABLE, NULL);
     expect_closing();
     answer_revocation(STORE_OK);
@@ -613,5 +624,4 @@ Test(canary, is_closed_during_a_revocation)
 Test(canary, is_closed_when_nothing_is_under_way)
 {
     leave();
-    w.canary = NULL;
 }
