@@ -8,7 +8,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "lease/lease.h"
-#include "watch_waits_internal.h"
+#include "watch_feed_internal.h"
 
 #include <stdlib.h>
 
@@ -18,67 +18,7 @@ enum {
     TICK_MAX_MS = 1000,
 };
 
-/* One partition. What is heard is counted, so that a read shows how much of it is behind a watcher: all that was heard
- * before the read was sent. */
-struct feed_part {
-    struct watch_feed *feed;
-    struct store *store;
-    struct membership *member;
-    unsigned number;
-    uint64_t heard;                   /* at least 1, so that a new watcher has something to read */
-    bool is_reading;                  /* the log, and then: */
-    bool reads_newest;                /* where it ends */
-    struct log_position reading_from; /* or what came after this */
-    uint64_t reading_heard;           /* when the read was sent, at: */
-    uint64_t reading_since_ns;
-    bool has_failed; /* the last read; the next tick tries again */
-};
-
-/* What a watcher has of one partition. */
-struct watcher_part {
-    bool is_placed; /* its position is known */
-    uint64_t seen;  /* everything up to that number of feed_part.heard has been told: what was heard until: */
-    uint64_t seen_ns;
-    struct log_position acknowledged;
-};
-
-struct watcher {
-    struct list in_feed;
-    struct watch_feed *feed;
-    const struct watch_events *events;
-    void *arg;
-    char id[WATCHER_ID_CHARS + 1];
-    bool acknowledges;
-    bool has_begun;
-    uint64_t number; /* in the order in which they began, from 1 */
-    bool has_gap;    /* to be told when it begins */
-    bool is_removed;
-    unsigned unplaced; /* partitions in which it has no position yet */
-    struct watch_cursor cursor;
-    struct watcher_part parts[];
-};
-
-struct watch_feed {
-    uv_timer_t ticker;
-    const struct partitions *partitions;
-    struct list watchers, removed;
-    unsigned calls; /* on the stack: watchers that are removed meanwhile are freed afterwards */
-    uint32_t tick_ms, wait_ms;
-    unsigned ticks;
-    unsigned reads;             /* under way */
-    uint64_t begun;             /* watchers, ever */
-    unsigned acknowledging;     /* watchers that have begun and acknowledge */
-    uint64_t withheld_until_ns; /* no barrier is acknowledged before */
-    struct watch_waits waits;
-    bool is_closing, is_ticker_closed;
-    void (*closed)(void *arg);
-    void *closed_arg;
-    unsigned count;
-    struct feed_part parts[];
-};
-
 static void on_heard(void *arg);
-static bool on_barrier(void *arg, const struct due_acknowledgement *due);
 static void on_tick(uv_timer_t *ticker);
 static void log_read(void *arg, enum store_result result, const struct invalidation_page *page);
 
@@ -90,7 +30,7 @@ static uint32_t between(uint32_t value, uint32_t least, uint32_t most)
 struct watch_feed *watch_feed_create(uv_loop_t *loop, const struct partitions *partitions,
                                      struct membership *const *members)
 {
-    static const struct membership_watch WATCH = {on_heard, on_barrier};
+    static const struct membership_watch WATCH = {on_heard, watch_on_barrier};
     unsigned count = partitions_count(partitions);
     struct watch_feed *feed = mem_alloc(sizeof *feed + count * sizeof *feed->parts);
     uint32_t lease_ms = membership_lease_ms(members[0]);
@@ -197,8 +137,6 @@ struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *
     return watcher;
 }
 
-static void withhold(struct watcher *watcher);
-
 void watcher_remove(struct watcher *watcher)
 {
     struct watch_feed *feed = watcher->feed;
@@ -212,7 +150,7 @@ void watcher_remove(struct watcher *watcher)
     enter(feed);
     list_append(&feed->removed, &watcher->in_feed);
     if (watcher->has_begun && watcher->acknowledges)
-        withhold(watcher);
+        watch_withhold(watcher);
     leave(feed);
 }
 
@@ -245,102 +183,6 @@ static void end_watcher(struct watcher *watcher, enum watch_end why)
     watcher_remove(watcher);
     watcher->events->ended(watcher->arg, why);
     leave(feed);
-}
-
-/* Acknowledging */
-
-static struct watch_wait wait_for(const struct feed_part *part, const struct due_acknowledgement *due)
-{
-    return (struct watch_wait){.partition = part->number,
-                               .heard = part->heard,
-                               .watchers = part->feed->begun,
-                               .until_ns = clock_boot_ns() + part->feed->wait_ms * CLOCK_NS_PER_MS,
-                               .due = *due};
-}
-
-/* Without an acknowledgement, the revocation waits W for this node, as it would for the watcher's own lease. */
-static bool on_barrier(void *arg, const struct due_acknowledgement *due)
-{
-    struct feed_part *part = arg;
-    struct watch_feed *feed = part->feed;
-    const struct watch_wait wait = wait_for(part, due);
-
-    if (clock_boot_ns() < feed->withheld_until_ns)
-        return true;
-    if (feed->acknowledging == 0)
-        return false;
-    watch_waits_add(&feed->waits, &wait);
-    return true;
-}
-
-static bool covers(const struct watcher *watcher, const struct watch_wait *wait)
-{
-    return !watcher->acknowledges || !watcher->has_begun ||
-           watch_wait_covers(wait, watcher->number, watcher->parts[wait->partition].acknowledged);
-}
-
-static bool all_cover(void *arg, const struct watch_wait *wait)
-{
-    struct watch_feed *feed = arg;
-
-    for (struct list *node = feed->watchers.next; node != &feed->watchers; node = node->next)
-        if (!covers(LIST_ENTRY(node, struct watcher, in_feed), wait))
-            return false;
-    return true;
-}
-
-static void acknowledge(void *arg, const struct watch_wait *wait)
-{
-    const struct watch_feed *feed = arg;
-
-    membership_acknowledge(feed->parts[wait->partition].member, &wait->due);
-}
-
-static void settle_waits(struct watch_feed *feed)
-{
-    watch_waits_remove(&feed->waits, all_cover, acknowledge, feed);
-}
-
-static bool is_not_covered(void *arg, const struct watch_wait *wait)
-{
-    return !covers(arg, wait);
-}
-
-static void give_up_wait(UNUSED void *arg, UNUSED const struct watch_wait *wait)
-{
-}
-
-/* Nobody knows what a watcher that is gone still holds. Until it must have ended that by its own rule, revocations wait
- * as for a node that is gone. */
-static void withhold(struct watcher *watcher)
-{
-    struct watch_feed *feed = watcher->feed;
-
-    feed->acknowledging--;
-    feed->withheld_until_ns = clock_boot_ns() + feed->wait_ms * CLOCK_NS_PER_MS;
-    watch_waits_remove(&feed->waits, is_not_covered, give_up_wait, watcher);
-    settle_waits(feed);
-}
-
-static bool was_told(const struct watcher *watcher, const struct watch_cursor *cursor)
-{
-    if (!watcher->has_begun || !watch_cursor_fits(cursor, &watcher->cursor))
-        return false;
-    for (unsigned i = 0; i < cursor->count; i++)
-        if (log_position_is_after(cursor->at[i], watcher->cursor.at[i]))
-            return false;
-    return true;
-}
-
-bool watcher_acknowledge(struct watcher *watcher, const struct watch_cursor *cursor)
-{
-    if (!watcher->acknowledges || !was_told(watcher, cursor))
-        return false;
-    for (unsigned i = 0; i < cursor->count; i++)
-        if (log_position_is_after(cursor->at[i], watcher->parts[i].acknowledged))
-            watcher->parts[i].acknowledged = cursor->at[i];
-    settle_waits(watcher->feed);
-    return true;
 }
 
 /* Reading */
@@ -478,41 +320,12 @@ static void log_read(void *arg, enum store_result result, const struct invalidat
     leave(feed);
     if (page && !page->has_more)
         watch_waits_place(&feed->waits, part->number, part->reading_heard, page->last);
-    settle_waits(feed);
+    watch_settle_waits(feed);
     pump(part);
     try_end(feed);
 }
 
 /* Ticks */
-
-/* No revocation is answered before this node has heard of it or its lease has ended. One that was heard but not told
- * yet counts from when it was heard at the earliest: a revocation waits for a watcher that acknowledges longer than a
- * lease. */
-static uint64_t valid_ns_of(const struct watcher *watcher, const struct feed_part *part)
-{
-    const struct watcher_part *own = &watcher->parts[part->number];
-    uint64_t lease_ns = membership_lease_left_ns(part->member), now_ns = clock_boot_ns();
-    uint64_t seen_until_ns = own->seen_ns + membership_lease_ms(part->member) * CLOCK_NS_PER_MS;
-
-    if (own->seen == part->heard)
-        return lease_ns;
-    if (seen_until_ns <= now_ns)
-        return 0;
-    return seen_until_ns - now_ns < lease_ns ? seen_until_ns - now_ns : lease_ns;
-}
-
-static uint32_t valid_ms_of(const struct watcher *watcher)
-{
-    const struct watch_feed *feed = watcher->feed;
-    uint64_t least_ns = UINT64_MAX;
-
-    for (unsigned i = 0; i < feed->count; i++) {
-        uint64_t valid_ns = valid_ns_of(watcher, &feed->parts[i]);
-
-        least_ns = valid_ns < least_ns ? valid_ns : least_ns;
-    }
-    return watcher->has_begun ? (uint32_t)(least_ns / CLOCK_NS_PER_MS) : 0;
-}
 
 static void tick_watchers(struct watch_feed *feed)
 {
@@ -522,28 +335,8 @@ static void tick_watchers(struct watch_feed *feed)
         const struct watcher *watcher = LIST_ENTRY(node, struct watcher, in_feed);
 
         next = node->next;
-        watcher->events->tick(watcher->arg, valid_ms_of(watcher));
+        watcher->events->tick(watcher->arg, watcher_valid_ms(watcher));
     }
-}
-
-static bool is_over(UNUSED void *arg, const struct watch_wait *wait)
-{
-    return clock_boot_ns() >= wait->until_ns;
-}
-
-/* Whether it had the chance to acknowledge: it could be told, unless it does not read. */
-static bool is_late(const struct watcher *watcher)
-{
-    const struct watch_waits *waits = &watcher->feed->waits;
-
-    for (size_t i = 0; i < waits->count; i++) {
-        const struct watch_wait *wait = &waits->items[i];
-
-        if (is_over(NULL, wait) && !covers(watcher, wait) &&
-            (wait->is_placed || !watcher->events->has_room(watcher->arg)))
-            return true;
-    }
-    return false;
 }
 
 /* A watcher that is late holds up revocations once, and is then disconnected. */
@@ -555,12 +348,12 @@ static void end_late_watchers(struct watch_feed *feed)
         struct watcher *watcher = LIST_ENTRY(node, struct watcher, in_feed);
 
         next = node->next;
-        if (!is_late(watcher))
+        if (!watcher_is_late(watcher))
             continue;
         metric_add(METRIC_WATCHERS_LATE, 1);
         end_watcher(watcher, WATCH_LATE);
     }
-    watch_waits_remove(&feed->waits, is_over, give_up_wait, NULL);
+    watch_give_up_waits(feed);
 }
 
 static void on_tick(uv_timer_t *ticker)
