@@ -1,5 +1,6 @@
-#include "base/clock.h"
 #include "watch_feed_internal.h"
+
+#include "base/clock.h"
 
 static struct watch_wait wait_for(const struct feed_part *part, const struct due_acknowledgement *due)
 {
