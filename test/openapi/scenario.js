@@ -705,6 +705,18 @@ async function createUntil(talk, title, path, headers, mode, again, code) {
     talk.faults.push(`${title}: no limit`);
 }
 
+/** Refused because of what was created in the last minute. If that has gone by, it is created again. */
+async function isLimited(talk, title, create, makeRequest) {
+    for (let tries = 0; tries < 5; tries++) {
+        const request = await makeRequest();
+        const done = request.method === 'POST' ? 201 : 200;
+        const {answer} = await talk.either(title, request, [done], [429, 'rate_limited']);
+        if (answer.status === 429) return;
+        await create();
+    }
+    talk.faults.push(`${title}: no limit`);
+}
+
 async function tooManyKeys(talk, browser, {all, lister, test}) {
     const asPerson = ['/v1/console/api_keys', browser.changing];
     const asKey = (key) => ['/v1/api_keys', bearer(key)];
@@ -718,12 +730,14 @@ async function tooManyKeys(talk, browser, {all, lister, test}) {
     await talk.right('nor a replacement', await replaceOne('/v1/api_keys', 'test', bearer(test)), 409, 'key_limit_reached');
     await createUntil(talk, 'test keys of a person', ...asPerson, 'test', false, 'key_limit_reached');
     const more = {email: 'more@example.org', role: 'auditor'};
-    await createUntil(talk, 'keys of another', ...asKey(all), 'live', true, 'rate_limited');
-    await talk.right('nor people', post('/v1/team/invitations', more, bearer(all)), 429, 'rate_limited');
-    await talk.right('nor a replacement', await replaceOne('/v1/api_keys', 'live', bearer(all)), 429, 'rate_limited');
-    await createUntil(talk, 'live keys of a person', ...asPerson, 'live', true, 'rate_limited');
-    await talk.right('nor people', post('/v1/console/invitations', more, browser.changing), 429, 'rate_limited');
-    await talk.right('nor a replacement', await replaceOne(asPerson[0], 'live', browser.changing), 429, 'rate_limited');
+    const asAnother = () => createUntil(talk, 'keys of another', ...asKey(all), 'live', true, 'rate_limited');
+    await asAnother();
+    await isLimited(talk, 'nor people', asAnother, () => post('/v1/team/invitations', more, bearer(all)));
+    await isLimited(talk, 'nor a replacement', asAnother, () => replaceOne('/v1/api_keys', 'live', bearer(all)));
+    const person = () => createUntil(talk, 'live keys of a person', ...asPerson, 'live', true, 'rate_limited');
+    await person();
+    await isLimited(talk, 'nor people', person, () => post('/v1/console/invitations', more, browser.changing));
+    await isLimited(talk, 'nor a replacement', person, () => replaceOne(asPerson[0], 'live', browser.changing));
 }
 
 async function tooMuch(talk, browser) {
