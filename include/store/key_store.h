@@ -85,8 +85,9 @@ void key_store_revoke_list(struct store *store, const struct key_view *view, con
 /* Says when a key will be revoked, by the store's time (ends_ms; 0: never), and writes the audit event. STORE_OK: every
  * node will keep to it, without doing anything more; key is the record after the change, made at said_ms by the
  * store's time. STORE_NOT_FOUND: no such key, or the view hides it. STORE_CONFLICT: it is revoked. STORE_REFUSED: why
- * says what is wrong with the time; may_delay: it may be later than the one before, or never. STORE_UNKNOWN: nothing is
- * promised; call again. */
+ * says what is wrong with the time; may_delay: it may be later than the one before, or never. STORE_LIMITED: too many
+ * changes of times that were said before, by one who is not an operator. STORE_UNKNOWN: nothing is promised; call
+ * again. */
 enum key_schedule_refusal {
     KEY_SCHEDULE_PAST = 1, /* it has come */
     KEY_SCHEDULE_FAR,      /* more than KEY_SCHEDULE_MAX_MS from now */
@@ -94,7 +95,7 @@ enum key_schedule_refusal {
 };
 #define KEY_SCHEDULE_MAX_MS (INT64_C(400) * 24 * 60 * 60 * 1000)
 typedef void key_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
-                           enum key_schedule_refusal why);
+                           enum key_schedule_refusal why, uint32_t retry_after_s);
 void key_store_schedule(struct store *store, const struct key_view *view, const struct id *id, int64_t ends_ms,
                         bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg);
 /* Adds a key, as key_store_insert(), that replaces another one of its account. That one ends overlap_ms later, unless

@@ -211,7 +211,7 @@ static void revoke_key(struct replayed_key *op)
 }
 
 static void key_scheduled_again(void *arg, enum store_result result, UNUSED const struct key_record *key,
-                                UNUSED int64_t said_ms, enum key_schedule_refusal why)
+                                UNUSED int64_t said_ms, enum key_schedule_refusal why, UNUSED uint32_t retry_after_s)
 {
     struct replayed_key *op = arg;
 

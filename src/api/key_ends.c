@@ -93,7 +93,7 @@ static void refuse_time(struct exchange *exchange, enum key_schedule_refusal why
 }
 
 static void on_withdrawn(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
-                         enum key_schedule_refusal why)
+                         enum key_schedule_refusal why, uint32_t retry_after_s)
 {
     struct exchange *exchange = arg;
 
@@ -102,6 +102,8 @@ static void on_withdrawn(void *arg, enum store_result result, const struct key_r
         reply_end(exchange, key);
     } else if (result == STORE_REFUSED) {
         refuse_time(exchange, why);
+    } else if (result == STORE_LIMITED) {
+        exchange_refuse_limited(exchange, retry_after_s);
     } else if (result == STORE_CONFLICT) {
         exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
     } else if (result == STORE_NOT_FOUND) {
@@ -119,10 +121,10 @@ static void note_unconfirmed(const struct exchange *exchange, enum store_result 
 }
 
 static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
-                         enum key_schedule_refusal why)
+                         enum key_schedule_refusal why, uint32_t retry_after_s)
 {
     note_unconfirmed(arg, result);
-    on_withdrawn(arg, result, key, said_ms, why);
+    on_withdrawn(arg, result, key, said_ms, why, retry_after_s);
 }
 
 /* ends_ms: 0 for never. */

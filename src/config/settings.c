@@ -138,7 +138,8 @@ static const struct option_row STORE_ROWS[] = {
      .help = "Let one user or key create keys, approve devices and invite people this many times a minute. All users "
              "of an account "
              "together may do so ten times as often; so may all its keys together, counted apart for creating live and "
-             "test keys. More is refused with 429. Revoking is never limited."},
+             "test keys. Changing a scheduled revocation counts, too. More is refused with 429. Revoking is never "
+             "limited."},
     {.name = "unsafe-redis",
      .type = OPTION_FLAG,
      .offset = AT(unsafe_redis),

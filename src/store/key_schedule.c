@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The end of key_schedule.lua's arguments. ends_ms: 0 for never. */
-static void args_add_end(struct script_args *args, int64_t ends_ms, struct text which)
+/* The end of key_schedule.lua's arguments. ends_ms: 0 for never. changes_max: 0 for any number. */
+static void args_add_end(struct script_args *args, int64_t ends_ms, struct text which, int64_t changes_max)
 {
     if (ends_ms > 0)
         args_add_int(args, ends_ms);
@@ -16,6 +16,7 @@ static void args_add_end(struct script_args *args, int64_t ends_ms, struct text 
         args_add(args, TEXT(""));
     args_add_int(args, KEY_SCHEDULE_MAX_MS);
     args_add(args, which);
+    args_add_int(args, changes_max);
 }
 
 void args_of_schedule_again(struct script_args *args, const struct store *store, const struct id *key, int64_t ends_ms,
@@ -30,7 +31,7 @@ void args_of_schedule_again(struct script_args *args, const struct store *store,
     args_add_credential(args, &source->credential);
     args_add(args, TEXT("-"));
     args_add(args, TEXT("-"));
-    args_add_end(args, ends_ms, TEXT("again"));
+    args_add_end(args, ends_ms, TEXT("again"), 0);
 }
 
 /* A call of key_schedule.lua or key_replace.lua, whose replies are alike. */
@@ -81,7 +82,8 @@ static void end_finish(struct end_call *call, enum store_result result, const st
         result = STORE_UNAVAILABLE;
     }
     if (call->scheduled)
-        call->scheduled(call->arg, result, key, call->said_ms, result == STORE_REFUSED ? read_refusal(reply) : 0);
+        call->scheduled(call->arg, result, key, call->said_ms, result == STORE_REFUSED ? read_refusal(reply) : 0,
+                        retry_after_s);
     else
         call->replaced(call->arg, result, key, call->said_ms, retry_after_s);
     free(call);
@@ -143,7 +145,8 @@ void key_store_schedule(struct store *store, const struct key_view *view, const 
     args_add_credential(&args, &source->credential);
     args_add(&args, barrier_member(call->barrier));
     args_add(&args, barrier_name(call->barrier));
-    args_add_end(&args, ends_ms, may_delay ? TEXT("any") : TEXT("sooner"));
+    args_add_end(&args, ends_ms, may_delay ? TEXT("any") : TEXT("sooner"),
+                 source->credential.kind == CREDENTIAL_NONE ? 0 : store_limits(store)->changes_per_minute);
     store_call_script(store, SCRIPT_key_schedule, SCRIPT_CHANGES, args.count, args.argv, on_end_written, call);
 }
 

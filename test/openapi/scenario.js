@@ -240,12 +240,13 @@ async function lists(talk, browser, {all, test}) {
     await talk.wrong('without CSRF', byUser({ids}, browser.reading), 403, 'csrf_failed');
 }
 
+const put = (path, value, headers) => ({...post(path, value, headers), method: 'PUT'});
+const at = (days) => ({revoke_at: new Date(Date.now() + days * 86400e3).toISOString()});
+
 async function ends(talk, browser, {all, test}) {
-    const put = (path, value, headers) => ({...post(path, value, headers), method: 'PUT'});
     const make = async (name) =>
         (await talk.right(name, post('/v1/api_keys', {name, mode: 'live'}, bearer(all)), 201)).json;
     const key = await make('one that ends');
-    const at = (days) => ({revoke_at: new Date(Date.now() + days * 86400e3).toISOString()});
     const path = `/v1/api_keys/${key.id}/scheduled_revocation`;
     const inConsole = `/v1/console/api_keys/${key.id}/scheduled_revocation`;
 
@@ -730,14 +731,20 @@ async function tooManyKeys(talk, browser, {all, lister, test}) {
     await talk.right('nor a replacement', await replaceOne('/v1/api_keys', 'test', bearer(test)), 409, 'key_limit_reached');
     await createUntil(talk, 'test keys of a person', ...asPerson, 'test', false, 'key_limit_reached');
     const more = {email: 'more@example.org', role: 'auditor'};
+    const ending = await talk.right('one that will end', post(asPerson[0], {name: 'Ends', mode: 'live'}, asPerson[1]), 201);
+    const endOf = (path) => `${path}/${ending.json.id}/scheduled_revocation`;
     const asAnother = () => createUntil(talk, 'keys of another', ...asKey(all), 'live', true, 'rate_limited');
     await asAnother();
     await isLimited(talk, 'nor people', asAnother, () => post('/v1/team/invitations', more, bearer(all)));
     await isLimited(talk, 'nor a replacement', asAnother, () => replaceOne('/v1/api_keys', 'live', bearer(all)));
+    await talk.right('though its end, once', put(endOf('/v1/api_keys'), at(2), bearer(all)), 200);
+    await isLimited(talk, 'but not again', asAnother, () => put(endOf('/v1/api_keys'), at(1), bearer(all)));
     const person = () => createUntil(talk, 'live keys of a person', ...asPerson, 'live', true, 'rate_limited');
     await person();
     await isLimited(talk, 'nor people', person, () => post('/v1/console/invitations', more, browser.changing));
     await isLimited(talk, 'nor a replacement', person, () => replaceOne(asPerson[0], 'live', browser.changing));
+    await isLimited(talk, 'nor another end', person, () => put(endOf(asPerson[0]), at(1), browser.changing));
+    await isLimited(talk, 'nor none', person, () => remove(endOf(asPerson[0]), browser.changing));
 }
 
 async function tooMuch(talk, browser) {

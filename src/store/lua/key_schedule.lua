@@ -3,11 +3,11 @@
 -- ARGV: prefix, id, account ('' for any), kind ('' for any), test only ('1' or '0'), actor, ip, request id, events to
 --   keep, the actor's credential, member to acknowledge to ('-' for none), barrier, the time in ms ('' for never), how
 --   many ms ahead it may be, which changes: sooner (than before), any, or again (repeats what was answered: the sooner of
---   both, at once if it has come)
+--   both, at once if it has come), most changes per minute
 -- Returns: ok, key after the change, lease_max, registry (member, what it holds, ...) of those who may still cache the
---   key as one that does not end, whether the time is later than before, or never (1 or 0), the
---   store's time; not_found: unknown, or hidden by the view; conflict: it is revoked; refused, why: past,
---   far, or later (than before); as actor_refused()
+--   key as one that does not end, whether the time is later than before, or never (1 or 0), the store's time; not_found:
+--   unknown, or hidden by the view; conflict: it is revoked; refused, why: past, far, or later (than before); as
+--   actor_refused(); as limit_refused()
 -- Event: <kind>.revocation_scheduled or <kind>.revocation_withdrawn, unless nothing changes
 
 local refused = actor_refused(ARGV[10], ARGV[6], ARGV[3])
@@ -32,8 +32,18 @@ elseif ends and tonumber(ends) - now > most then
 elseif is_later and which == 'sooner' then
     return {'refused', 'later'}
 end
+-- The first time of a key is like its revocation, which is never limited. What may change often must not push out other
+-- events and invalidations.
+local is_changed, changes_max = record.ends and ends ~= record.ends, tonumber(ARGV[16])
+refused = is_changed and limit_refused(ARGV[6], record.account, record.mode, changes_max)
+if refused then
+    return refused
+end
 local registry = redis.call('HGETALL', K.nodes())
 keys_publish({record}, ARGV[11], ARGV[12], registry)
+if is_changed then
+    limit_count(ARGV[6], record.account, record.mode, changes_max)
+end
 key_end_at(record, ends, source_from(6))
 return {'ok', key_reply(record), tonumber(redis.call('GET', K.lease_max()) or '0'), registry,
         is_later and 1 or 0, now}

@@ -162,7 +162,7 @@ static void run_pending(struct pending p)
         break;
     case PENDING_SCHEDULED:
         p.fn.scheduled(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0,
-                       p.result == STORE_REFUSED ? KEY_SCHEDULE_LATER : 0);
+                       p.result == STORE_REFUSED ? KEY_SCHEDULE_LATER : 0, p.result == STORE_LIMITED ? 17 : 0);
         break;
     case PENDING_REPLACED:
         p.fn.replaced(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0, p.result == STORE_LIMITED ? 17 : 0);

@@ -338,10 +338,11 @@ enum { ENDS_MS = 1000000 };
 static char schedule[SCRIPT_BYTES], replace[SCRIPT_BYTES];
 
 static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
-                         enum key_schedule_refusal why)
+                         enum key_schedule_refusal why, uint32_t retry_after_s)
 {
     (void)said_ms;
     (void)why;
+    (void)retry_after_s;
     on_revoked(arg, result, key);
 }
 
