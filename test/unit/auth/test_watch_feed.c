@@ -29,6 +29,7 @@ static struct {
         invalidations_read *done;
         void *arg;
     } reads[PARTS];
+    enum invalidation_kind kind; /* of the entries that are read */
     unsigned acknowledged;
     char barrier[BARRIER_NAME_CHARS + 1];
 } w;
@@ -95,6 +96,7 @@ static void start(uint32_t lease_ms, unsigned parts)
     struct membership *members[PARTS] = {&w.members[0], &w.members[1]};
 
     w.lease_ms = lease_ms;
+    w.kind = INVALIDATION_SUSPENDED;
     w.partitions = (struct partitions){.stores = {&w.stores[0], &w.stores[1]}, .count = parts};
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.feed = watch_feed_create(&w.loop, &w.partitions, members);
@@ -102,14 +104,14 @@ static void start(uint32_t lease_ms, unsigned parts)
 
 TestSuite(watch_feed, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-/* The log of a partition: entries of a suspension from one position to another, then its end. */
+/* Entries from one position to another; first 0: none. */
 static void answer_read(unsigned part, enum store_result result, uint64_t first, uint64_t last, bool has_more)
 {
     struct invalidation items[INVALIDATIONS_PER_PAGE] = {0};
     struct invalidation_page page = {.items = items, .last = {last, 0}, .has_more = has_more};
 
     for (uint64_t at = first; first > 0 && at <= last; at++)
-        items[page.count++] = (struct invalidation){.position = {at, 0}, .kind = INVALIDATION_SUSPENDED};
+        items[page.count++] = (struct invalidation){.position = {at, 0}, .kind = w.kind};
     cr_assert(w.reads[part].is_pending);
     w.reads[part].is_pending = false;
     w.reads[part].done(w.reads[part].arg, result, result == STORE_UNAVAILABLE ? NULL : &page);
@@ -177,7 +179,9 @@ static void on_gap(void *arg, const struct watch_cursor *cursor)
 
 static void on_flush(void *arg)
 {
-    (void)arg;
+    const struct told *told = arg;
+
+    cr_expect_not(told->leaves, "it has left");
 }
 
 static bool has_room(void *arg)
@@ -309,6 +313,43 @@ Test(watch_feed, watchers_that_are_equally_far_share_a_read)
     finish();
 }
 
+/* Neither does a read for the place of a new watcher tell others anything, nor one that was sent before a message. */
+Test(watch_feed, each_message_is_read_for)
+{
+    struct told told, other;
+
+    start(60000, 1);
+    begin(&told, false);
+    add(&other, NULL, false);
+    hear(0);
+    answer_end(0, 7);
+    expect_told(&told, "");
+    expect_told(&other, "ready 7; ");
+    cr_expect_eq(w.reads[0].after.ms, 5);
+    answer_read(0, STORE_OK, 6, 7, false);
+    expect_told(&told, "told 6; told 7; ");
+    cr_expect_eq(w.reads[0].after.ms, 7, "the other one has read nothing since the message");
+    hear(0);
+    answer_end(0, 7);
+    cr_expect(w.reads[0].is_pending, "that message came behind the read");
+    finish();
+}
+
+/* Scheduled revocations take effect without a message. */
+Test(watch_feed, reads_without_a_message_too)
+{
+    struct told told;
+
+    start(LEASE_MS, 1);
+    begin(&told, false);
+    do
+        await_tick(&told);
+    while (!w.reads[0].is_pending);
+    answer_read(0, STORE_OK, 6, 6, false);
+    expect_told(&told, "told 6; ");
+    finish();
+}
+
 Test(watch_feed, a_gap_is_told_where_it_is)
 {
     struct told told, strange;
@@ -320,11 +361,15 @@ Test(watch_feed, a_gap_is_told_where_it_is)
     hear(0);
     answer_read(0, STORE_REFUSED, 0, 9, false);
     expect_told(&told, "gap 9; ");
+    w.kind = INVALIDATION_UNREADABLE;
+    hear(0);
+    answer_read(0, STORE_OK, 10, 11, false);
+    expect_told(&told, "gap 10; gap 11; ");
     since.store[0]++;
     add(&strange, &since, false);
     cr_expect(w.reads[0].is_newest);
-    answer_end(0, 9);
-    expect_told(&strange, "ready 9; gap 9; ");
+    answer_end(0, 11);
+    expect_told(&strange, "ready 11; gap 11; ");
     finish();
 }
 
@@ -384,23 +429,68 @@ Test(watch_feed, what_is_valid_counts_from_the_last_whole_read)
     finish();
 }
 
+/* The one of them that is behind counts: for each partition what is left of the lease, or what was told last. */
+Test(watch_feed, what_is_valid_is_so_in_all_partitions)
+{
+    struct told told;
+
+    start(60000, 2);
+    add(&told, NULL, true);
+    answer_end(0, 5);
+    answer_end(1, 5);
+    hear(0);
+    await_tick(&told);
+    cr_expect(told.valid_ms > 0 && told.valid_ms < 60000, "%u", told.valid_ms);
+    finish();
+}
+
 Test(watch_feed, a_barrier_waits_for_all_who_acknowledge)
 {
     struct told told, other;
+    struct watch_cursor before;
 
     start(60000, 1);
     cr_expect(hear_barrier(0, "first"), "nobody is there");
     begin(&told, true);
     begin(&other, true);
+    before = told.cursor;
+    hear(0);
     cr_expect_not(hear_barrier(0, "second"));
-    cr_expect(watcher_acknowledge(told.watcher, &told.cursor) && watcher_acknowledge(other.watcher, &other.cursor));
-    cr_expect_eq(w.acknowledged, 0, "it was not read yet");
     answer_read(0, STORE_OK, 6, 6, false);
-    cr_expect(watcher_acknowledge(told.watcher, &told.cursor));
+    cr_expect(watcher_acknowledge(told.watcher, &told.cursor) && watcher_acknowledge(other.watcher, &other.cursor));
+    cr_expect_eq(w.acknowledged, 0, "that read was sent before the message");
+    answer_read(0, STORE_OK, 7, 7, true);
+    cr_expect(watcher_acknowledge(told.watcher, &told.cursor) && watcher_acknowledge(other.watcher, &other.cursor));
+    cr_expect_eq(w.acknowledged, 0, "there is more");
+    answer_read(0, STORE_OK, 8, 8, false);
+    cr_expect(watcher_acknowledge(told.watcher, &told.cursor) && watcher_acknowledge(told.watcher, &before));
+    await_tick(&other);
     cr_expect_eq(w.acknowledged, 0, "the other one has not");
+    cr_expect_not(other.is_ended, "it has time");
     cr_expect(watcher_acknowledge(other.watcher, &other.cursor));
     cr_expect_eq(w.acknowledged, 1);
     cr_expect_str_eq(w.barrier, "second");
+    finish();
+}
+
+Test(watch_feed, takes_no_acknowledgement_of_what_was_not_told)
+{
+    struct told told, other, early;
+    struct watch_cursor cursor;
+
+    start(60000, 1);
+    begin(&told, true);
+    begin(&other, false);
+    cr_expect_not(watcher_acknowledge(other.watcher, &other.cursor), "nobody waits for this one");
+    cursor = told.cursor;
+    add(&early, &cursor, true);
+    cr_expect_not(watcher_acknowledge(early.watcher, &cursor), "it has not begun");
+    cursor.at[0].sequence++;
+    cr_expect_not(watcher_acknowledge(told.watcher, &cursor));
+    cursor = told.cursor;
+    cursor.store[0]++;
+    cr_expect_not(watcher_acknowledge(told.watcher, &cursor), "of another store");
+    cr_expect(watcher_acknowledge(told.watcher, &told.cursor));
     finish();
 }
 
@@ -419,6 +509,19 @@ Test(watch_feed, a_watcher_that_left_is_waited_for)
     finish();
 }
 
+Test(watch_feed, a_watcher_that_left_is_waited_for_once)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct told told;
+
+    start(LEASE_MS, 1);
+    begin(&told, true);
+    watcher_remove(told.watcher);
+    while (!hear_barrier(0, "next"))
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+    finish();
+}
+
 static bool is_ended(void *arg)
 {
     const struct told *told = arg;
@@ -432,8 +535,8 @@ Test(watch_feed, ends_a_watcher_that_is_late)
     struct told silent, full, prompt;
 
     start(LEASE_MS, 1);
-    begin(&silent, true);
     begin(&prompt, true);
+    begin(&silent, true);
     cr_expect_not(hear_barrier(0, "first"));
     answer_read(0, STORE_OK, 6, 6, false);
     cr_expect(watcher_acknowledge(prompt.watcher, &prompt.cursor));
