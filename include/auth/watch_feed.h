@@ -23,9 +23,9 @@ enum watch_end {
     WATCH_LATE,     /* it did not acknowledge in time */
 };
 
-/* How a watcher is told. Each may call watcher_remove() for it. */
+/* What a watcher is told. Each of these may call watcher_remove() for that watcher. */
 struct watch_events {
-    /* It has a place in all partitions, from which on it is told everything. */
+    /* From here on, it is told all that comes, of all partitions. */
     void (*began)(void *arg, const struct watch_cursor *cursor);
     /* cursor: behind this one. */
     void (*told)(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor);
@@ -50,10 +50,10 @@ void watch_feed_drain(struct watch_feed *feed);
 /* There must be no watcher. closed runs once, later. */
 void watch_feed_close(struct watch_feed *feed, void (*closed)(void *arg), void *arg);
 
-/* acknowledges: barriers that come with what it is told wait for watcher_acknowledge(), at most W. If it is removed,
- * this node acknowledges none for W, like a node that died: nobody knows whether it has ended what it held. since NULL:
- * is told what comes from now on; otherwise what came after it. It is told a gap if the logs do not have all of that
- * any more, or if since is of another store. events must outlive the watcher. Nothing is called before this returns. */
+/* acknowledges: this node acknowledges a revocation only when watcher_acknowledge() was called for it, or after W.
+ * After such a watcher is removed, the node acknowledges nothing for W, as if it had died: nobody knows whether the
+ * watcher has ended what it held. since NULL: the watcher is told what comes from now on; otherwise what came after
+ * since, or a gap if the logs do not have all of that any more, or if since is of another store. events must outlive the watcher. Nothing is called before this returns. */
 struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since, bool acknowledges,
                             const struct watch_events *events, void *arg);
 void watcher_remove(struct watcher *watcher);

@@ -6,7 +6,7 @@
 
 enum canary_phase { CANARY_NONE, CANARY_USE, CANARY_ASK, CANARY_OVER };
 
-/* What a node found with a run's key. Each is told once, in this order, though some may be left out. */
+/* What a node found with a run's key. Each is told at most once, in this order. */
 enum canary_finding {
     CANARY_NOTHING,
     CANARY_USED,     /* accepted */
