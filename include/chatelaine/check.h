@@ -392,6 +392,8 @@ static inline bool chatelaine_connect(struct chatelaine_table *table)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
+    if (table->path[0] == '\0') /* it would be a name that anybody may listen at */
+        return chatelaine_has_trouble(table, CHATELAINE_UNREACHABLE, ENAMETOOLONG);
     memcpy(address.sun_path, table->path, sizeof address.sun_path);
     table->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (table->socket < 0)
@@ -424,11 +426,13 @@ static inline bool chatelaine_receive(struct chatelaine_table *table, int ret_fd
         count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         memcpy(ret_fds, CMSG_DATA(header), (size_t)count * sizeof(int));
     }
-    if (length == sizeof greeting && count == 2 && greeting.magic == CHATELAINE_TABLE_MAGIC &&
-        greeting.format == CHATELAINE_TABLE_FORMAT)
+    if (length == sizeof greeting && count == 2 && (message.msg_flags & MSG_CTRUNC) == 0 &&
+        greeting.magic == CHATELAINE_TABLE_MAGIC && greeting.format == CHATELAINE_TABLE_FORMAT)
         return true;
     while (count > 0)
         close(ret_fds[--count]);
+    if (length == 0) /* a node that ends */
+        return chatelaine_has_trouble(table, CHATELAINE_UNREACHABLE, ECONNRESET);
     return chatelaine_has_trouble(table, length < 0 ? CHATELAINE_SYSTEM_ERROR : CHATELAINE_WRONG_FORMAT,
                                   length < 0 ? errno : 0);
 }
@@ -501,12 +505,13 @@ static inline bool chatelaine_accept_table(struct chatelaine_table *table, const
     return true;
 }
 
+/* A byte would hide the end of the connection, and a node sends none. */
 static inline bool chatelaine_is_over(const struct chatelaine_table *table)
 {
     char byte;
     ssize_t length = recv(table->socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
 
-    return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+    return length >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 /* Gets the table if there is none yet, or if the node has ended. Never blocks. Call it every second, or more often; the
