@@ -456,18 +456,22 @@ static inline bool chatelaine_is_power(uint32_t value)
     return value > 0 && (value & (value - 1)) == 0;
 }
 
-static inline bool chatelaine_is_sound(const struct chatelaine_table *table,
-                                       const struct chatelaine_table_header *header,
+/* The numbers of sets and of partitions are read once: those that were examined are those that are used. */
+static inline bool chatelaine_is_sound(struct chatelaine_table *table, const struct chatelaine_table_header *header,
                                        const struct chatelaine_uses_header *uses)
 {
-    size_t slots = (size_t)header->set_count * CHATELAINE_WAYS;
+    uint32_t set_count = *(const volatile uint32_t *)&header->set_count;
+    uint32_t partitions = *(const volatile uint32_t *)&header->partitions;
+    size_t slots = (size_t)set_count * CHATELAINE_WAYS;
 
+    table->set_mask = set_count - 1;
+    table->partition_mask = partitions - 1;
     return header->magic == CHATELAINE_TABLE_MAGIC && header->format == CHATELAINE_TABLE_FORMAT &&
            uses->magic == CHATELAINE_USES_MAGIC && uses->format == CHATELAINE_TABLE_FORMAT &&
-           memcmp(header->run, uses->run, sizeof header->run) == 0 && chatelaine_is_power(header->set_count) &&
-           chatelaine_is_power(header->partitions) && header->partitions <= CHATELAINE_PARTITIONS_MAX &&
+           memcmp(header->run, uses->run, sizeof header->run) == 0 && chatelaine_is_power(set_count) &&
+           chatelaine_is_power(partitions) && partitions <= CHATELAINE_PARTITIONS_MAX &&
            memchr(header->deployment, '\0', sizeof header->deployment) != NULL &&
-           table->table_bytes >= CHATELAINE_HEADER_BYTES + header->set_count * sizeof(struct chatelaine_set) &&
+           table->table_bytes >= CHATELAINE_HEADER_BYTES + set_count * sizeof(struct chatelaine_set) &&
            table->uses_bytes >= CHATELAINE_HEADER_BYTES + slots * sizeof(chatelaine_uses);
 }
 
@@ -494,12 +498,10 @@ static inline bool chatelaine_accept_table(struct chatelaine_table *table, const
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_FORMAT, 0);
     if (!chatelaine_has_same_clock(header))
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_CLOCK, 0);
-    if (table->deployment && strcmp(table->deployment, header->deployment) != 0)
+    if (table->deployment && strncmp(table->deployment, header->deployment, sizeof header->deployment) != 0)
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_DEPLOYMENT, 0);
     table->sets = (const struct chatelaine_set *)((const char *)memory + CHATELAINE_HEADER_BYTES);
     table->uses = (chatelaine_uses *)((char *)table->uses_header + CHATELAINE_HEADER_BYTES);
-    table->set_mask = header->set_count - 1;
-    table->partition_mask = header->partitions - 1;
     memcpy(table->hash_key, header->hash_key, sizeof table->hash_key);
     table->trouble = CHATELAINE_FINE;
     return true;
