@@ -504,6 +504,7 @@ static inline bool chatelaine_accept_table(struct chatelaine_table *table, const
     table->uses = (chatelaine_uses *)((char *)table->uses_header + CHATELAINE_HEADER_BYTES);
     memcpy(table->hash_key, header->hash_key, sizeof table->hash_key);
     table->trouble = CHATELAINE_FINE;
+    table->error = 0;
     return true;
 }
 
