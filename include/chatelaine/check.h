@@ -3,23 +3,27 @@
  * it before it is answered, as it reaches the node (src/auth/README.md#the-shared-table has the rules and the proof).
  *
  *     struct chatelaine_table table;
- *     chatelaine_table_init(&table, "/run/chatelaine/table.sock", CHATELAINE_ANY_DEPLOYMENT,
- * CHATELAINE_OWNER_OF_FOLDER); chatelaine_table_refresh(&table);                        // every second, from a timer;
- * never blocks struct chatelaine_principal who; if (chatelaine_check(&table, secret, secret_length,
- * CHATELAINE_PATIENTS_READ, &who))
- *         ...                                                  // accepted, and counted as one use
+ *     struct chatelaine_principal who;
+ *
+ *     chatelaine_table_init(&table, path, CHATELAINE_ANY_DEPLOYMENT, CHATELAINE_OWNER_OF_FOLDER);
+ *     chatelaine_table_refresh(&table);            // every second, from a timer; never blocks
+ *     if (chatelaine_check(&table, secret, length, CHATELAINE_PATIENTS_READ, &who))
+ *         ...                                      // accepted, and counted as one use
  *     else
- *         ...                                                  // ask the node over HTTP: this says nothing
+ *         ...                                      // ask the node over HTTP: this says nothing
  *     chatelaine_table_finish(&table);
  *
  * This only ever accepts. Whatever it does not accept, the node decides, so a caller that cannot reach the table is
  * slower and never wrong. Call chatelaine_check() after the request has come, never before, and use the answer for that
  * request alone.
  *
- * C11 and Linux; no other file, no allocation, no thread. Only chatelaine_table_refresh() makes system calls. A struct
- * chatelaine_table belongs to one thread; each process and each thread has its own. */
+ * C11 and Linux (-std=gnu11 -D_GNU_SOURCE); no other file, no allocation, no thread. Only chatelaine_table_refresh()
+ * makes system calls. A struct chatelaine_table belongs to one thread; each process and each thread has its own. */
 #ifndef CHATELAINE_CHECK_H
 #define CHATELAINE_CHECK_H
+#ifndef _GNU_SOURCE
+#error "chatelaine/check.h needs -D_GNU_SOURCE, or #define _GNU_SOURCE before the first header"
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
