@@ -46,7 +46,7 @@ struct promises {
     bool is_behind, is_telling, has_failed, is_accepted;
     uint64_t held; /* the number that the store holds */
     size_t next, under_way, told;
-    char told_run_id[REDIS_RUN_ID_CHARS + 1]; /* the Redis that has heard everything above told_held */
+    char told_run_id[REDIS_RUN_ID_CHARS + 1]; /* the Redis that has heard every kept revocation above told_held */
     uint64_t told_held;
     char trouble[320];
 };
@@ -177,6 +177,7 @@ void promises_keep_revocation(struct promises *promises, uint64_t number, const 
 
     if (number == 0)
         return;
+    promises->told_run_id[0] = '\0'; /* it may have been made at another Redis, and the one that was told comes back */
     while (promises->count > 0 && now_ns - revocation_at(promises, 0)->answered_ns > KEPT_NS)
         drop_first(promises);
     make_room(promises);

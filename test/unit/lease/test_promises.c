@@ -109,6 +109,17 @@ static bool has_settled(void *arg)
     return fake_redis_count(w.fake, settle) > 0;
 }
 
+static void until_count(const char *command, unsigned count)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (fake_redis_count(w.fake, command) < count) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s was called %u times", command,
+                     (unsigned)fake_redis_count(w.fake, command));
+        test_loop_for(&w.loop, 10);
+    }
+}
+
 Test(promises, a_change_says_its_number_and_what_was_acknowledged_before)
 {
     char expected[256];
@@ -541,6 +552,42 @@ Test(promises, what_cannot_be_made_again_is_waited_for)
     hold_all();
     until(is_ready, NULL);
     cr_assert_eq(fake_redis_count(w.fake, settle), 0, "nothing was lost");
+    close_world();
+}
+
+/* What was told to a master again says nothing of what others have acknowledged since. */
+Test(promises, a_master_that_comes_back_is_told_what_it_missed_meanwhile)
+{
+    struct id first = some_key(), second = some_key(), third = some_key();
+
+    open_ready();
+    change(&first);
+    hold(0, false);
+    look();
+    until(has_settled, NULL);
+    hold_all(); /* another master, which has everything */
+    until(is_ready, NULL);
+    change(&second);
+    hold(2, false); /* the first one again */
+    look();
+    until_count(settle, 2);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 2);
+    cr_assert(strstr(fake_redis_command(w.fake, revocation, 1), second.text));
+    hold_all();
+    until(is_ready, NULL);
+
+    change(NULL);
+    hold(4, false);
+    look();
+    until_trouble("lost 1 change ");
+    hold_all();
+    until(is_ready, NULL);
+    change(&third);
+    hold(4, false);
+    look();
+    until_trouble("lost 1 change ");
+    until_count(revocation, 3);
+    cr_assert(strstr(fake_redis_command(w.fake, revocation, 2), third.text));
     close_world();
 }
 
