@@ -17,8 +17,8 @@ void promises_destroy(struct promises *promises);
 const char *promises_maker(const struct promises *promises);
 uint64_t promises_answered(const struct promises *promises);
 uint64_t promises_next(struct promises *promises);
-/* The change with that number was acknowledged. */
-void promises_note(struct promises *promises, uint64_t number);
+/* The change with that number was acknowledged. what: its name for operators, which outlives this. */
+void promises_note(struct promises *promises, uint64_t number, const char *what);
 /* Takes over the number of the last change that was noted, for the revocations that it made; 0: there is none. Call it
  * in the callback of the change. */
 MUST_CHECK uint64_t promises_take(struct promises *promises);

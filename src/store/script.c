@@ -585,7 +585,7 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
                      call->result == STORE_LIMITED;
 
     if (call->class == SCRIPT_CHANGE && call->number > 0 && call->result == STORE_OK)
-        promises_note(lease_promises(call->store->lease), call->number);
+        promises_note(lease_promises(call->store->lease), call->number, LUA_SCRIPTS[call->script].name);
     note_replied(call);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);

@@ -222,7 +222,7 @@ Test(promises, repeats_each_revocation_of_a_group)
 
     open_ready();
     struct promises *promises = lease_promises(store_lease(w.store));
-    promises_note(promises, promises_next(promises));
+    promises_note(promises, promises_next(promises), "some_change");
     uint64_t number = promises_take(promises);
     cr_assert_eq(number, 1);
     cr_assert_eq(promises_take(promises), 0);
@@ -544,11 +544,11 @@ Test(promises, what_cannot_be_made_again_is_waited_for)
     change(NULL);
     hold(0, false);
     look();
-    until_trouble("lost 2 changes");
+    until_trouble("lost 2 changes that this node acknowledged (the last one: account_list): bring back");
     cr_assert_eq(fake_redis_count(w.fake, revocation), 1);
     cr_assert_eq(fake_redis_count(w.fake, settle), 0);
     hold(2, false);
-    until_trouble("lost 1 change ");
+    until_trouble("lost 1 change that this node acknowledged (account_list): bring back");
     hold_all();
     until(is_ready, NULL);
     cr_assert_eq(fake_redis_count(w.fake, settle), 0, "nothing was lost");
@@ -672,7 +672,7 @@ Test(promises, keeps_the_newest_revocations)
     open_ready();
     struct promises *promises = lease_promises(store_lease(w.store));
     for (int i = 0; i < REVOCATIONS_KEPT + 10; i++) {
-        promises_note(promises, promises_next(promises));
+        promises_note(promises, promises_next(promises), "some_change");
         promises_keep_revocation(promises, promises_take(promises), &key, 0, TEXT("operator"));
     }
     hold(REVOCATIONS_KEPT + 7, false);
@@ -692,7 +692,7 @@ Test(promises, beyond_its_bounds_it_says_at_most_how_many)
     struct promises *promises = lease_promises(store_lease(w.store));
     change(&key);
     for (int i = 0; i < OTHERS_KEPT + 10; i++)
-        promises_note(promises, promises_next(promises));
+        promises_note(promises, promises_next(promises), "some_change");
     hold(0, false);
     look();
     until_trouble("lost up to 1035 changes");
