@@ -166,17 +166,12 @@ uint64_t promises_last(const struct promises *promises)
     return other_at(promises, promises->others_count - 1)->number;
 }
 
-void promises_give_up(struct promises *promises)
-{
-    if (promises->others_count > 0)
-        promises->others_count--;
-}
-
 uint64_t promises_take(struct promises *promises)
 {
     uint64_t number = promises_last(promises);
 
-    promises_give_up(promises);
+    if (number > 0)
+        promises->others_count--;
     return number;
 }
 

@@ -476,6 +476,29 @@ Test(promises, a_withdrawal_that_is_lost_is_missing_and_repeats_nothing)
 }
 
 /* Whoever has lost that it was written down finds again what is due. Redis replies in order. */
+static void on_unpromised(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)reply;
+    cr_assert_eq(result, STORE_OK);
+    *(bool *)arg = true;
+}
+
+/* Such as the count of a wrong password. */
+Test(promises, what_nobody_was_told_is_not_missing)
+{
+    char fail[SCRIPT_BYTES];
+    bool is_counted = false;
+
+    open_ready();
+    name_script(SCRIPT_throttle_fail, fail);
+    rule(fail, FAKE_ANSWER, "*2\r\n$2\r\nok\r\n:0\r\n", 0);
+    store_call_script(w.store, SCRIPT_throttle_fail, SCRIPT_UNPROMISED, 0, NULL, on_unpromised, &is_counted);
+    cr_assert(test_loop_until_set(&w.loop, &is_counted, PATIENCE_MS));
+    cr_assert(strstr(fake_redis_command(w.fake, fail, 0), " 1 t:store:" FAKE_STORE_ID " t:"), "no number: %s",
+              fake_redis_command(w.fake, fail, 0));
+    close_world();
+}
+
 Test(promises, what_was_due_and_is_written_down_is_no_promise)
 {
     struct id key = some_key();
