@@ -19,13 +19,13 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${CHATELAINE_MAINTAINER}")
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 
 # Three packages: node, library and development are groups of components.
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL program files library development)
 set(CPACK_DEBIAN_NODE_PACKAGE_NAME chatelaine)
 set(CPACK_DEBIAN_NODE_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_NODE_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_NODE_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers")
 set(CPACK_DEBIAN_NODE_PACKAGE_RECOMMENDS "logrotate")
 set(CPACK_DEBIAN_NODE_PACKAGE_SUGGESTS "redis-server (>= 5:7.0) | valkey-server, redis-tools")
@@ -40,6 +40,9 @@ set(control ${CMAKE_CURRENT_SOURCE_DIR}/debian)
 set(CPACK_DEBIAN_NODE_PACKAGE_CONTROL_EXTRA ${control}/postinst ${control}/prerm ${control}/postrm ${control}/conffiles)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libchatelaine-check1)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+# Written down, because a CPack that has looked for libraries calls ldconfig in scripts instead of by a trigger.
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libc6 (>= 2.34)")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${control}/library/shlibs ${control}/library/triggers)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "checks of API keys in the caller's own process
 A node of Chatelaine shares its decisions in memory with programs on its
 machine. This library reads them, for languages that can call C.")
@@ -49,8 +52,6 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libchatelaine-check1 (= ${CPACK_DE
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "checks of API keys in the caller's own process (headers)
 A node of Chatelaine shares its decisions in memory with programs on its
 machine. These headers read them; C programs need no library for that.")
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_SOURCE_DIR}/finish-package.cmake)
 set(CPACK_CHATELAINE_PACKAGING ${CMAKE_CURRENT_SOURCE_DIR})

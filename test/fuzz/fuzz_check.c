@@ -91,7 +91,7 @@ static bool may_be_accepted(const struct chatelaine_table *table, const uint64_t
     return words[1] == hash[0] && words[2] == hash[1] && words[0] % 2 == 0 &&
            table->header->epoch[bucket] == (uint32_t)words[3] &&
            table->header->lease_until_ns[bucket % table->header->partitions] > now_ns &&
-           (words[3] >> 32 & scopes) == scopes && table->uses[slot] >> 32 == words[0] >> 32;
+           (words[3] >> 32 & 0xffff & scopes) == scopes && table->uses[slot] >> 32 == words[0] >> 32;
 }
 
 static void expect_id(const char *id, const char *prefix)
@@ -196,6 +196,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (take_table(&table, &memory, &uses)) {
         CHECK(table.set_mask < sets && (table.set_mask + 1) * CHATELAINE_WAYS <= slots);
         CHECK(table.partition_mask < CHATELAINE_PARTITIONS_MAX);
+        CHECK((table.set_mask & (table.set_mask + 1)) == 0 && (table.partition_mask & (table.partition_mask + 1)) == 0);
         while (program.count > 0)
             run_step(&program, &table, &memory, &uses);
     }
