@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096, PATH_BYTES = sizeof(((struct sockaddr_un *)NULL)->sun_path) };
+enum { BACKLOG = 1024, PATH_BYTES = sizeof(((struct sockaddr_un *)NULL)->sun_path) };
 
 static struct sockaddr_un address_of(const char *path)
 {

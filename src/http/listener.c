@@ -2,19 +2,17 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "base/unix_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MODE_OF_UMASK = 0 };
 enum { BACKLOG = 1024, ACCEPTS_AT_ONCE = 64, HOST_BYTES = INET6_ADDRSTRLEN, PORT_MAX = 65535 };
 
 struct listener {
@@ -189,83 +187,13 @@ static int bind_tcp(struct listener *listener, struct text address, bool reuse_p
     return 0;
 }
 
-static struct sockaddr_un unix_address(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    memcpy(address.sun_path, path, strlen(path));
-    return address;
-}
-
-/* A socket file that nobody listens on is left over from a node that died. */
-static bool is_stale(const char *path)
-{
-    struct sockaddr_un address = unix_address(path);
-    struct stat file;
-    bool is_refused;
-    int fd;
-
-    if (lstat(path, &file) != 0 || !S_ISSOCK(file.st_mode))
-        return false;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return false;
-    is_refused = connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
-    close(fd);
-    return is_refused;
-}
-
-/* Two nodes that start at once must not both find the file stale: the second would remove the first one's. Held from
- * the look at the file until somebody listens. -1: no lock, because the folder cannot be read. */
-static int lock_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char folder[sizeof((struct listener *)NULL)->path] = ".";
-    int fd;
-
-    if (slash)
-        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR)
-        continue;
-    return fd;
-}
-
-static bool bind_file(int fd, const char *path, mode_t mode)
-{
-    struct sockaddr_un address = unix_address(path);
-    /* Set afterwards by its name, the mode could hit another file. */
-    mode_t before = mode == MODE_OF_UMASK ? 0 : umask(~mode & 0777);
-    bool is_bound = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
-    int error = errno;
-
-    if (mode != MODE_OF_UMASK)
-        umask(before);
-    errno = error;
-    return is_bound;
-}
-
-static int bind_unix(struct listener *listener, const char *path, mode_t mode)
-{
-    if (is_stale(path) && unlink(path) != 0)
-        return uv_translate_sys_error(errno);
-    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener->fd < 0 || !bind_file(listener->fd, path, mode))
-        return uv_translate_sys_error(errno);
-    memcpy(listener->path, path, strlen(path));
-    return listen(listener->fd, BACKLOG) == 0 ? 0 : uv_translate_sys_error(errno);
-}
-
+/* libuv's errors are negative ones of the system. */
 static int listen_unix(struct listener *listener, const char *path, mode_t mode)
 {
-    int folder, result;
+    int result = unix_socket_listen(path, mode, &listener->fd);
 
-    if (strlen(path) >= sizeof listener->path)
-        return UV_ENAMETOOLONG;
-    folder = lock_folder(path);
-    result = bind_unix(listener, path, mode);
-    if (folder >= 0)
-        close(folder);
+    if (result == 0)
+        memcpy(listener->path, path, strlen(path));
     return result;
 }
 
@@ -310,7 +238,7 @@ int listeners_add(struct listeners *listeners, const char *address, bool reuse_p
     struct listener *listener = listener_create();
     char bound[HTTP_ADDRESS_BYTES] = "";
     bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
-    int result = is_unix ? listen_unix(listener, address + TEXT("unix:").len, MODE_OF_UMASK)
+    int result = is_unix ? listen_unix(listener, address + TEXT("unix:").len, UNIX_SOCKET_MODE_OF_UMASK)
                          : listen_tcp(listener, address, reuse_port, bound);
 
     if (result == 0 && is_unix)
