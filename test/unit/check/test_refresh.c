@@ -7,12 +7,13 @@
 #include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static struct made_table made;
 static struct table_server server;
 static struct chatelaine_table reader;
 static struct chatelaine_greeting greeting;
-static size_t fds_before;
+static size_t fds_before, mappings_before;
 
 static size_t count_fds(void)
 {
@@ -24,6 +25,26 @@ static size_t count_fds(void)
         count++;
     closedir(folder);
     return count;
+}
+
+/* Of memfds. */
+static size_t count_mappings(void)
+{
+    char *maps = file_read("/proc/self/maps"), *at = maps;
+    size_t count = 0;
+
+    while ((at = strstr(at, "/memfd:"))) {
+        at++;
+        count++;
+    }
+    free(maps);
+    return count;
+}
+
+static void assert_keeps_nothing(void)
+{
+    cr_assert_eq(count_fds(), fds_before);
+    cr_assert_eq(count_mappings(), mappings_before);
 }
 
 /* A server that sends what a node sends. Tests change that before they start it. */
@@ -47,6 +68,7 @@ static void start(void)
 {
     table_server_start(&server);
     fds_before = count_fds();
+    mappings_before = count_mappings();
     chatelaine_table_init(&reader, server.path, MADE_TABLE_DEPLOYMENT, CHATELAINE_OWNER_OF_FOLDER);
 }
 
@@ -81,7 +103,7 @@ static void assert_accepts_nothing(void)
     cr_assert_not(chatelaine_check(&reader, "x", 1, 0, &who));
 }
 
-/* Of what the server sends, no table is made, and no descriptor is kept. */
+/* Of what the server sends, no table is made, and neither descriptors nor memory are kept. */
 static void expect_trouble(enum chatelaine_trouble trouble, int error)
 {
     start();
@@ -92,7 +114,7 @@ static void expect_trouble(enum chatelaine_trouble trouble, int error)
         assert_accepts_nothing();
         await_peers(times);
         table_server_close_peers(&server);
-        cr_assert_eq(count_fds(), fds_before);
+        assert_keeps_nothing();
     }
     chatelaine_table_finish(&reader);
     table_server_stop(&server);
@@ -119,10 +141,11 @@ Test(check_refresh, gets_the_table_of_a_node)
     cr_assert(chatelaine_table_refresh(&reader));
     await_peers(1); /* on the same connection */
     cr_assert_eq(count_fds(), fds_before + 2, "a connection, at both ends");
+    cr_assert_eq(count_mappings(), mappings_before + 2);
     chatelaine_table_finish(&reader);
     assert_accepts_nothing();
     table_server_close_peers(&server);
-    cr_assert_eq(count_fds(), fds_before);
+    assert_keeps_nothing();
     table_server_stop(&server);
 }
 
@@ -189,7 +212,7 @@ Test(check_refresh, waits_for_somebody_who_never_answers_and_does_not_block)
     cr_assert_eq(count_fds(), fds_before + 2);
     chatelaine_table_finish(&reader);
     table_server_close_peers(&server);
-    cr_assert_eq(count_fds(), fds_before);
+    assert_keeps_nothing();
     table_server_stop(&server);
 }
 
