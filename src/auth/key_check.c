@@ -169,15 +169,16 @@ static void on_lease(void *arg)
     const struct part *part = arg;
     struct key_checker *checker = part->checker;
     const uint64_t until_ns = membership_lease_until_ns(part->member);
+    uint64_t now_ns;
 
     if (!checker->table)
         return;
     if (until_ns == 0 || !membership_knows_suspended(part->member)) {
         shared_table_withdraw(checker->table, part->number);
-        return;
+    } else if (membership_has_lease(part->member, &now_ns)) {
+        age_cache(checker, now_ns);
+        shared_table_set_lease(checker->table, part->number, until_ns);
     }
-    age_cache(checker, clock_boot_ns());
-    shared_table_set_lease(checker->table, part->number, until_ns);
 }
 
 /* Whether it was suspended or resumed: its keys are shared again when they are asked for. If the set of suspended

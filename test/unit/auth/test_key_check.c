@@ -1,8 +1,10 @@
 #include "auth/key_check.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "chatelaine/check.h"
 #include "core/secret.h"
 
+#include "auth/key_cache_internal.h"
 #include "fake_store.h"
 #include "leak_guard.h"
 #include "test_loop.h"
@@ -1092,4 +1094,161 @@ Test(key_check, where_a_master_may_be_replaced_reads_decide_under_the_lease_of_t
     answer_read(&f, 1, &placed, STORE_OK);
     expect_answer(&f, 0, KEY_ACCEPTED);
     tear_down_cached(&f);
+}
+
+/* With a shared table: readers accept what the checker would accept from its cache, and nothing else. */
+
+enum { TABLE_KEYS = 64 };
+
+struct sharing {
+    struct cached f;
+    struct shared_table *table;
+    struct chatelaine_table reader;
+};
+
+static void on_used(void *arg, const struct key_principal *key, uint32_t uses)
+{
+    (void)arg, (void)key, (void)uses;
+}
+
+static bool has_room(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void renew_lease(struct sharing *s)
+{
+    s->f.member.lease_until_ns = clock_boot_ns() + UINT64_C(60000) * CLOCK_NS_PER_MS;
+    s->f.member.events.on_lease(s->f.member.arg);
+}
+
+static bool reader_accepts(const struct sharing *s)
+{
+    struct chatelaine_principal who;
+    struct text secret = secret_text(&s->f.secret);
+
+    return chatelaine_check(&s->reader, secret.ptr, secret.len, 0, &who);
+}
+
+/* With the key in the cache and in the table. */
+static void set_up_sharing(struct sharing *s)
+{
+    struct partitions partitions = {.stores = {&s->f.store}, .count = 1};
+    struct membership *members[] = {&s->f.member};
+    int fds[2];
+
+    set_up_cached(&s->f, 1);
+    key_checker_destroy(s->f.checker);
+    s->table = shared_table_create(&(struct shared_table_settings){
+        .keys_max = TABLE_KEYS, .partitions = 1, .deployment = "", .used = on_used, .has_room = has_room});
+    s->f.checker = key_checker_create(s->f.keyring, &partitions, members, s->f.usage, &(struct key_memory){64, 1 << 20},
+                                      s->table, s->f.turn);
+    shared_table_fds(s->table, &fds[0], &fds[1]);
+    fds[0] = dup(fds[0]);
+    fds[1] = dup(fds[1]);
+    chatelaine_table_init(&s->reader, "/nowhere", CHATELAINE_ANY_DEPLOYMENT, CHATELAINE_OWNER_OF_FOLDER);
+    cr_assert(chatelaine_accept_table(&s->reader, fds));
+    renew_lease(s);
+    expect_read(&s->f, 0);
+    fake_store_answer_find(&s->f.store, 0, STORE_OK, &s->f.key);
+    cr_expect_not(reader_accepts(s), "it was read, and not found in the cache yet");
+    expect_at_once(&s->f, KEY_ACCEPTED);
+    cr_assert(reader_accepts(s));
+}
+
+static void tear_down_sharing(struct sharing *s)
+{
+    chatelaine_table_finish(&s->reader);
+    tear_down_cached(&s->f);
+    shared_table_destroy(s->table);
+}
+
+Test(key_check, an_invalidated_key_is_shared_no_more)
+{
+    struct sharing s;
+
+    set_up_sharing(&s);
+    s.f.member.events.on_invalidated(s.f.member.arg, s.f.digest);
+    cr_expect_not(reader_accepts(&s));
+    tear_down_sharing(&s);
+}
+
+Test(key_check, a_lease_that_was_given_up_shares_nothing)
+{
+    struct sharing s;
+
+    set_up_sharing(&s);
+    s.f.member.lease_until_ns = 0;
+    s.f.member.events.on_lease(s.f.member.arg);
+    cr_expect_not(reader_accepts(&s));
+    renew_lease(&s);
+    cr_expect_not(reader_accepts(&s), "perhaps something was missed");
+    expect_at_once(&s.f, KEY_ACCEPTED);
+    cr_expect(reader_accepts(&s), "the checker still has it, so that it was not");
+    s.f.member.events.on_ended(s.f.member.arg);
+    cr_expect_not(reader_accepts(&s));
+    tear_down_sharing(&s);
+}
+
+Test(key_check, keys_of_an_account_that_is_suspended_are_shared_no_more)
+{
+    struct sharing s;
+
+    set_up_sharing(&s);
+    s.f.member.suspended = s.f.key.account;
+    s.f.member.events.on_account(s.f.member.arg, &s.f.key.account);
+    cr_expect_not(reader_accepts(&s));
+    expect_at_once(&s.f, KEY_SUSPENDED);
+    cr_expect_not(reader_accepts(&s));
+    s.f.member.suspended = (struct id){0};
+    s.f.member.events.on_account(s.f.member.arg, &s.f.key.account);
+    expect_at_once(&s.f, KEY_ACCEPTED);
+    cr_expect(reader_accepts(&s));
+    tear_down_sharing(&s);
+}
+
+Test(key_check, without_knowing_who_is_suspended_nothing_is_shared)
+{
+    struct id other = id_mint(ID_ACCOUNT, 2);
+    struct sharing s;
+
+    set_up_sharing(&s);
+    s.f.member.is_ignorant = true;
+    s.f.member.events.on_account(s.f.member.arg, &other);
+    cr_expect_not(reader_accepts(&s));
+    renew_lease(&s);
+    cr_expect_not(reader_accepts(&s));
+    expect_read(&s.f, 1);
+    s.f.member.is_ignorant = false;
+    renew_lease(&s);
+    cr_expect_not(reader_accepts(&s), "it was put in before the set was unknown");
+    fake_store_answer_find(&s.f.store, 1, STORE_UNAVAILABLE, NULL);
+    tear_down_sharing(&s);
+}
+
+/* Nobody checks anything here: readers have it. */
+Test(key_check, shared_keys_age_with_each_renewal)
+{
+    struct sharing s;
+
+    set_up_sharing(&s);
+    s.f.member.now_ns += KEY_CACHE_AGE_MAX_S * UINT64_C(1000) * CLOCK_NS_PER_MS;
+    renew_lease(&s);
+    cr_expect_not(reader_accepts(&s));
+    tear_down_sharing(&s);
+}
+
+Test(key_check, a_key_that_was_read_again_is_shared_as_it_is_now)
+{
+    struct sharing s;
+
+    set_up_sharing(&s);
+    s.f.member.has_lease = false;
+    expect_read(&s.f, 1);
+    s.f.key.revoked_ms = 1;
+    fake_store_answer_find(&s.f.store, 1, STORE_OK, &s.f.key);
+    expect_answer(&s.f, 1, KEY_REVOKED);
+    cr_expect_not(reader_accepts(&s));
+    tear_down_sharing(&s);
 }
