@@ -1215,6 +1215,13 @@ Test(key_check, without_knowing_who_is_suspended_nothing_is_shared)
 
     set_up_sharing(&s);
     s.f.member.is_ignorant = true;
+    renew_lease(&s);
+    cr_expect_not(reader_accepts(&s));
+    s.f.member.is_ignorant = false;
+    renew_lease(&s);
+    expect_at_once(&s.f, KEY_ACCEPTED);
+    cr_assert(reader_accepts(&s));
+    s.f.member.is_ignorant = true;
     s.f.member.events.on_account(s.f.member.arg, &other);
     cr_expect_not(reader_accepts(&s));
     renew_lease(&s);

@@ -145,6 +145,23 @@ Test(shared_table, a_bucket_is_cleared_with_all_its_keys_and_no_others)
     tear_down(&w);
 }
 
+/* Whichever place they had before. */
+Test(shared_table, keys_of_a_cleared_bucket_can_come_back)
+{
+    struct world w;
+
+    set_up(&w, KEYS);
+    shared_table_set_lease(w.table, PARTITION, in_an_hour());
+    for (unsigned i = 0; i < KEYS; i++)
+        put(&w, i, BUCKET);
+    shared_table_clear_bucket(w.table, BUCKET);
+    for (unsigned i = KEYS; i > 0; i--) {
+        put(&w, i - 1, BUCKET);
+        cr_expect(accepts(&w, i - 1), "%u", i - 1);
+    }
+    tear_down(&w);
+}
+
 Test(shared_table, without_a_lease_all_keys_of_the_partition_are_gone)
 {
     struct world w;
