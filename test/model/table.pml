@@ -28,7 +28,7 @@
  *   of a reader
  *   NO_TABLESEQUENCE  it copies an entry while that changes
  *   NO_TABLELEASE     it does not look at the lease
- *   NO_TABLEORDER     it looks at the lease when it has copied the entry
+ *   NO_TABLEORDER     it does not look at the sequence again when it has seen the lease
  *   NO_TABLECLOCK     it reads the clock before the request comes
  *   NO_TABLEEPOCH     it does not compare the entry's epoch with the table's
  *   NO_TABLEAGAIN     it does, with the table's as it was before it looked at the lease
@@ -394,13 +394,29 @@ inline copy_entry() {
     fi;
     d_step { scope = S.scope; epoch = S.epoch };
     if
-    :: SAME -> seen = NOT_YET
+    :: SAME
     :: else ->
 #if PROBE == 5
        assert(scope != X);
 #endif
        goto done
     fi
+}
+
+/* After the lease. */
+inline look_again() {
+#ifdef NO_TABLEORDER
+    seen = NOT_YET
+#else
+    if
+    :: d_step { SAME -> seen = NOT_YET }
+    :: atomic { else ->
+#if PROBE == 14
+       assert(false);
+#endif
+       goto done }
+    fi
+#endif
 }
 
 /* Nobody looks at it any more. */
@@ -439,13 +455,9 @@ begin:
 #ifdef NO_TABLEAGAIN
            present = M.epoch;
 #endif
-#ifdef NO_TABLEORDER
            copy_entry();
            look_at_lease();
-#else
-           look_at_lease();
-           copy_entry();
-#endif
+           look_again();
            if
            :: OF_THIS_EPOCH ->
 #if PROBE == 6
