@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "unknown_keys_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,6 @@ enum { SPARED_MAX = 32 };
 /* The index grows with its content, so that few keys stay within few cache lines and pages. It doubles up to this many
  * slots (refilling takes some milliseconds of the event loop), then grows to its full size at once. */
 enum { SLOTS_FIRST = 1024, SLOTS_DOUBLED_MAX = 128 * 1024 };
-enum { UNKNOWN_SETS = 1024, UNKNOWN_WAYS = 4, UNKNOWN_SLOTS = UNKNOWN_SETS * UNKNOWN_WAYS };
-
-/* A client that retries an unknown key costs one Redis read per 5 s and node. Secrets are random, so an unknown digest
- * becomes known only if Redis gets other data, for example from a backup. */
-static const uint64_t UNKNOWN_NS = UINT64_C(5000000000);
 
 /* A clock hand goes round all entries, one step per STEP_NS, and removes those that it has met before. So they leave
  * one by one; if all expired together, every key in use would be read from Redis at the same moment. */
@@ -50,12 +46,6 @@ struct entry {
     uint32_t chained;       /* number + 1 of the next one in its chain, or 0 */
 };
 
-/* A digest that no key has. expires_ns 0: the place is free. */
-struct unknown {
-    uint8_t digest_end[KEPT_BYTES];
-    uint64_t expires_ns;
-};
-
 struct queue {
     uint32_t oldest, newest;
     size_t count;
@@ -68,7 +58,7 @@ struct key_cache {
     uint32_t *slots;
     uint32_t *chains; /* number + 1 of the first entry, by digest_hash: how a drop finds its entry */
     uint16_t *ghosts; /* one fingerprint per place, of entries that left `trial` recently; 0: none */
-    struct unknown *unknown;
+    struct unknown_key *unknown;
     uint8_t generation[BUCKETS]; /* times that it was cleared since remove_stale() */
     uint32_t number_mask;
     uint32_t first_free;
@@ -86,11 +76,10 @@ struct key_cache {
 #define ENTRY_BYTES                                                                                     \
     (sizeof(struct entry) + SLOTS_PER_ENTRY * (sizeof(uint32_t) + sizeof(uint32_t) / SLOTS_PER_CHAIN) + \
      sizeof(uint16_t))
-#define FIXED_BYTES (sizeof(struct key_cache) + UNKNOWN_SLOTS * sizeof(struct unknown))
+#define FIXED_BYTES (sizeof(struct key_cache) + UNKNOWN_KEYS_SLOTS * sizeof(struct unknown_key))
 
 _Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX,
                "an entry and what belongs to it keep the header's promise");
-_Static_assert((UNKNOWN_SETS & (UNKNOWN_SETS - 1)) == 0, "a mask picks the set");
 
 static uint32_t load32(const uint8_t *bytes)
 {
@@ -148,7 +137,7 @@ struct key_cache *key_cache_create(size_t entries_max, size_t bytes_max)
     cache->slots = take(cache, cache->slots_max, sizeof *cache->slots);
     cache->chains = take(cache, cache->slots_max / SLOTS_PER_CHAIN, sizeof *cache->chains);
     cache->ghosts = take(cache, cache->capacity, sizeof *cache->ghosts);
-    cache->unknown = take(cache, UNKNOWN_SLOTS, sizeof *cache->unknown);
+    cache->unknown = take(cache, UNKNOWN_KEYS_SLOTS, sizeof *cache->unknown);
     set_empty(cache);
     return cache;
 }
@@ -420,45 +409,6 @@ static struct entry *add(struct key_cache *cache, const uint8_t *inner, const ui
     return entry;
 }
 
-/* Unknown digests: each has a place within a small set. With a single place each, two that collide would be read from
- * the store again and again */
-
-static struct unknown *unknown_set(const struct key_cache *cache, const uint8_t *digest)
-{
-    return &cache->unknown[(load32(digest + AT_GHOST) & (UNKNOWN_SETS - 1)) * UNKNOWN_WAYS];
-}
-
-static const uint8_t *end_of(const uint8_t *digest)
-{
-    return digest + (KEY_DIGEST_BYTES - KEPT_BYTES);
-}
-
-static struct unknown *find_unknown(const struct key_cache *cache, const uint8_t *digest)
-{
-    struct unknown *set = unknown_set(cache, digest);
-    for (size_t i = 0; i < UNKNOWN_WAYS; i++)
-        if (is_kept(set[i].digest_end, end_of(digest)))
-            return &set[i];
-    return NULL;
-}
-
-/* A place that is free, or else the first that will be. */
-static struct unknown *first_to_expire(struct unknown *set)
-{
-    struct unknown *first = set;
-    for (size_t i = 1; i < UNKNOWN_WAYS; i++)
-        if (set[i].expires_ns < first->expires_ns)
-            first = &set[i];
-    return first;
-}
-
-static void forget_unknown(struct key_cache *cache, const uint8_t *digest)
-{
-    struct unknown *place = find_unknown(cache, digest);
-    if (place)
-        place->expires_ns = 0;
-}
-
 static void forget_records(struct key_cache *cache, const uint8_t *digest)
 {
     const uint32_t hash = digest_hash_of(digest);
@@ -521,14 +471,13 @@ bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_
 
 bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
 {
-    const struct unknown *place = find_unknown(cache, digest);
-    return place && now_ns < place->expires_ns;
+    return unknown_keys_include(cache->unknown, digest, now_ns);
 }
 
 void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
                      const uint8_t digest[KEY_DIGEST_BYTES], const struct key_packed *key)
 {
-    forget_unknown(cache, digest);
+    unknown_keys_forget(cache->unknown, digest);
     const size_t at = find_slot(cache, inner);
     struct entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
     CHECK(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
@@ -559,17 +508,13 @@ void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
 {
     forget_records(cache, digest);
-    struct unknown *place = find_unknown(cache, digest);
-    if (!place)
-        place = first_to_expire(unknown_set(cache, digest));
-    memcpy(place->digest_end, end_of(digest), KEPT_BYTES);
-    place->expires_ns = now_ns + UNKNOWN_NS;
+    unknown_keys_add(cache->unknown, digest, now_ns);
 }
 
 void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES])
 {
     forget_records(cache, digest);
-    forget_unknown(cache, digest);
+    unknown_keys_forget(cache->unknown, digest);
 }
 
 /* Ghosts stay: they decide which queue an entry enters, not what it contains. */
@@ -579,7 +524,7 @@ void key_cache_clear(struct key_cache *cache)
         shared_table_clear_bucket(cache->table, bucket);
     if (cache->touched)
         clear_index(cache);
-    memset(cache->unknown, 0, UNKNOWN_SLOTS * sizeof *cache->unknown);
+    unknown_keys_clear(cache->unknown);
     memset(cache->generation, 0, sizeof cache->generation);
     set_empty(cache);
 }
@@ -604,13 +549,6 @@ static void clear_bucket(struct key_cache *cache, unsigned bucket)
         shared_table_clear_bucket(cache->table, bucket);
 }
 
-static void clear_unknown_of(struct key_cache *cache, unsigned partition, unsigned mask)
-{
-    for (size_t i = 0; i < UNKNOWN_SLOTS; i++)
-        if ((cache->unknown[i].digest_end[KEPT_BYTES - 1] & mask) == partition)
-            cache->unknown[i].expires_ns = 0;
-}
-
 void key_cache_clear_partition(struct key_cache *cache, unsigned partition, unsigned partitions)
 {
     if (partitions == 1) {
@@ -619,7 +557,7 @@ void key_cache_clear_partition(struct key_cache *cache, unsigned partition, unsi
     }
     for (unsigned bucket = partition; bucket < BUCKETS; bucket += partitions)
         clear_bucket(cache, bucket);
-    clear_unknown_of(cache, partition, partitions - 1);
+    unknown_keys_clear_partition(cache->unknown, partition, partitions);
 }
 
 bool key_cache_age(struct key_cache *cache, uint64_t now_ns)
