@@ -1,4 +1,4 @@
-# The Debian package. scripts/package builds it with the release preset, in a fixed folder and with a fixed time, so that
+# The Debian packages. scripts/package builds them with the release preset, in a fixed folder and with a fixed time, so that
 # everybody gets the same bytes from the same sources.
 set(debian unknown)
 if(EXISTS /etc/os-release)
@@ -18,13 +18,18 @@ set(CPACK_DEBIAN_PACKAGE_VERSION "${PROJECT_VERSION}+deb${debian}")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${CHATELAINE_MAINTAINER}")
-set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers")
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "logrotate")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "redis-server (>= 5:7.0) | valkey-server, redis-tools")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "API keys and console sign-in with reliable revocation
+
+# Three packages: node, library and development are groups of components.
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL program files library development)
+set(CPACK_DEBIAN_NODE_PACKAGE_NAME chatelaine)
+set(CPACK_DEBIAN_NODE_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_NODE_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_NODE_PACKAGE_DEPENDS "systemd | systemd-standalone-sysusers")
+set(CPACK_DEBIAN_NODE_PACKAGE_RECOMMENDS "logrotate")
+set(CPACK_DEBIAN_NODE_PACKAGE_SUGGESTS "redis-server (>= 5:7.0) | valkey-server, redis-tools")
+set(CPACK_DEBIAN_NODE_DESCRIPTION "API keys and console sign-in with reliable revocation
 A node of Chatelaine checks API keys from memory, at the speed of a static
 page. Once a revocation has been answered, no node accepts that key for a
 request that arrives later. All state is in a durable Redis.
@@ -32,8 +37,26 @@ request that arrives later. All state is in a durable Redis.
 The service is not started until it has settings: see OPERATIONS.md in
 /usr/share/doc/chatelaine.")
 set(control ${CMAKE_CURRENT_SOURCE_DIR}/debian)
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${control}/postinst ${control}/prerm ${control}/postrm ${control}/conffiles)
+set(CPACK_DEBIAN_NODE_PACKAGE_CONTROL_EXTRA ${control}/postinst ${control}/prerm ${control}/postrm ${control}/conffiles)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libchatelaine-check1)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+# Written down, because a CPack that has looked for libraries calls ldconfig in scripts instead of by a trigger.
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libc6 (>= 2.34)")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${control}/library/shlibs ${control}/library/triggers)
+set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "checks of API keys in the caller's own process
+A node of Chatelaine shares its decisions in memory with programs on its
+machine. This library reads them, for languages that can call C.")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libchatelaine-check-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libchatelaine-check1 (= ${CPACK_DEBIAN_PACKAGE_VERSION})")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "checks of API keys in the caller's own process (headers)
+A node of Chatelaine shares its decisions in memory with programs on its
+machine. These headers read them; C programs need no library for that.")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_SOURCE_DIR}/finish-package.cmake)
 set(CPACK_CHATELAINE_PACKAGING ${CMAKE_CURRENT_SOURCE_DIR})
 include(CPack)
+cpack_add_component(program GROUP node)
+cpack_add_component(files GROUP node)
+cpack_add_component(library GROUP library)
+cpack_add_component(development GROUP development)
