@@ -77,6 +77,7 @@ void board_show_end(struct board *board, size_t place, uint32_t number)
 void board_refuse(struct board *board, uint32_t number)
 {
     atomic_fetch_or_explicit(&board->keys[number].promise, 1, memory_order_release);
+    atomic_store_explicit(&board->recent[board->refused_count++ % BOARD_RECENT], number + 1, memory_order_release);
 }
 
 void board_allow(struct board *board, uint32_t number)

@@ -8,6 +8,7 @@ enum {
     BOARD_KEYS_MAX = HISTORY_KEYS_MAX + 2048,
     BOARD_PLACES_MAX = 1024,   /* keys that clients use at present */
     BOARD_PLACES_OF_ENDS = 32, /* and those of suspended accounts and people */
+    BOARD_RECENT = 32,         /* keys that were ended last */
     BOARD_FINDINGS_MAX = 64
 };
 
@@ -36,11 +37,11 @@ struct board {
     unsigned unit_ms; /* the lease */
     atomic_uint places_used, places_of_ends_used;
     /* A key's number + 1; 0: none. */
-    _Atomic uint32_t places[BOARD_PLACES_MAX], places_of_ends[BOARD_PLACES_OF_ENDS];
+    _Atomic uint32_t places[BOARD_PLACES_MAX], places_of_ends[BOARD_PLACES_OF_ENDS], recent[BOARD_RECENT];
     atomic_ullong accepted, not_accepted, after_end, without_table; /* checks */
     atomic_uint found;
     struct board_finding findings[BOARD_FINDINGS_MAX];
-    uint32_t key_count; /* this process's own */
+    uint32_t key_count, refused_count; /* this process's own */
     struct board_key keys[BOARD_KEYS_MAX];
 };
 

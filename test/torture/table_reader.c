@@ -64,13 +64,21 @@ static void pause_for_a_while(struct reader *reader)
     poll(NULL, 0, (int)below(reader, most_ms + 1));
 }
 
+/* Half of them were ended just now. */
 static struct board_key *random_key(struct reader *reader)
 {
     struct board *board = reader->board;
-    bool is_end = below(reader, 4) == 0;
-    unsigned used = atomic_load(is_end ? &board->places_of_ends_used : &board->places_used);
-    _Atomic uint32_t *places = is_end ? board->places_of_ends : board->places;
-    uint32_t number = used ? atomic_load_explicit(&places[below(reader, used)], memory_order_acquire) : 0;
+    const struct {
+        _Atomic uint32_t *numbers;
+        unsigned used;
+    } lists[] = {
+        {board->recent, BOARD_RECENT},
+        {board->recent, BOARD_RECENT},
+        {board->places, atomic_load(&board->places_used)},
+        {board->places_of_ends, atomic_load(&board->places_of_ends_used)},
+    };
+    unsigned which = below(reader, sizeof lists / sizeof *lists), used = lists[which].used;
+    uint32_t number = used ? atomic_load_explicit(&lists[which].numbers[below(reader, used)], memory_order_acquire) : 0;
 
     return number ? &board->keys[number - 1] : NULL;
 }
@@ -125,10 +133,12 @@ static void validate(struct reader *reader, struct try *try)
                    (try->scopes & ~(uint32_t)(try->words[3] >> 32 & 0xffff)) == 0;
 }
 
+/* The counter's generation shows, too, that the entry has changed. */
 static void count_use(struct reader *reader, struct try *try)
 {
     try->goes_on =
-        try->goes_on && chatelaine_count_use(&reader->table.uses[try->slot], (uint32_t)(try->words[0] >> 32));
+        try->goes_on && (chatelaine_count_use(&reader->table.uses[try->slot], (uint32_t)(try->words[0] >> 32)) ||
+                         reader->broken == READER_ORDER);
     if (try->goes_on)
         chatelaine_read_entry(try->words, &try->who);
 }
@@ -201,16 +211,18 @@ static void check_at_once(struct reader *reader)
 
 static void turn(struct reader *reader)
 {
+    bool has_pauses = below(reader, 8) == 0;
+
     refresh(reader);
-    reader->count = 1 + below(reader, BATCH_MAX);
+    reader->count = has_pauses ? BATCH_MAX : 1 + below(reader, BATCH_MAX);
     if (!reader->table.header) {
         atomic_fetch_add(&reader->board->without_table, 1);
         return;
     }
-    if (reader->broken == READER_RULE_COUNT && below(reader, 2))
-        check_at_once(reader);
+    if (has_pauses || reader->broken != READER_RULE_COUNT || below(reader, 2))
+        check_in_steps(reader, has_pauses);
     else
-        check_in_steps(reader, below(reader, 8) == 0);
+        check_at_once(reader);
     for (size_t i = 0; i < reader->count; i++)
         if (reader->tries[i].key)
             judge(reader, &reader->tries[i]);
