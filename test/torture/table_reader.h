@@ -9,5 +9,6 @@
     X(READER_EPOCH, "table-epoch", "a reader does not compare the entry's epoch with its bucket's")                 \
     X(READER_CLOCK, "table-clock", "a reader reads the clock before the request comes")
 
-/* argv: the board's path, the table's, the node's number, a seed. Ends by a signal only. */
+/* argv: the board's path, the table's, the node's number, a seed, and whether it is "paused" between the steps of a
+ * check or "quick". Ends by a signal only. */
 int table_reader_run(int argc, char **argv);

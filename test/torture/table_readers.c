@@ -41,6 +41,7 @@ static void start_reader(struct table_readers *readers, unsigned reader)
                                 readers->plan.cluster->tables[node],
                                 number,
                                 seed,
+                                reader % READERS_A_NODE ? "quick" : "paused",
                                 NULL};
 
     snprintf(name, sizeof name, "reader%u", reader);
