@@ -32,6 +32,7 @@ struct life {
     bool dying; /* a revocation was tried */
     bool quiet; /* not checked until that is answered, for a check without a lease would mend the cache; and then
                    perhaps not at once */
+    bool is_for_readers;  /* from its end on only they check it, for the same reason */
     uint32_t key, number; /* in the history, on the board */
     bool is_told;         /* to readers of tables: that it must be refused */
     int64_t die_at_ns;
@@ -260,6 +261,7 @@ static void life_begin(struct clients *clients, uint32_t key)
     *life = (struct life){.used = true, .key = key, .retire_at_ns = HISTORY_NEVER};
     life->die_at_ns = now_ns + span_ns(clients, ENDS[which][0], ENDS[which][1]);
     life->quiet = below(clients, 2);
+    life->is_for_readers = clients->plan.board && below(clients, 4) == 0;
     for (unsigned node = 0; node < CLUSTER_NODES; node++)
         life->check_at_ns[node] = now_ns;
     show(clients, life);
@@ -816,7 +818,7 @@ static void look_at_life(struct clients *clients, struct life *life, int64_t now
     }
     if (life->die_at_ns <= now_ns)
         revoke(clients, life, now_ns);
-    bool is_spared = life->quiet && life->dying && life->retire_at_ns == HISTORY_NEVER;
+    bool is_spared = life->dying && (life->is_for_readers || (life->quiet && life->retire_at_ns == HISTORY_NEVER));
     for (unsigned node = 0; node < CLUSTER_NODES && !is_spared; node++) {
         if (life->check_at_ns[node] > now_ns)
             continue;

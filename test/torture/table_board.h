@@ -8,7 +8,7 @@ enum {
     BOARD_KEYS_MAX = HISTORY_KEYS_MAX + 2048,
     BOARD_PLACES_MAX = 1024,   /* keys that clients use at present */
     BOARD_PLACES_OF_ENDS = 32, /* and those of suspended accounts and people */
-    BOARD_RECENT = 32,         /* keys that were ended last */
+    BOARD_RECENT = 16,         /* keys that were ended last */
     BOARD_FINDINGS_MAX = 64
 };
 
