@@ -32,7 +32,12 @@
     X(RULE_REASSERT, "reassert", "a master that lost acknowledged changes is trusted, and does not get them again")    \
     X(RULE_ENDS_SOON, "ends-soon", "a key that will be revoked soon is cached like any other")                         \
     X(RULE_SUSPEND_HEAR, "suspend-hear", "a suspension is acknowledged, but its account is not added to the set")      \
-    X(RULE_SUSPEND_VERSION, "suspend-version", "a read is decided by a set of suspended accounts that is older")
+    X(RULE_SUSPEND_VERSION, "suspend-version", "a read is decided by a set of suspended accounts that is older")       \
+    X(RULE_TABLE_CLEAR, "table-clear", "a key that leaves the cache stays in the shared table")                        \
+    X(RULE_TABLE_SESSION, "table-session", "the shared table keeps its keys when a membership ends")                   \
+    X(RULE_TABLE_ACCOUNT, "table-account", "the shared table keeps the keys of an account that is suspended")          \
+    X(RULE_TABLE_SUSPENDED, "table-suspended", "a key that the node refuses is shared")                                \
+    X(RULE_TABLE_FROM, "table-from", "the shared table's lease starts when it is written")
 
 enum lease_rule {
 #define LEASE_RULE_ENUM(id, name, without) id,

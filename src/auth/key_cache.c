@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "core/lease_rules.h"
 #include "unknown_keys_internal.h"
 
 #include <stdlib.h>
@@ -285,10 +286,16 @@ static void dequeue(struct key_cache *cache, struct entry *entry)
 static void unshare(struct key_cache *cache, const struct entry *entry)
 {
     const uint32_t number = (uint32_t)(entry - cache->entries);
-    if (!cache->table || !cache->shared[number])
+    if (!cache->table || !cache->shared[number] || !RULE(RULE_TABLE_CLEAR))
         return;
     shared_table_remove(cache->table, cache->shared[number] - 1, number);
     cache->shared[number] = 0;
+}
+
+static void unshare_bucket(struct key_cache *cache, unsigned bucket)
+{
+    if (cache->table && RULE(RULE_TABLE_SESSION))
+        shared_table_clear_bucket(cache->table, bucket);
 }
 
 static void remove_entry(struct key_cache *cache, struct entry *entry)
@@ -520,8 +527,8 @@ void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYT
 /* Ghosts stay: they decide which queue an entry enters, not what it contains. */
 void key_cache_clear(struct key_cache *cache)
 {
-    for (unsigned bucket = 0; cache->table && bucket < BUCKETS; bucket++)
-        shared_table_clear_bucket(cache->table, bucket);
+    for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
+        unshare_bucket(cache, bucket);
     if (cache->touched)
         clear_index(cache);
     unknown_keys_clear(cache->unknown);
@@ -545,8 +552,7 @@ static void clear_bucket(struct key_cache *cache, unsigned bucket)
     if (cache->generation[bucket] == GENERATION_MAX)
         remove_stale(cache);
     cache->generation[bucket]++;
-    if (cache->table)
-        shared_table_clear_bucket(cache->table, bucket);
+    unshare_bucket(cache, bucket);
 }
 
 void key_cache_clear_partition(struct key_cache *cache, unsigned partition, unsigned partitions)

@@ -177,7 +177,9 @@ static void on_lease(void *arg)
         shared_table_withdraw(checker->table, part->number);
     } else if (membership_has_lease(part->member, &now_ns)) {
         age_cache(checker, now_ns);
-        shared_table_set_lease(checker->table, part->number, until_ns);
+        shared_table_set_lease(checker->table, part->number,
+                               RULE(RULE_TABLE_FROM) ? until_ns
+                                                     : now_ns + membership_lease_ms(part->member) * CLOCK_NS_PER_MS);
     }
 }
 
@@ -188,7 +190,7 @@ static void on_account(void *arg, const struct id *account)
     const struct part *part = arg;
     struct key_checker *checker = part->checker;
 
-    if (!checker->table)
+    if (!checker->table || !RULE(RULE_TABLE_ACCOUNT))
         return;
     shared_table_clear_bucket(checker->table, bucket_of_account(account));
     if (!membership_knows_suspended(part->member))
@@ -262,7 +264,7 @@ static void recall(struct key_check *check, struct recalled *ret)
     if (ret->answer == FOUND) {
         key_unpack(&ret->packed, &ret->key);
         ret->key.is_suspended = membership_suspends(part_of(checker, ret->bucket)->member, &ret->key.account);
-        if (checker->table && key_verdict_of(&ret->key) == KEY_ACCEPTED)
+        if (checker->table && (key_verdict_of(&ret->key) == KEY_ACCEPTED || !RULE(RULE_TABLE_SUSPENDED)))
             key_cache_share(checker->cache, check->inner, check->token, bucket_of_account(&ret->key.account));
     }
     metric_add(METRICS[ret->answer], 1);

@@ -403,6 +403,8 @@ void shared_table_set_lease(struct shared_table *table, unsigned partition, uint
 
 void shared_table_withdraw(struct shared_table *table, unsigned partition)
 {
+    if (!RULE(RULE_TABLE_SESSION))
+        return;
     shared_table_set_lease(table, partition, 0);
     for (unsigned bucket = partition; bucket < BUCKETS; bucket += table->settings.partitions)
         shared_table_clear_bucket(table, bucket);

@@ -1,7 +1,7 @@
 # Fuzz targets: fuzz_<name>.c over corpus/<name>. With CHATELAINE_FUZZ (clang) real fuzzers, e.g.
 #   build/fuzz/test/fuzz_http -max_total_time=600 -dict=test/fuzz/http.dict build/corpus test/fuzz/corpus/http
 # Otherwise each replays its corpus as a test. An input that once failed goes into the corpus with the fix.
-foreach(name audit check http json proxy receipt tls tokens)
+foreach(name audit check http json proxy receipt table tls tokens)
   set(target fuzz_${name})
   add_executable(${target} ${CMAKE_CURRENT_LIST_DIR}/fuzz_${name}.c)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../../src ${CMAKE_CURRENT_LIST_DIR}/../../src/http)
@@ -9,6 +9,9 @@ foreach(name audit check http json proxy receipt tls tokens)
   if(name STREQUAL "tls")
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/certificates.c)
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support)
+  endif()
+  if(name STREQUAL "table")
+    target_link_libraries(${target} PRIVATE auth)
   endif()
   set(corpus ${CMAKE_CURRENT_LIST_DIR}/corpus/${name})
   if(CHATELAINE_FUZZ)
@@ -24,7 +27,7 @@ foreach(name audit check http json proxy receipt tls tokens)
 endforeach()
 # Coverage feedback from the layers under test as well, not from the targets alone.
 if(CHATELAINE_FUZZ)
-  foreach(layer base core tls http)
+  foreach(layer base core tls http auth)
     target_compile_options(${layer} PRIVATE -fsanitize=fuzzer-no-link)
   endforeach()
 endif()

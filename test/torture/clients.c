@@ -1,6 +1,7 @@
 #include "clients.h"
 
 #include "base/clock.h"
+#include "core/scope.h"
 #include "exchange.h"
 
 #include <pthread.h>
@@ -31,7 +32,9 @@ struct life {
     bool dying; /* a revocation was tried */
     bool quiet; /* not checked until that is answered, for a check without a lease would mend the cache; and then
                    perhaps not at once */
-    uint32_t key;
+    bool is_for_readers;  /* from its end on only they check it, for the same reason */
+    uint32_t key, number; /* in the history, on the board */
+    bool is_told;         /* to readers of tables: that it must be refused */
     int64_t die_at_ns;
     int64_t retire_at_ns;
     int64_t check_at_ns[CLUSTER_NODES];
@@ -218,6 +221,28 @@ static int64_t next_check_ns(struct clients *clients, const struct life *life, i
 
 /* Creations */
 
+/* Keys of clients have the scopes that create() asks for. */
+static void show(struct clients *clients, struct life *life)
+{
+    const struct history *history = clients->plan.history;
+
+    if (!clients->plan.board)
+        return;
+    life->number = board_add(clients->plan.board, history_id(history, life->key), history_secret(history, life->key),
+                             SCOPE_KEYS_MANAGE | SCOPE_PATIENTS_READ, life->key);
+    board_show(clients->plan.board, (size_t)(life - clients->lives), life->number);
+}
+
+/* At once where an answer says so, and when the time has come that was told. */
+static void tell_readers(struct clients *clients, struct life *life)
+{
+    if (!clients->plan.board || life->is_told ||
+        history_times(clients->plan.history, life->key)->revoked_ns >= history_now_ns())
+        return;
+    board_refuse(clients->plan.board, life->number);
+    life->is_told = true;
+}
+
 static void life_begin(struct clients *clients, uint32_t key)
 {
     /* Short lives are for reads that are under way when the revocation comes, long ones for caches. */
@@ -236,8 +261,10 @@ static void life_begin(struct clients *clients, uint32_t key)
     *life = (struct life){.used = true, .key = key, .retire_at_ns = HISTORY_NEVER};
     life->die_at_ns = now_ns + span_ns(clients, ENDS[which][0], ENDS[which][1]);
     life->quiet = below(clients, 2);
+    life->is_for_readers = clients->plan.board && below(clients, 4) == 0;
     for (unsigned node = 0; node < CLUSTER_NODES; node++)
         life->check_at_ns[node] = now_ns;
+    show(clients, life);
 }
 
 /* Copies what follows the mark in the text, as far as it is made of those characters; false without the mark. */
@@ -363,6 +390,7 @@ static void revoke_ended(struct clients *clients, uint32_t key, const struct exc
     if (!life)
         return;
     life->revokes_open--;
+    tell_readers(clients, life);
     if (answer->status != 200) {
         if (life->revokes_open == 0)
             life->die_at_ns = history_now_ns() + span_ns(clients, 1, 60);
@@ -781,13 +809,16 @@ static void sign_in(struct clients *clients)
 
 static void look_at_life(struct clients *clients, struct life *life, int64_t now_ns)
 {
+    tell_readers(clients, life);
     if (life->retire_at_ns <= now_ns && life->revokes_open == 0) {
         life->used = false;
+        if (clients->plan.board)
+            board_hide(clients->plan.board, (size_t)(life - clients->lives));
         return;
     }
     if (life->die_at_ns <= now_ns)
         revoke(clients, life, now_ns);
-    bool is_spared = life->quiet && life->dying && life->retire_at_ns == HISTORY_NEVER;
+    bool is_spared = life->dying && (life->is_for_readers || (life->quiet && life->retire_at_ns == HISTORY_NEVER));
     for (unsigned node = 0; node < CLUSTER_NODES && !is_spared; node++) {
         if (life->check_at_ns[node] > now_ns)
             continue;
@@ -812,6 +843,8 @@ static void look_at_clock(struct clients *clients)
     look_at_commands(clients);
     if (clients->plan.endings && !endings_turn(clients->plan.endings, clients->exchange) &&
         clients->plan.stop_at_violation)
+        clients->stop = true;
+    if (clients->plan.readers && !table_readers_turn(clients->plan.readers) && clients->plan.stop_at_violation)
         clients->stop = true;
     for (size_t i = 0; i < clients->life_count; i++) {
         if (clients->lives[i].used)

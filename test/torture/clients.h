@@ -8,6 +8,7 @@
 #include "cluster.h"
 #include "endings.h"
 #include "history.h"
+#include "table_readers.h"
 #include <stdatomic.h>
 
 enum { CLIENTS_USERS_MAX = 8 };
@@ -20,6 +21,8 @@ struct clients_plan {
     unsigned keys_per_second; /* made, and revoked some time later */
     bool stop_at_violation;
     struct endings *endings;           /* NULL: none */
+    struct table_readers *readers;     /* NULL: no tables are shared */
+    struct board *board;               /* of the readers */
     struct availability *availability; /* NULL: accounts are in no partitions */
     const struct fixture_user *users;
     unsigned user_count;

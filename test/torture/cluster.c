@@ -14,15 +14,32 @@ const char *cluster_program(const struct cluster *cluster, unsigned node)
     return cluster->programs[node] ? cluster->programs[node] : node_binary();
 }
 
+/* Of one node, up to a NULL. */
+static void list_args(struct cluster *cluster, unsigned node, const char *ret_args[CLUSTER_ARGS_MAX + 3])
+{
+    size_t count = 0;
+
+    for (; cluster->args[count]; count++)
+        ret_args[count] = cluster->args[count];
+    if (cluster->has_tables) {
+        snprintf(cluster->tables[node], sizeof cluster->tables[node], "%.150s/table%u", cluster->fixture.folder, node);
+        ret_args[count++] = "--table";
+        ret_args[count++] = cluster->tables[node];
+    }
+    ret_args[count] = NULL;
+}
+
 void cluster_node_start(struct cluster *cluster, unsigned node)
 {
     struct fixture *fixture = &cluster->fixture;
+    const char *args[CLUSTER_ARGS_MAX + 3];
     char name[16];
 
+    list_args(cluster, node, args);
     snprintf(name, sizeof name, "node%u", node);
     netns_enter(cluster->netns, node);
     node_start_program(&fixture->nodes[node], cluster_program(cluster, node), fixture->folder, name,
-                       cluster->urls[node], fixture->master_key_path, cluster->args);
+                       cluster->urls[node], fixture->master_key_path, args);
     netns_leave(cluster->netns);
     if (atomic_fetch_add(&cluster->incarnations[node], 1) + 1 == CLUSTER_INCARNATIONS_MAX)
         test_give_up("node %u was started too often", node);

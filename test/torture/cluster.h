@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CLUSTER_NODES = 3, CLUSTER_INCARNATIONS_MAX = 1 << 14, CLUSTER_ACCOUNTS_MAX = 16 };
+enum { CLUSTER_NODES = 3, CLUSTER_INCARNATIONS_MAX = 1 << 14, CLUSTER_ACCOUNTS_MAX = 16, CLUSTER_ARGS_MAX = 8 };
 
 struct netns;
 struct shards;
@@ -30,7 +30,9 @@ struct cluster {
     unsigned min_replicas;         /* 0 without Sentinels */
     struct cluster_account accounts[CLUSTER_ACCOUNTS_MAX]; /* in a Redis Cluster, one in each partition */
     unsigned account_count;
-    const char *args[9];
+    const char *args[CLUSTER_ARGS_MAX + 1];
+    bool has_tables;                                /* set it before the start: each node shares its cache */
+    char tables[CLUSTER_NODES][PROCESS_PATH_BYTES]; /* the sockets at which they do */
     char lease_ms[16];
     char urls[CLUSTER_NODES][PROCESS_PATH_BYTES];
     /* What each node is, or will be when it is started again; NULL: node_binary(). Written before the clients start,

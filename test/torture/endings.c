@@ -20,6 +20,7 @@ struct subject {
     struct fixture_user user; /* the person, or an owner of the account */
     struct fixture_key key;   /* of the account, or of the person's making */
     struct fixture_session session;
+    uint32_t number;         /* of the key, on the board */
     bool is_ended, must_end; /* as told last; what the command under way, or the next one, is for */
     int64_t due_ns;          /* the next command */
     int64_t check_at_ns[CLUSTER_NODES];
@@ -65,6 +66,19 @@ static struct subject *add_subject(struct endings *endings, const char *account,
     return subject;
 }
 
+/* Readers check the keys of all accounts, and of the people who were hired last. */
+static void show(struct endings *endings, struct subject *subject)
+{
+    size_t at = (size_t)(subject - endings->subjects), accounts = endings->plan.accounts;
+
+    if (!endings->plan.board)
+        return;
+    subject->number = board_add(endings->plan.board, subject->key.id, subject->key.secret,
+                                subject->is_person ? 0 : SCOPE_ALL, HISTORY_NO_KEY);
+    board_show_end(endings->plan.board, subject->is_person ? accounts + at % (BOARD_PLACES_OF_ENDS - accounts) : at,
+                   subject->number);
+}
+
 static void add_account(struct endings *endings)
 {
     struct fixture *fixture = &endings->plan.cluster->fixture;
@@ -74,6 +88,7 @@ static void add_account(struct endings *endings)
     struct subject *subject = add_subject(endings, account, ROLE_OWNER);
     fixture_add_key(fixture, account, KEY_API, MODE_LIVE, SCOPE_ALL, &subject->key);
     subject->due_ns = history_now_ns() + span_ns(endings, 50, 300);
+    show(endings, subject);
 }
 
 static void add_person(struct endings *endings, const char *account)
@@ -96,8 +111,11 @@ static void add_person(struct endings *endings, const char *account)
 /* The next person comes to work; is removed some time later. */
 static void hire(struct endings *endings)
 {
-    if (endings->hired < endings->count)
-        endings->subjects[endings->hired++].due_ns = history_now_ns() + span_ns(endings, 100, 1200);
+    if (endings->hired == endings->count)
+        return;
+    struct subject *subject = &endings->subjects[endings->hired++];
+    subject->due_ns = history_now_ns() + span_ns(endings, 100, 1200);
+    show(endings, subject);
 }
 
 struct endings *endings_create(const struct endings_plan *plan)
@@ -125,8 +143,10 @@ struct endings *endings_create(const struct endings_plan *plan)
 
 /* Commands, and requests to nodes that do the same */
 
-static void note_attempt(struct subject *subject)
+static void note_attempt(struct endings *endings, struct subject *subject)
 {
+    if (!subject->must_end && endings->plan.board)
+        board_allow(endings->plan.board, subject->number);
     subject->is_between = true;
     if (subject->must_end && subject->times.tried_ns == HISTORY_NEVER)
         subject->times.tried_ns = history_now_ns();
@@ -145,7 +165,7 @@ static void begin_command(struct endings *endings, struct subject *subject)
 
     memcpy(argv + 1, subject->is_person ? of_person : of_account, words * sizeof *argv);
     memcpy(argv + 1 + words, connection, sizeof connection);
-    note_attempt(subject);
+    note_attempt(endings, subject);
     process_start(&subject->command, fixture->folder, "ending", argv);
 }
 
@@ -162,6 +182,8 @@ static void end_told(struct endings *endings, struct subject *subject, int64_t n
     endings->counts.suspended += !subject->is_person;
     endings->counts.removed += subject->is_person;
     subject->times.ended_ns = now_ns;
+    if (endings->plan.board)
+        board_refuse(endings->plan.board, subject->number);
     subject->times.returning_ns = HISTORY_NEVER;
     subject->must_end = false;
     subject->due_ns = subject->is_person ? HISTORY_NEVER : now_ns + span_ns(endings, 50, 400);
@@ -270,7 +292,7 @@ static void begin_request(struct endings *endings, struct subject *subject)
                        "\r\n",
                        subject->user.id, endings->manager.secret);
 
-    note_attempt(subject);
+    note_attempt(endings, subject);
     subject->is_asked = send_asking(&asking, bytes, (size_t)len, CHANGE_WITHIN_MS, remove_done);
     if (!subject->is_asked) {
         atomic_fetch_sub(&endings->plan.cluster->others_open, 1);

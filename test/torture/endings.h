@@ -4,10 +4,12 @@
 #pragma once
 #include "cluster.h"
 #include "history.h"
+#include "table_board.h"
 
 struct endings_plan {
     struct cluster *cluster;
     struct history *history;
+    struct board *board; /* NULL: no tables are shared */
     unsigned seed;
     unsigned unit_ms; /* what times are counted in: the lease */
     unsigned accounts, people;

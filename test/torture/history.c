@@ -43,8 +43,8 @@ struct history {
     struct fault *faults;
 };
 
-static const char *const KIND_NAMES[EVENT_KINDS] = {"create",  "check",     "route",    "revoke",
-                                                    "command", "successor", "schedule", "replace"};
+static const char *const KIND_NAMES[EVENT_KINDS] = {"create",    "check",    "route",   "revoke", "command",
+                                                    "successor", "schedule", "replace", "table"};
 /* A key whose revocation is scheduled may be refused so much earlier. */
 static const int64_t EARLY_NS = INT64_C(200) * NS_PER_MS;
 static const char *const CODE_NAMES[] = {"", " api_key_revoked", " (another code)"};

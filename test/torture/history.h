@@ -27,6 +27,7 @@ enum event_kind {
     EVENT_SUCCESSOR,
     EVENT_SCHEDULE, /* the key is to be revoked later_ms after start_ns */
     EVENT_REPLACE,  /* another key was made in its place, and it is to be revoked later_ms afterwards */
+    EVENT_TABLE,    /* a reader of that node's shared table accepted the key, and says that it must not be */
     EVENT_KINDS
 };
 

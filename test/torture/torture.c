@@ -1,7 +1,8 @@
 /* scripts/torture: three nodes and a Redis, with a proxy between that cuts, holds and delays, are killed, paused,
  * partitioned and restarted at random from a seed, while clients create, check and revoke keys, people sign in, are
  * removed with their keys and replaced, and commands suspend and resume accounts. Or a Redis behind Sentinels, or a
- * Redis Cluster, that fail over again and again.
+ * Redis Cluster, that fail over again and again. Processes beside each node check keys by its shared table, and are
+ * killed and paused, too.
  * What they were told is judged on the way and, whole, at the end. See usage(). */
 #include "aftermath.h"
 #include "availability.h"
@@ -13,6 +14,8 @@
 #include "rebalance.h"
 #include "self_test.h"
 #include "shard_faults.h"
+#include "table_reader.h"
+#include "table_readers.h"
 #include "upgrade.h"
 
 #include <getopt.h>
@@ -55,6 +58,9 @@ struct torture {
     struct rebalance *rebalance;
     struct availability *availability;
     struct endings *endings; /* NULL: none */
+    char board_path[PROCESS_PATH_BYTES];
+    struct board *board; /* this and the next: NULL where no tables are shared */
+    struct table_readers *readers;
     struct fixture_user users[CLIENTS_USERS_MAX];
     unsigned user_count;
     int64_t took_ms;
@@ -90,6 +96,7 @@ static int print_rules(void)
 {
 #define PRINT_RULE(id, name, without) puts(name);
     LEASE_RULES_TABLE(PRINT_RULE)
+    TABLE_READER_RULES(PRINT_RULE)
 #undef PRINT_RULE
     return EXIT_SUCCESS;
 }
@@ -132,10 +139,22 @@ static void add_endings(struct torture *torture)
         return;
     torture->endings = endings_create(&(struct endings_plan){.cluster = &torture->cluster,
                                                              .history = torture->history,
+                                                             .board = torture->board,
                                                              .seed = torture->options.seed,
                                                              .unit_ms = unit_ms(torture),
                                                              .accounts = ENDING_ACCOUNTS,
                                                              .people = people < most ? people : most});
+}
+
+static void start_readers(struct torture *torture, const char *folder)
+{
+    if (torture->board)
+        torture->readers = table_readers_start(&(struct table_readers_plan){.cluster = &torture->cluster,
+                                                                            .board = torture->board,
+                                                                            .board_path = torture->board_path,
+                                                                            .history = torture->history,
+                                                                            .folder = folder,
+                                                                            .seed = torture->options.seed});
 }
 
 static void start_clients(struct torture *torture)
@@ -147,6 +166,8 @@ static void start_clients(struct torture *torture)
                                                             .keys_per_second = torture->options.keys_per_second,
                                                             .stop_at_violation = torture->options.first,
                                                             .endings = torture->endings,
+                                                            .readers = torture->readers,
+                                                            .board = torture->board,
                                                             .availability = torture->availability,
                                                             .users = torture->users,
                                                             .user_count = torture->user_count});
@@ -290,6 +311,8 @@ static void print_counts(const struct torture *torture)
 
 static void judge_whole(struct torture *torture)
 {
+    if (torture->readers)
+        (void)table_readers_turn(torture->readers);
     size_t checked, whole = history_judge(torture->history, &checked);
 
     printf("checks that began after their key's revocation was answered: %zu\n", checked);
@@ -333,6 +356,16 @@ static void print_verdict(const struct torture *torture)
         printf("violations: 0\n");
 }
 
+/* Without leases nothing is cached, and an earlier version shares nothing. */
+static void prepare_tables(struct torture *torture, const char *folder)
+{
+    if (torture->options.lease_ms == 0 || torture->options.upgrade_from)
+        return;
+    torture->cluster.has_tables = true;
+    snprintf(torture->board_path, sizeof torture->board_path, "%.150s/board", folder);
+    torture->board = board_create(torture->board_path, unit_ms(torture));
+}
+
 static void start_cluster(struct torture *torture)
 {
     if (torture->options.upgrade_from)
@@ -359,15 +392,18 @@ static int torture_run(struct torture *torture)
 
     folder_make(folder);
     make_namespaces(torture, folder);
+    prepare_tables(torture, folder);
     start_cluster(torture);
     torture->history = history_create();
     add_users(torture);
     add_endings(torture);
     if (torture->options.failovers == 0 && !torture->upgrade && !start_nemesis(torture))
         return usage();
+    start_readers(torture, folder);
     start_clients(torture);
     run_faults(torture);
     clients_stop(torture->clients);
+    table_readers_stop(torture->readers);
     if (torture->nemesis)
         nemesis_mend(torture->nemesis);
 
@@ -377,6 +413,7 @@ static int torture_run(struct torture *torture)
     if (torture->upgrade)
         upgrade_check_newer_schema(torture->upgrade);
     judge_whole(torture);
+    table_readers_print_counts(torture->readers);
     if (torture->options.history_path)
         write_history(torture);
     print_verdict(torture);
@@ -390,6 +427,8 @@ static int torture_run(struct torture *torture)
     endings_destroy(torture->endings);
     rebalance_destroy(torture->rebalance);
     availability_destroy(torture->availability);
+    table_readers_destroy(torture->readers);
+    board_close(torture->board);
     history_destroy(torture->history);
     netns_destroy(torture->netns);
     folder_remove(folder);
@@ -456,6 +495,8 @@ int main(int argc, char **argv)
                                 .min_replicas = 1,
                                 .old_name = "old",
                                 .new_name = "new"};
+    if (argc > 1 && strcmp(argv[1], "--table-reader") == 0)
+        return table_reader_run(argc - 2, argv + 2);
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
     log_configure(LOG_ERROR, LOG_LOGFMT); /* of the fixture's own stores */
