@@ -21,3 +21,7 @@ if(HAPROXY AND CURL)
   add_npm_test(gateways_watch gateways node --test watch.test.js)
   set_tests_properties(gateways_watch PROPERTIES LABELS gateways)
 endif()
+
+# The module for nginx, with a table that needs no node: a good one, and all kinds that are none.
+add_executable(table_server gateways/table_server.c)
+target_include_directories(table_server PRIVATE ${PROJECT_SOURCE_DIR}/include)
