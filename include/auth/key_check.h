@@ -6,6 +6,7 @@
  * Checks are looked up in slices of a turn. Each step prefetches what the next step of every check needs, so that they
  * wait for memory in parallel (group prefetching: Chen et al., ICDE 2004). */
 #pragma once
+#include "auth/shared_table.h"
 #include "auth/usage.h"
 #include "base/turn.h"
 #include "core/key.h"
@@ -39,11 +40,11 @@ struct key_check {
 };
 
 /* members: one for each partition, in their order; the checker listens to them. If members is NULL, or they never
- * cache, every check reads the store. The array is copied. usage: where the caller will count accepted checks. turn:
- * the checker looks up in its slices. */
+ * cache, every check reads the store. The array is copied. usage: where the caller will count accepted checks. table:
+ * with whom the cache is shared; NULL: nobody; it outlives the checker. turn: the checker looks up in its slices. */
 struct key_checker *key_checker_create(struct keyring *keyring, const struct partitions *partitions,
                                        struct membership *const *members, const struct usage *usage,
-                                       const struct key_memory *memory, struct turn *turn);
+                                       const struct key_memory *memory, struct shared_table *table, struct turn *turn);
 /* Call it when no check is under way and the memberships are closed. */
 void key_checker_destroy(struct key_checker *checker);
 /* done runs exactly once, later: in a slice of the turn, or when the store has answered. */

@@ -10,9 +10,11 @@
 struct usage;
 
 struct usage *usage_create(uv_loop_t *loop, const struct partitions *partitions, uint32_t interval_ms);
-/* Counts one accepted check. Allocates only when a table grows, up to 65,536 keys of a partition between two flushes,
- * and a million of all together; a metric counts uses beyond that. */
-void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms);
+/* Counts accepted checks of a key. Allocates only when a table grows, up to 65,536 keys of a partition between two
+ * flushes, and a million of all together; a metric counts uses beyond that. */
+void usage_count(struct usage *usage, const struct key_principal *key, uint32_t uses, int64_t wall_ms);
+/* Whether a table has much room left: uses that can wait should wait otherwise. */
+bool usage_has_room(const struct usage *usage);
 /* Counts one refused request of a known key. Returns a new entry for the first of its key, reason and day since the
  * last flush, whose ip, request_id and route the caller sets at once; otherwise NULL. An entry of a revoked key is
  * written without waiting for the interval, once a second at most. At most 1,024 entries of a partition are

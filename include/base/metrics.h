@@ -50,6 +50,11 @@
     X(METRIC_CACHE_ENTRIES, gauge, "chatelaine_cache_entries", "", "Keys in the cache.")                               \
     X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                         \
       "Checks decided by a read that another check had started.")                                                      \
+    X(METRIC_TABLE_KEYS, gauge, "chatelaine_table_keys", "", "Keys in the shared table (--table).")                    \
+    X(METRIC_TABLE_READERS, gauge, "chatelaine_table_readers", "", "Processes that have the shared table.")            \
+    X(METRIC_TABLE_USES, counter, "chatelaine_table_uses_total", "", "Checks that readers of the table accepted.")     \
+    X(METRIC_TABLE_USES_REFUSED, counter, "chatelaine_table_uses_refused_total", "",                                   \
+      "Counts of readers of the table that cannot be right, and were not counted.")                                    \
     X(METRIC_READY, gauge, "chatelaine_ready", "", "1 while the node is ready, as /readyz says.")                      \
     X(METRIC_PARTITIONS, gauge, "chatelaine_partitions", "", "Partitions of the store (--partitions).")                \
     X(METRIC_PARTITIONS_READY, gauge, "chatelaine_partitions_ready", "",                                               \

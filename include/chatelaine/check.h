@@ -349,7 +349,7 @@ static inline void chatelaine_table_init(struct chatelaine_table *table, const c
     table->owner = owner;
     table->trouble = CHATELAINE_NOT_ASKED_YET;
     if (strlen(path) < sizeof table->path)
-        strcpy(table->path, path);
+        memcpy(table->path, path, strlen(path) + 1);
 }
 
 static inline bool chatelaine_has_trouble(struct chatelaine_table *table, enum chatelaine_trouble trouble, int error)

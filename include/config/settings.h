@@ -60,6 +60,9 @@ struct settings {
     int64_t lease_ms;
     int64_t cache_entries;
     int64_t cache_bytes;
+    const char *table; /* NULL: none */
+    const char *table_deployment;
+    int64_t table_keys;
     int64_t usage_flush_ms;
     int64_t canary_interval_ms; /* 0: no canary */
     int64_t password_parallel;

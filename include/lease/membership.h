@@ -17,6 +17,10 @@ struct membership_events {
     void (*on_invalidated)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
     /* The membership has ended, and what was revoked since cannot be known. Empty the cache before returning. */
     void (*on_ended)(void *arg);
+    /* The lease was renewed, or given up before its end: see membership_lease_until_ns(). May be NULL. */
+    void (*on_lease)(void *arg);
+    /* That account was suspended or resumed. The acknowledgement follows at once. May be NULL. */
+    void (*on_account)(void *arg, const struct id *account);
 };
 
 /* For whoever passes invalidations on (auth/watch_feed.h). */
@@ -57,7 +61,8 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
 /* Whether the cache may be used now. Reads clock_boot_ns() and returns it in ret_now_ns, so call it only after the
  * request's bytes arrived (rule 4). */
 MUST_CHECK bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns);
-/* For how long the lease is still valid; 0: there is none. */
+/* Until when the lease is valid, by clock_boot_ns(), and for how long it still is; 0: there is none. */
+uint64_t membership_lease_until_ns(const struct membership *member);
 uint64_t membership_lease_left_ns(const struct membership *member);
 /* Whether this node knows which accounts are suspended, without which the cache answers nothing; and whether this one
  * is. Like the lease, they decide checks that began before. */

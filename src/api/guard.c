@@ -309,7 +309,7 @@ static void refuse_scope(struct exchange *exchange, scope_set required)
 static void count_use(struct exchange *exchange)
 {
     note_check(exchange, CHECK_ACCEPTED);
-    usage_count(exchange->service->usage, exchange->key, http_request_wall_ms(exchange->request));
+    usage_count(exchange->service->usage, exchange->key, 1, http_request_wall_ms(exchange->request));
 }
 
 static bool origin_is_ours(struct exchange *exchange)

@@ -72,6 +72,15 @@ static void step_close_tls(struct node *node)
     node->pending += node_tls_close(&node->tls, node_part_ended, node);
 }
 
+/* The memberships have left, so no reader accepts anything any more. */
+static void step_close_table(struct node *node)
+{
+    if (!node->table_listener)
+        return;
+    node->pending++;
+    table_listener_close(node->table_listener, node_part_ended, node);
+}
+
 static void step_drain_usage(struct node *node)
 {
     if (!node->usage)
@@ -185,10 +194,10 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_end_watchers,    step_leave,       step_close_gate,   step_drain_public,     step_drain_internal,
-    step_drain_usage,     step_close_tls,   step_close_http,   step_close_watch_feed, step_close_usage,
-    step_close_passwords, step_end_audit,   step_close_canary, step_close_report,     step_close_members,
-    step_close_store,     step_close_audit,
+    step_end_watchers,  step_leave,           step_close_gate,  step_drain_public, step_drain_internal,
+    step_close_table,   step_drain_usage,     step_close_tls,   step_close_http,   step_close_watch_feed,
+    step_close_usage,   step_close_passwords, step_end_audit,   step_close_canary, step_close_report,
+    step_close_members, step_close_store,     step_close_audit,
 };
 
 static void node_next_step(struct node *node)
@@ -196,6 +205,7 @@ static void node_next_step(struct node *node)
     while (node->pending == 0) {
         if (node->step == sizeof TEARDOWN / sizeof *TEARDOWN) {
             key_checker_destroy(node->checker);
+            shared_table_destroy(node->table);
             turn_close(node->turn, node_finish, node);
             return;
         }

@@ -7,6 +7,7 @@
 #include "admin/startup_gate.h"
 #include "api/service.h"
 #include "auth/canary.h"
+#include "auth/table_listener.h"
 #include "console/console.h"
 #include "lease/lease.h"
 #include "store/audit_keeper.h"
@@ -36,6 +37,8 @@ struct node {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
+    struct shared_table *table;             /* NULL: none */
+    struct table_listener *table_listener;  /* the same */
     struct watch_feed *watch_feed;          /* NULL: none */
     struct node_report *report;             /* for operators; NULL until the node listens */
     struct canary *canary;                  /* NULL: none, or closed */

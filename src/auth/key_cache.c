@@ -79,6 +79,8 @@ struct key_cache {
     uint64_t round_began_ns, step_due_ns;
     struct queue trial, main;
     size_t bytes;
+    struct shared_table *table; /* NULL: the cache is not shared */
+    uint32_t *shared;           /* by number: slot + 1 of the table that an entry got, perhaps not its own any more */
 };
 
 #define ENTRY_BYTES                                                                                     \
@@ -160,6 +162,7 @@ void key_cache_destroy(struct key_cache *cache)
     free(cache->chains);
     free(cache->ghosts);
     free(cache->unknown);
+    free(cache->shared);
     free(cache);
 }
 
@@ -290,8 +293,18 @@ static void dequeue(struct key_cache *cache, struct entry *entry)
     queue->count--;
 }
 
+static void unshare(struct key_cache *cache, const struct entry *entry)
+{
+    const uint32_t number = (uint32_t)(entry - cache->entries);
+    if (!cache->table || !cache->shared[number])
+        return;
+    shared_table_remove(cache->table, cache->shared[number] - 1, number);
+    cache->shared[number] = 0;
+}
+
 static void remove_entry(struct key_cache *cache, struct entry *entry)
 {
+    unshare(cache, entry);
     empty_slot(cache, find_slot(cache, entry->inner));
     unchain(cache, entry);
     dequeue(cache, entry);
@@ -519,10 +532,28 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
     const size_t at = find_slot(cache, inner);
     struct entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
     CHECK(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
+    unshare(cache, entry);
     entry->key = *key;
     entry->was_met = false;
     const unsigned generation = cache->generation[bucket_of(entry)];
     entry->generation = generation & GENERATION_MAX;
+}
+
+void key_cache_share_with(struct key_cache *cache, struct shared_table *table)
+{
+    cache->table = table;
+    cache->shared = take(cache, cache->capacity, sizeof *cache->shared);
+}
+
+void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct text secret,
+                     unsigned account_bucket)
+{
+    const uint32_t number = entry_number(cache, cache->slots[find_slot(cache, inner)]);
+    const uint32_t slot = cache->shared[number];
+    if (slot && shared_table_holds(cache->table, slot - 1, number))
+        return;
+    cache->shared[number] =
+        shared_table_put(cache->table, number, secret, account_bucket, &cache->entries[number].key) + 1;
 }
 
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
@@ -544,6 +575,8 @@ void key_cache_drop(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYT
 /* Ghosts stay: they decide which queue an entry enters, not what it contains. */
 void key_cache_clear(struct key_cache *cache)
 {
+    for (unsigned bucket = 0; cache->table && bucket < BUCKETS; bucket++)
+        shared_table_clear_bucket(cache->table, bucket);
     if (cache->touched)
         clear_index(cache);
     memset(cache->unknown, 0, UNKNOWN_SLOTS * sizeof *cache->unknown);
@@ -567,6 +600,8 @@ static void clear_bucket(struct key_cache *cache, unsigned bucket)
     if (cache->generation[bucket] == GENERATION_MAX)
         remove_stale(cache);
     cache->generation[bucket]++;
+    if (cache->table)
+        shared_table_clear_bucket(cache->table, bucket);
 }
 
 static void clear_unknown_of(struct key_cache *cache, unsigned partition, unsigned mask)

@@ -6,6 +6,7 @@
  * (S3-FIFO: Yang et al., SOSP 2023). Unknown digests have a small table of their own, so that a flood of invented keys
  * evicts only other invented keys. */
 #pragma once
+#include "auth/shared_table.h"
 #include "base/attr.h"
 #include "core/bucket.h"
 #include "core/key.h"
@@ -30,6 +31,11 @@ bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KE
 /* Adds or replaces a key. The digest must be that of the inner hash (keyring_outer()). */
 void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
                      const uint8_t digest[KEY_DIGEST_BYTES], const struct key_packed *key);
+/* From now on, keys can be shared. A key that leaves the cache leaves the table, which outlives the cache. */
+void key_cache_share_with(struct key_cache *cache, struct shared_table *table);
+/* Shares a key that key_cache_find() has just found, if it is not shared. Call it only for one that is accepted now. */
+void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct text secret,
+                     unsigned account_bucket);
 /* Notes for at most 5 s that no key has this digest. A cached key with it is dropped. */
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
 /* Drops everything about the digest (and, once in 2^24, another key in its bucket). */

@@ -47,9 +47,10 @@ struct part {
 struct key_checker {
     struct keyring *keyring;
     const struct usage *usage;
-    struct key_cache *cache; /* of all partitions; NULL: every check reads the store */
-    uint64_t look;           /* the present one; each partition's lease is looked at once in it, if it is needed */
-    struct list waiting;     /* struct key_check, for the next slice */
+    struct key_cache *cache;    /* of all partitions; NULL: every check reads the store */
+    struct shared_table *table; /* NULL: none */
+    uint64_t look;              /* the present one; each partition's lease is looked at once in it, if it is needed */
+    struct list waiting;        /* struct key_check, for the next slice */
     size_t waiting_count;
     struct turn_part part;
     struct log_pause altered_pause;
@@ -74,12 +75,19 @@ struct key_read {
 
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
 static void on_membership_ended(void *arg);
+static void on_lease(void *arg);
+static void on_account(void *arg, const struct id *account);
 static size_t count_waiting(void *arg);
 static void look_up_slice(void *arg);
 
 static void join_members(struct key_checker *checker, struct membership *const *members)
 {
-    static const struct membership_events EVENTS = {on_key_invalidated, on_membership_ended};
+    static const struct membership_events EVENTS = {
+        .on_invalidated = on_key_invalidated,
+        .on_ended = on_membership_ended,
+        .on_lease = on_lease,
+        .on_account = on_account,
+    };
 
     for (unsigned i = 0; i < checker->part_count; i++) {
         checker->parts[i].member = members[i];
@@ -89,7 +97,7 @@ static void join_members(struct key_checker *checker, struct membership *const *
 
 struct key_checker *key_checker_create(struct keyring *keyring, const struct partitions *partitions,
                                        struct membership *const *members, const struct usage *usage,
-                                       const struct key_memory *memory, struct turn *turn)
+                                       const struct key_memory *memory, struct shared_table *table, struct turn *turn)
 {
     unsigned count = partitions_count(partitions);
     struct key_checker *checker = mem_alloc(sizeof *checker + count * sizeof *checker->parts);
@@ -106,6 +114,9 @@ struct key_checker *key_checker_create(struct keyring *keyring, const struct par
         checker->parts[i] = (struct part){.checker = checker, .store = partitions_at(partitions, i), .number = i};
     if (members && membership_may_cache(members[0])) {
         checker->cache = key_cache_create(memory->entries_max, memory->bytes_max);
+        checker->table = table;
+        if (table)
+            key_cache_share_with(checker->cache, table);
         join_members(checker, members);
     }
     metric_set(METRIC_CACHE_ENABLED, checker->cache != NULL);
@@ -128,6 +139,12 @@ static struct part *part_of(struct key_checker *checker, unsigned bucket)
 
 /* The cache */
 
+static void age_cache(struct key_checker *checker, uint64_t now_ns)
+{
+    if (key_cache_age(checker->cache, now_ns))
+        metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
+}
+
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 {
     const struct part *part = arg;
@@ -143,6 +160,38 @@ static void on_membership_ended(void *arg)
 
     key_cache_clear_partition(checker->cache, part->number, checker->part_count);
     metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
+}
+
+/* The shared table may be used while the cache may, and knows no more than the cache. Its readers call nobody here, so
+ * its keys age whenever its lease is renewed. */
+static void on_lease(void *arg)
+{
+    const struct part *part = arg;
+    struct key_checker *checker = part->checker;
+    const uint64_t until_ns = membership_lease_until_ns(part->member);
+
+    if (!checker->table)
+        return;
+    if (until_ns == 0 || !membership_knows_suspended(part->member)) {
+        shared_table_withdraw(checker->table, part->number);
+        return;
+    }
+    age_cache(checker, clock_boot_ns());
+    shared_table_set_lease(checker->table, part->number, until_ns);
+}
+
+/* Whether it was suspended or resumed: its keys are shared again when they are asked for. If the set of suspended
+ * accounts is in doubt, the cache answers nothing, and so neither does the table. */
+static void on_account(void *arg, const struct id *account)
+{
+    const struct part *part = arg;
+    struct key_checker *checker = part->checker;
+
+    if (!checker->table)
+        return;
+    shared_table_clear_bucket(checker->table, bucket_of_account(account));
+    if (!membership_knows_suspended(part->member))
+        shared_table_withdraw(checker->table, part->number);
 }
 
 static void look_again(struct key_checker *checker)
@@ -212,6 +261,8 @@ static void recall(struct key_check *check, struct recalled *ret)
     if (ret->answer == FOUND) {
         key_unpack(&ret->packed, &ret->key);
         ret->key.is_suspended = membership_suspends(part_of(checker, ret->bucket)->member, &ret->key.account);
+        if (checker->table && key_verdict_of(&ret->key) == KEY_ACCEPTED)
+            key_cache_share(checker->cache, check->inner, check->token, bucket_of_account(&ret->key.account));
     }
     metric_add(METRICS[ret->answer], 1);
 }
@@ -387,8 +438,7 @@ static void prepare_cache(struct key_checker *checker, const struct key_check *l
         return;
     if (last->has_shape)
         key_cache_prefetch_entry(checker->cache, last->inner);
-    if (key_cache_age(checker->cache, lease_of(&checker->parts[0])->now_ns)) /* any partition's clock will do */
-        metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
+    age_cache(checker, lease_of(&checker->parts[0])->now_ns); /* any partition's clock will do */
 }
 
 /* Each loop prefetches what the next one reads; the entries of all checks but the last were prefetched when the next

@@ -129,13 +129,21 @@ static const struct writer *writer_at(const struct usage *usage, unsigned bucket
     return &usage->writers[bucket & (usage->count - 1)];
 }
 
-void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms)
+void usage_count(struct usage *usage, const struct key_principal *key, uint32_t uses, int64_t wall_ms)
 {
     struct writer *writer = writer_of(usage, &key->account);
-    if (!usage_table_add(&writer->gathered, key, wall_ms))
-        metric_add(METRIC_USAGE_DROPPED, 1);
+    if (!usage_table_add(&writer->gathered, key, uses, wall_ms))
+        metric_add(METRIC_USAGE_DROPPED, uses);
     if (is_getting_full(writer) && is_waiting(writer))
         schedule(writer, 0);
+}
+
+bool usage_has_room(const struct usage *usage)
+{
+    for (unsigned i = 0; i < usage->count; i++)
+        if (usage->writers[i].gathered.count >= usage->writers[i].gathered.most / 4 * 3)
+            return false;
+    return true;
 }
 
 /* When the next batch may begin, of one that is urgent: URGENT_EVERY_MS after the one before. */

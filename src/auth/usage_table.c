@@ -117,12 +117,13 @@ static void grow(struct usage_table *table)
 
 /* The entry has left the CPU's caches, because many others were written since it was last used. So it is only written,
  * not read, and one for some checks ahead is prefetched. */
-static void add_new(struct usage_table *table, uint32_t *slot, const struct key_principal *key, int64_t wall_ms)
+static void add_new(struct usage_table *table, uint32_t *slot, const struct key_principal *key, uint32_t uses,
+                    int64_t wall_ms)
 {
     const size_t index = table->count++;
     struct usage_entry *entry = &table->entries[index];
     *entry = (struct usage_entry){
-        .uses = 1,
+        .uses = uses,
         .is_device = key->kind == KEY_DEVICE,
         .is_live = key->mode == MODE_LIVE,
     };
@@ -134,13 +135,13 @@ static void add_new(struct usage_table *table, uint32_t *slot, const struct key_
         mem_prefetch(entry + TURN_SLICE, sizeof *entry);
 }
 
-bool usage_table_add(struct usage_table *table, const struct key_principal *key, int64_t wall_ms)
+bool usage_table_add(struct usage_table *table, const struct key_principal *key, uint32_t uses, int64_t wall_ms)
 {
     CHECK(key->id.text[0] && key->account.text[0]);
     uint32_t *slot = find_slot(table, id_chars(&key->id), wall_ms);
     if (*slot) {
         struct usage_entry *entry = &table->entries[index_of(*slot)];
-        entry->uses += entry->uses < UINT32_MAX;
+        entry->uses += uses < UINT32_MAX - entry->uses ? uses : UINT32_MAX - entry->uses;
         if (last_used(entry) < wall_ms)
             set_last_used(entry, wall_ms);
         return true;
@@ -151,7 +152,7 @@ bool usage_table_add(struct usage_table *table, const struct key_principal *key,
         grow(table);
         slot = find_slot(table, id_chars(&key->id), wall_ms);
     }
-    add_new(table, slot, key, wall_ms);
+    add_new(table, slot, key, uses, wall_ms);
     return true;
 }
 

@@ -17,7 +17,8 @@ struct usage_table {
 void usage_table_init(struct usage_table *table, size_t most);
 void usage_table_finish(struct usage_table *table);
 /* False: the table is full. */
-MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_principal *key, int64_t wall_ms);
+MUST_CHECK bool usage_table_add(struct usage_table *table, const struct key_principal *key, uint32_t uses,
+                                int64_t wall_ms);
 /* Prefetches what usage_table_add() will touch for that key. Two steps, because the second reads what the first
  * fetched. */
 void usage_table_prefetch_slot(const struct usage_table *table, const struct id *key);

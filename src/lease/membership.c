@@ -132,6 +132,11 @@ bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
     return *ret_now_ns < member->lease_until_ns || (!RULE(RULE_USE) && member->lease_ms > 0);
 }
 
+uint64_t membership_lease_until_ns(const struct membership *member)
+{
+    return member->lease_until_ns;
+}
+
 uint64_t membership_lease_left_ns(const struct membership *member)
 {
     uint64_t now_ns = clock_boot_ns();
@@ -201,10 +206,17 @@ static void tick_in(struct membership *member, uint64_t ms)
         CHECK(uv_timer_start(&member->ticker, on_tick, ms, 0) == 0);
 }
 
+static void tell_lease(const struct membership *member)
+{
+    if (member->events.on_lease)
+        member->events.on_lease(member->arg);
+}
+
 static void give_up_lease(struct membership *member)
 {
     member->lease_until_ns = 0;
     suspensions_forget(member->with.suspensions);
+    tell_lease(member);
 }
 
 static void forget_everything(struct membership *member)
@@ -396,6 +408,7 @@ void membership_try_lease(struct membership *member)
         return;
     member->is_awaited = false;
     member->lease_until_ns = member->mastery_until_ns = from_ns + member->lease_ms * CLOCK_NS_PER_MS;
+    tell_lease(member);
     lease_note(member);
 }
 

@@ -74,6 +74,8 @@ static bool note_account(struct membership *member, struct text name, struct tex
     if (!is_suspended && !text_equal(state, TEXT("resumed")))
         return false;
     suspensions_hear(member->with.suspensions, &account, is_suspended, version);
+    if (member->events.on_account)
+        member->events.on_account(member->arg, &account);
     return true;
 }
 

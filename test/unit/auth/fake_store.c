@@ -98,6 +98,11 @@ bool membership_has_lease(const struct membership *member, uint64_t *ret_now_ns)
     return member->has_lease;
 }
 
+uint64_t membership_lease_until_ns(const struct membership *member)
+{
+    return member->lease_until_ns;
+}
+
 bool membership_knows_suspended(const struct membership *member)
 {
     return !member->is_ignorant;

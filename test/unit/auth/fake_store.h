@@ -51,5 +51,6 @@ struct membership {
     uint64_t now_ns, epoch;
     int *looks; /* counts membership_has_lease(); may be NULL */
     struct membership_events events;
+    uint64_t lease_until_ns; /* as membership_lease_until_ns() returns it */
     void *arg;
 };

@@ -111,7 +111,7 @@ static void begin_world(void)
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.turn = turn_create(&w.loop);
     w.partitions = (struct partitions){{&w.store}, 1};
-    w.checker = key_checker_create(w.keyring, &w.partitions, NULL, NULL, NULL, w.turn);
+    w.checker = key_checker_create(w.keyring, &w.partitions, NULL, NULL, NULL, NULL, w.turn);
     w.canary = canary_create(&w.loop, &(struct canary_settings){.interval_ms = 1000, .node = TEXT("north")}, w.keyring,
                              &w.partitions, w.checker);
 }

@@ -49,7 +49,7 @@ static void set_up(struct fixture *f, size_t generations)
     f->keyring = keyring_create(MASTERS, generations);
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     f->turn = turn_create(&f->loop);
-    f->checker = key_checker_create(f->keyring, &(struct partitions){{&f->store}, 1}, NULL, NULL, NULL, f->turn);
+    f->checker = key_checker_create(f->keyring, &(struct partitions){{&f->store}, 1}, NULL, NULL, NULL, NULL, f->turn);
     secret_mint(KEY_API, MODE_TEST, &f->secret);
 }
 
@@ -279,8 +279,8 @@ static void set_up_partitions(struct cached *f, size_t generations, unsigned cou
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     f->turn = turn_create(&f->loop);
     f->usage = usage_create(&f->loop, &partitions, INTERVAL_MS);
-    f->checker =
-        key_checker_create(f->keyring, &partitions, members, f->usage, &(struct key_memory){64, 1 << 20}, f->turn);
+    f->checker = key_checker_create(f->keyring, &partitions, members, f->usage, &(struct key_memory){64, 1 << 20}, NULL,
+                                    f->turn);
     f->key = (struct key_record){.id = id_mint(ID_KEY, 1), .account = id_mint(ID_ACCOUNT, 1), .mode = MODE_LIVE};
     cr_assert(key_set_name(&f->key, TEXT("a key")));
     secret_mint(KEY_API, MODE_LIVE, &f->secret);
@@ -835,7 +835,7 @@ Test(key_check, without_a_cache_too_the_digest_names_the_partition)
     f.checker = key_checker_create(
         f.keyring,
         &(struct partitions){{store_at(&f, 0), store_at(&f, 1), store_at(&f, 2), store_at(&f, 3)}, PARTITIONS}, NULL,
-        NULL, NULL, f.turn);
+        NULL, NULL, NULL, f.turn);
     for (unsigned i = 0; i < PARTITIONS; i++) {
         const struct placed placed = place_in(&f, i);
 

@@ -99,10 +99,10 @@ Test(usage, sends_what_was_counted)
     b.kind = KEY_DEVICE;
     b.id = id_mint(ID_DEVICE, NOON);
     set_up(&f);
-    usage_count(f.usage, &a, NOON);
-    usage_count(f.usage, &b, NOON + 1);
-    usage_count(f.usage, &a, NOON + 5);
-    usage_count(f.usage, &a, NOON + 2); /* the clock stepped back, but the last use does not */
+    usage_count(f.usage, &a, 1, NOON);
+    usage_count(f.usage, &b, 1, NOON + 1);
+    usage_count(f.usage, &a, 1, NOON + 5);
+    usage_count(f.usage, &a, 1, NOON + 2); /* the clock stepped back, but the last use does not */
     wait_for_batch(&f);
     cr_assert_eq(f.store.entry_count, 2);
     cr_assert_eq(f.store.sequence, 1);
@@ -123,7 +123,7 @@ Test(usage, sends_nothing_when_nothing_was_used)
     set_up(&f);
     test_loop_for(&f.loop, 10 * INTERVAL_MS);
     cr_assert_eq(f.store.flush_count, 0);
-    usage_count(f.usage, &key, NOON);
+    usage_count(f.usage, &key, 1, NOON);
     wait_for_batch(&f);
     fake_store_answer_flush(&f.store, STORE_OK);
     test_loop_for(&f.loop, 10 * INTERVAL_MS);
@@ -138,11 +138,11 @@ Test(usage, sends_the_same_batch_again_until_it_is_written)
     const struct key_principal key = make_key(MODE_LIVE);
     char sender[64];
     set_up(&f);
-    usage_count(f.usage, &key, NOON);
+    usage_count(f.usage, &key, 1, NOON);
     wait_for_batch(&f);
     memcpy(sender, f.store.sender, sizeof sender);
     for (size_t i = 0; i < 3; i++) {
-        usage_count(f.usage, &key, NOON + 1); /* belongs to the next batch, whatever happens to this one */
+        usage_count(f.usage, &key, 1, NOON + 1); /* belongs to the next batch, whatever happens to this one */
         fake_store_answer_flush(&f.store, FAILURES[i]);
         cr_assert_not(f.store.flush_waits, "it backs off");
         wait_for_batch(&f);
@@ -168,7 +168,7 @@ Test(usage, each_sender_has_a_name_of_its_own)
         struct fixture f;
         const struct key_principal key = make_key(MODE_LIVE);
         set_up(&f);
-        usage_count(f.usage, &key, NOON);
+        usage_count(f.usage, &key, 1, NOON);
         wait_for_batch(&f);
         cr_assert_str_neq(f.store.sender, first);
         memcpy(first, f.store.sender, sizeof first);
@@ -183,12 +183,12 @@ Test(usage, days_do_not_mix)
     const struct key_principal key = make_key(MODE_LIVE), other = make_key(MODE_TEST);
     const int64_t midnight = NOON - NOON % DAY_MS + DAY_MS;
     set_up(&f);
-    usage_count(f.usage, &key, midnight - 2);
-    usage_count(f.usage, &key, midnight - 1);
-    usage_count(f.usage, &key, midnight);
-    usage_count(f.usage, &key, midnight + 1);
-    usage_count(f.usage, &key, midnight + 2);
-    usage_count(f.usage, &other, midnight + 2);
+    usage_count(f.usage, &key, 1, midnight - 2);
+    usage_count(f.usage, &key, 1, midnight - 1);
+    usage_count(f.usage, &key, 1, midnight);
+    usage_count(f.usage, &key, 1, midnight + 1);
+    usage_count(f.usage, &key, 1, midnight + 2);
+    usage_count(f.usage, &other, 1, midnight + 2);
     wait_for_batch(&f);
     cr_assert_eq(f.store.entry_count, 1);
     assert_entry(&f.store.entries[0], &key, 2, midnight - 1);
@@ -214,7 +214,7 @@ Test(usage, many_keys_go_in_several_batches)
         keys[i] = make_another(&keys[0]);
     for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < KEYS; i++)
-            usage_count(f.usage, &keys[i], NOON + round);
+            usage_count(f.usage, &keys[i], 1, NOON + round);
     size_t seen = 0;
     for (uint64_t batch = 0; batch < 3; batch++) {
         wait_for_batch(&f);
@@ -246,7 +246,7 @@ static void use_many(struct fixture *f, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct key_principal key = make_another(&f->key);
-        usage_count(f->usage, &key, NOON);
+        usage_count(f->usage, &key, 1, NOON);
     }
 }
 
@@ -347,9 +347,9 @@ Test(usage, drains_what_is_gathered)
     struct fixture f;
     const struct key_principal key = make_key(MODE_LIVE);
     set_up(&f);
-    usage_count(f.usage, &key, NOON);
+    usage_count(f.usage, &key, 1, NOON);
     wait_for_batch(&f);
-    usage_count(f.usage, &key, NOON + 1);
+    usage_count(f.usage, &key, 1, NOON + 1);
     usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
     cr_assert_eq(f.drained, 0);
     fake_store_answer_flush(&f.store, STORE_OK);
@@ -378,7 +378,7 @@ Test(usage, a_drain_ends_at_its_deadline)
     struct fixture f;
     const struct key_principal key = make_key(MODE_LIVE);
     set_up(&f);
-    usage_count(f.usage, &key, NOON);
+    usage_count(f.usage, &key, 1, NOON);
     usage_drain(f.usage, 20, on_drained, &f);
     wait_for_batch(&f);
     cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS));
@@ -393,7 +393,7 @@ Test(usage, closing_waits_for_the_store_and_ends_a_drain)
     struct fixture f;
     const struct key_principal key = make_key(MODE_LIVE);
     set_up(&f);
-    usage_count(f.usage, &key, NOON);
+    usage_count(f.usage, &key, 1, NOON);
     usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
     wait_for_batch(&f);
     usage_close(f.usage, on_closed, &f);
@@ -410,23 +410,23 @@ Test(usage, the_table_holds_65536_keys_and_no_more)
     struct usage_table table;
     usage_table_init(&table, USAGE_TABLE_MAX);
     struct key_principal first = make_key(MODE_TEST), key = first, last;
-    cr_assert(usage_table_add(&table, &first, NOON));
+    cr_assert(usage_table_add(&table, &first, 1, NOON));
     for (size_t i = 1; i < USAGE_TABLE_MAX; i++) {
         key = make_key(MODE_LIVE);
-        cr_assert(usage_table_add(&table, &key, NOON));
+        cr_assert(usage_table_add(&table, &key, 1, NOON));
     }
     cr_assert_eq(table.count, USAGE_TABLE_MAX);
-    cr_assert(usage_table_add(&table, &first, NOON + 1));
-    cr_assert(usage_table_add(&table, &key, NOON + 1));
+    cr_assert(usage_table_add(&table, &first, 1, NOON + 1));
+    cr_assert(usage_table_add(&table, &key, 1, NOON + 1));
     last = key;
     key = make_key(MODE_LIVE);
-    cr_assert_not(usage_table_add(&table, &key, NOON));
+    cr_assert_not(usage_table_add(&table, &key, 1, NOON));
     cr_assert_eq(usage_table_batch(&table, 0, 1), 1);
     assert_entry(table.entries, &first, 2, NOON + 1);
     cr_assert_eq(usage_table_batch(&table, USAGE_TABLE_MAX - 1, USAGE_BATCH_MAX), 1);
     assert_entry(&table.entries[USAGE_TABLE_MAX - 1], &last, 2, NOON + 1);
     usage_table_clear(&table);
-    cr_assert(usage_table_add(&table, &key, NOON));
+    cr_assert(usage_table_add(&table, &key, 1, NOON));
     cr_assert_eq(table.count, 1);
     cr_assert_eq(usage_table_batch(&table, 0, USAGE_BATCH_MAX), 1);
     assert_entry(table.entries, &key, 1, NOON);
@@ -443,7 +443,7 @@ Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
     usage_table_init(&table, USAGE_TABLE_MAX);
     for (int i = 0; i < KEYS; i++) {
         key = make_another(&key);
-        cr_assert(usage_table_add(&table, &key, NOON));
+        cr_assert(usage_table_add(&table, &key, 1, NOON));
     }
     cr_assert_eq(usage_table_batch(&table, 0, 256), 256);
     cr_assert_eq(usage_table_batch(&table, 256, 256), KEYS - 256);
@@ -451,13 +451,13 @@ Test(usage, a_batch_has_fewer_keys_where_they_are_of_many_accounts)
     for (int i = 0; i < KEYS; i++) {
         key = make_another(&key);
         key.mode = i % 2 ? MODE_LIVE : MODE_TEST;
-        cr_assert(usage_table_add(&table, &key, NOON));
+        cr_assert(usage_table_add(&table, &key, 1, NOON));
     }
     cr_assert_eq(usage_table_batch(&table, 0, 256), 256 - 8);
     usage_table_clear(&table);
     for (int i = 0; i < KEYS; i++) {
         key = make_key(MODE_LIVE);
-        cr_assert(usage_table_add(&table, &key, NOON));
+        cr_assert(usage_table_add(&table, &key, 1, NOON));
     }
     cr_assert_eq(usage_table_batch(&table, 0, 9), 1);
     cr_assert_eq(usage_table_batch(&table, 0, 256), 29); /* 1 + 28 * 9 = 253 */
@@ -475,9 +475,9 @@ Test(usage, keys_whose_ids_end_alike_are_counted_apart)
     ulid[10] = 1; /* in neither the first nor the last of its characters */
     id_from_bytes(ID_KEY, ulid, &b.id);
     usage_table_init(&table, USAGE_TABLE_MAX);
-    cr_assert(usage_table_add(&table, &a, NOON));
-    cr_assert(usage_table_add(&table, &b, NOON));
-    cr_assert(usage_table_add(&table, &b, NOON + 1));
+    cr_assert(usage_table_add(&table, &a, 1, NOON));
+    cr_assert(usage_table_add(&table, &b, 1, NOON));
+    cr_assert(usage_table_add(&table, &b, 1, NOON + 1));
     cr_assert_eq(usage_table_batch(&table, 0, 3), 2);
     assert_entry(&table.entries[0], &a, 1, NOON);
     assert_entry(&table.entries[1], &b, 2, NOON + 1);
@@ -495,7 +495,7 @@ Test(usage, keys_that_were_made_together_lie_apart)
     usage_table_init(&table, USAGE_TABLE_MAX);
     for (size_t i = 0; i < KEYS; i++) {
         key = make_key(MODE_LIVE);
-        cr_assert(usage_table_add(&table, &key, NOON));
+        cr_assert(usage_table_add(&table, &key, 1, NOON));
     }
     for (size_t i = 0; i < table.capacity * 2; i++) {
         run = table.slots[i] ? run + 1 : 0;
@@ -521,7 +521,7 @@ Test(usage, sends_refusals_with_uses_and_alone)
     struct fixture f;
     set_up(&f);
     const struct key_principal b = make_another(&f.key);
-    usage_count(f.usage, &b, NOON);
+    usage_count(f.usage, &b, 1, NOON);
     struct usage_refusal *first = usage_refuse(f.usage, &f.key, USAGE_REVOKED, NOON);
     cr_assert_not_null(first);
     snprintf(first->ip, sizeof first->ip, "192.0.2.1");
@@ -597,7 +597,7 @@ Test(usage, use_of_a_revoked_key_goes_out_behind_the_batch_under_way)
 {
     struct fixture f;
     set_up_with(&f, NEVER_MS);
-    usage_count(f.usage, &f.key, NOON);
+    usage_count(f.usage, &f.key, 1, NOON);
     usage_drain(f.usage, RUN_MS, on_drained, &f);
     wait_for_batch(&f);
     cr_assert(test_loop_until(&f.loop, is_drained, &f, DEADLINE_MS)); /* at its deadline: nobody waits any more */
@@ -677,7 +677,7 @@ Test(usage, each_partition_gets_the_uses_and_refusals_of_its_accounts)
         keys[i] = key_in(i);
         others[i] = make_another(&keys[i]);
         for (unsigned uses = 0; uses <= i; uses++)
-            usage_count(f.usage, &keys[i], NOON);
+            usage_count(f.usage, &keys[i], 1, NOON);
         cr_assert_not_null(usage_refuse(f.usage, &others[i], USAGE_SCOPE, NOON + i));
         usage_prefetch_first(f.usage, bucket_of_account(&keys[i].account), &keys[i].id);
         usage_prefetch_second(f.usage, bucket_of_account(&keys[i].account), &keys[i].id);
@@ -709,11 +709,11 @@ Test(usage, a_partition_that_is_away_holds_up_no_other)
     struct store *away;
     set_up_partitions(&f, INTERVAL_MS, PARTITIONS);
     away = store_at(&f, AWAY);
-    usage_count(f.usage, &lost, NOON);
+    usage_count(f.usage, &lost, 1, NOON);
     await_batch_of(&f, AWAY);
     for (uint64_t round = 1; round <= ROUNDS; round++) {
-        usage_count(f.usage, &lost, NOON + 1);
-        usage_count(f.usage, &kept, NOON);
+        usage_count(f.usage, &lost, 1, NOON + 1);
+        usage_count(f.usage, &kept, 1, NOON);
         await_batch_of(&f, AWAY + 1);
         cr_assert_eq(store_at(&f, AWAY + 1)->sequence, round);
         fake_store_answer_flush(store_at(&f, AWAY + 1), STORE_OK);
@@ -736,8 +736,8 @@ Test(usage, a_drain_waits_for_every_partition)
     struct fixture f;
     const struct key_principal first = key_in(0), last = key_in(PARTITIONS - 1);
     set_up_partitions(&f, INTERVAL_MS, PARTITIONS);
-    usage_count(f.usage, &first, NOON);
-    usage_count(f.usage, &last, NOON);
+    usage_count(f.usage, &first, 1, NOON);
+    usage_count(f.usage, &last, 1, NOON);
     usage_drain(f.usage, DEADLINE_MS, on_drained, &f);
     await_batch_of(&f, 0);
     await_batch_of(&f, PARTITIONS - 1);
@@ -756,7 +756,7 @@ Test(usage, closing_waits_for_the_batches_of_all_partitions)
     set_up_partitions(&f, INTERVAL_MS, PARTITIONS);
     for (unsigned i = 0; i < PARTITIONS; i++) {
         const struct key_principal key = key_in(i);
-        usage_count(f.usage, &key, NOON);
+        usage_count(f.usage, &key, 1, NOON);
     }
     for (unsigned i = 0; i < PARTITIONS; i++)
         await_batch_of(&f, i);

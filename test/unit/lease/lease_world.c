@@ -101,7 +101,7 @@ static void on_store_told(void *arg)
 
 void join(uint32_t lease_ms)
 {
-    static const struct membership_events EVENTS = {on_invalidated, on_ended};
+    static const struct membership_events EVENTS = {.on_invalidated = on_invalidated, .on_ended = on_ended};
     struct store_settings settings = {
         .keyring = w.keyring,
         .target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)},

@@ -566,7 +566,7 @@ static void on_ended_too(void *arg)
 /* Keys that were revoked together come in one message. */
 Test(membership, all_keys_of_a_message_are_dropped_and_then_acknowledged)
 {
-    static const struct membership_events EVENTS = {on_dropped, on_ended_too};
+    static const struct membership_events EVENTS = {.on_invalidated = on_dropped, .on_ended = on_ended_too};
 
     open_with_lease(LEASE_MS);
     membership_listen(w.member, &EVENTS, NULL);
