@@ -447,24 +447,21 @@ static inline void *chatelaine_map(int fd, size_t least, int protection, size_t 
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static inline bool chatelaine_is_power(uint32_t value)
-{
-    return value > 0 && (value & (value - 1)) == 0;
-}
-
+/* The numbers that table has of it are those that are used: the header may change meanwhile. */
 static inline bool chatelaine_is_sound(const struct chatelaine_table *table,
                                        const struct chatelaine_table_header *header,
                                        const struct chatelaine_uses_header *uses)
 {
-    size_t slots = (size_t)header->set_count * CHATELAINE_WAYS;
+    size_t sets = (size_t)table->set_mask + 1;
 
     return header->magic == CHATELAINE_TABLE_MAGIC && header->format == CHATELAINE_TABLE_FORMAT &&
            uses->magic == CHATELAINE_USES_MAGIC && uses->format == CHATELAINE_TABLE_FORMAT &&
-           memcmp(header->run, uses->run, sizeof header->run) == 0 && chatelaine_is_power(header->set_count) &&
-           chatelaine_is_power(header->partitions) && header->partitions <= CHATELAINE_PARTITIONS_MAX &&
+           memcmp(header->run, uses->run, sizeof header->run) == 0 && (sets & (sets - 1)) == 0 &&
+           (table->partition_mask & (table->partition_mask + 1)) == 0 &&
+           table->partition_mask < CHATELAINE_PARTITIONS_MAX &&
            memchr(header->deployment, '\0', sizeof header->deployment) != NULL &&
-           table->table_bytes >= CHATELAINE_HEADER_BYTES + header->set_count * sizeof(struct chatelaine_set) &&
-           table->uses_bytes >= CHATELAINE_HEADER_BYTES + slots * sizeof(chatelaine_uses);
+           table->table_bytes >= CHATELAINE_HEADER_BYTES + sets * sizeof(struct chatelaine_set) &&
+           table->uses_bytes >= CHATELAINE_HEADER_BYTES + sets * CHATELAINE_WAYS * sizeof(chatelaine_uses);
 }
 
 static inline bool chatelaine_has_same_clock(const struct chatelaine_table_header *header)
@@ -486,16 +483,18 @@ static inline bool chatelaine_accept_table(struct chatelaine_table *table, const
                                                                          PROT_READ | PROT_WRITE, &table->uses_bytes);
     close(fds[0]);
     close(fds[1]);
+    if (header) {
+        table->set_mask = header->set_count - 1;
+        table->partition_mask = header->partitions - 1;
+    }
     if (!header || !table->uses_header || !chatelaine_is_sound(table, header, table->uses_header))
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_FORMAT, 0);
     if (!chatelaine_has_same_clock(header))
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_CLOCK, 0);
-    if (table->deployment && strcmp(table->deployment, header->deployment) != 0)
+    if (table->deployment && strncmp(table->deployment, header->deployment, sizeof header->deployment) != 0)
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_DEPLOYMENT, 0);
     table->sets = (const struct chatelaine_set *)((const char *)memory + CHATELAINE_HEADER_BYTES);
     table->uses = (chatelaine_uses *)((char *)table->uses_header + CHATELAINE_HEADER_BYTES);
-    table->set_mask = header->set_count - 1;
-    table->partition_mask = header->partitions - 1;
     memcpy(table->hash_key, header->hash_key, sizeof table->hash_key);
     table->trouble = CHATELAINE_FINE;
     return true;
