@@ -22,6 +22,24 @@ if(HAPROXY AND CURL)
   set_tests_properties(gateways_watch PROPERTIES LABELS gateways)
 endif()
 
-# The module for nginx, with a table that needs no node: a good one, and all kinds that are none.
-add_executable(table_server gateways/table_server.c)
-target_include_directories(table_server PRIVATE ${PROJECT_SOURCE_DIR}/include)
+# The module for nginx, with a table that needs no node: a good one, and all kinds that are none. Debian's nginx has no
+# sanitizer, so gcc's is loaded before it; clang's cannot be.
+if(NGINX AND TARGET nginx_module AND (CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT CHATELAINE_SANITIZE))
+  add_executable(table_server EXCLUDE_FROM_ALL gateways/table_server.c)
+  target_include_directories(table_server PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  set(preload "")
+  if(CHATELAINE_SANITIZE)
+    foreach(runtime asan ubsan)
+      execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=lib${runtime}.so OUTPUT_VARIABLE file
+                      OUTPUT_STRIP_TRAILING_WHITESPACE)
+      list(APPEND preload ${file})
+    endforeach()
+    list(JOIN preload ":" preload)
+  endif()
+  add_test(NAME gateways_module_build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target nginx_module table_server)
+  set_tests_properties(gateways_module_build PROPERTIES FIXTURES_SETUP nginx_module LABELS gateways TIMEOUT 300)
+  add_npm_test(gateways_module gateways node --test module.test.js)
+  set_property(TEST gateways_module APPEND PROPERTY ENVIRONMENT "NGINX_PROGRAM=${NGINX}" "NGINX_PRELOAD=${preload}"
+    "NGINX_MODULE=$<TARGET_FILE:nginx_module>" "TABLE_SERVER=$<TARGET_FILE:table_server>")
+  set_tests_properties(gateways_module PROPERTIES LABELS gateways FIXTURES_REQUIRED nginx_module)
+endif()

@@ -303,8 +303,7 @@ static void send_part(int client, const void *bytes, size_t length)
         first->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
         memcpy(CMSG_DATA(first), sent, (size_t)count * sizeof(int));
     }
-    if (sendmsg(client, &message, MSG_NOSIGNAL) < 0)
-        perror("sendmsg");
+    (void)sendmsg(client, &message, MSG_NOSIGNAL); /* who has left meanwhile gets nothing */
 }
 
 static void serve(int listener)
@@ -330,7 +329,7 @@ static void forget_clients_that_left(void)
     char byte;
 
     for (int i = 0; i < client_count; i++)
-        if (recv(clients[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) {
+        if (recv(clients[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0 || errno != EAGAIN) {
             close(clients[i]);
             clients[i--] = clients[--client_count];
         }
