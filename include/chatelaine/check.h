@@ -3,23 +3,27 @@
  * it before it is answered, as it reaches the node (src/auth/README.md#the-shared-table has the rules and the proof).
  *
  *     struct chatelaine_table table;
- *     chatelaine_table_init(&table, "/run/chatelaine/table.sock", CHATELAINE_ANY_DEPLOYMENT,
- * CHATELAINE_OWNER_OF_FOLDER); chatelaine_table_refresh(&table);                        // every second, from a timer;
- * never blocks struct chatelaine_principal who; if (chatelaine_check(&table, secret, secret_length,
- * CHATELAINE_PATIENTS_READ, &who))
- *         ...                                                  // accepted, and counted as one use
+ *     struct chatelaine_principal who;
+ *
+ *     chatelaine_table_init(&table, path, CHATELAINE_ANY_DEPLOYMENT, CHATELAINE_OWNER_OF_FOLDER);
+ *     chatelaine_table_refresh(&table);            // every second, from a timer; never blocks
+ *     if (chatelaine_check(&table, secret, length, CHATELAINE_PATIENTS_READ, &who))
+ *         ...                                      // accepted, and counted as one use
  *     else
- *         ...                                                  // ask the node over HTTP: this says nothing
+ *         ...                                      // ask the node over HTTP: this says nothing
  *     chatelaine_table_finish(&table);
  *
  * This only ever accepts. Whatever it does not accept, the node decides, so a caller that cannot reach the table is
  * slower and never wrong. Call chatelaine_check() after the request has come, never before, and use the answer for that
  * request alone.
  *
- * C11 and Linux; no other file, no allocation, no thread. Only chatelaine_table_refresh() makes system calls. A struct
- * chatelaine_table belongs to one thread; each process and each thread has its own. */
+ * C11 and Linux (-std=gnu11 -D_GNU_SOURCE); no other file, no allocation, no thread. Only chatelaine_table_refresh()
+ * makes system calls. A struct chatelaine_table belongs to one thread; each process and each thread has its own. */
 #ifndef CHATELAINE_CHECK_H
 #define CHATELAINE_CHECK_H
+#ifndef _GNU_SOURCE
+#error "chatelaine/check.h needs -D_GNU_SOURCE, or #define _GNU_SOURCE before the first header"
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -392,6 +396,8 @@ static inline bool chatelaine_connect(struct chatelaine_table *table)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
+    if (table->path[0] == '\0') /* it would be a name that anybody may listen at */
+        return chatelaine_has_trouble(table, CHATELAINE_UNREACHABLE, ENAMETOOLONG);
     memcpy(address.sun_path, table->path, sizeof address.sun_path);
     table->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (table->socket < 0)
@@ -424,11 +430,13 @@ static inline bool chatelaine_receive(struct chatelaine_table *table, int ret_fd
         count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         memcpy(ret_fds, CMSG_DATA(header), (size_t)count * sizeof(int));
     }
-    if (length == sizeof greeting && count == 2 && greeting.magic == CHATELAINE_TABLE_MAGIC &&
-        greeting.format == CHATELAINE_TABLE_FORMAT)
+    if (length == sizeof greeting && count == 2 && (message.msg_flags & MSG_CTRUNC) == 0 &&
+        greeting.magic == CHATELAINE_TABLE_MAGIC && greeting.format == CHATELAINE_TABLE_FORMAT)
         return true;
     while (count > 0)
         close(ret_fds[--count]);
+    if (length == 0) /* a node that ends */
+        return chatelaine_has_trouble(table, CHATELAINE_UNREACHABLE, ECONNRESET);
     return chatelaine_has_trouble(table, length < 0 ? CHATELAINE_SYSTEM_ERROR : CHATELAINE_WRONG_FORMAT,
                                   length < 0 ? errno : 0);
 }
@@ -447,21 +455,28 @@ static inline void *chatelaine_map(int fd, size_t least, int protection, size_t 
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* The numbers that table has of it are those that are used: the header may change meanwhile. */
-static inline bool chatelaine_is_sound(const struct chatelaine_table *table,
-                                       const struct chatelaine_table_header *header,
+static inline bool chatelaine_is_power(uint32_t value)
+{
+    return value > 0 && (value & (value - 1)) == 0;
+}
+
+/* The numbers of sets and of partitions are read once: those that were examined are those that are used. */
+static inline bool chatelaine_is_sound(struct chatelaine_table *table, const struct chatelaine_table_header *header,
                                        const struct chatelaine_uses_header *uses)
 {
-    size_t sets = (size_t)table->set_mask + 1;
+    uint32_t set_count = *(const volatile uint32_t *)&header->set_count;
+    uint32_t partitions = *(const volatile uint32_t *)&header->partitions;
+    size_t slots = (size_t)set_count * CHATELAINE_WAYS;
 
+    table->set_mask = set_count - 1;
+    table->partition_mask = partitions - 1;
     return header->magic == CHATELAINE_TABLE_MAGIC && header->format == CHATELAINE_TABLE_FORMAT &&
            uses->magic == CHATELAINE_USES_MAGIC && uses->format == CHATELAINE_TABLE_FORMAT &&
-           memcmp(header->run, uses->run, sizeof header->run) == 0 && (sets & (sets - 1)) == 0 &&
-           (table->partition_mask & (table->partition_mask + 1)) == 0 &&
-           table->partition_mask < CHATELAINE_PARTITIONS_MAX &&
+           memcmp(header->run, uses->run, sizeof header->run) == 0 && chatelaine_is_power(set_count) &&
+           chatelaine_is_power(partitions) && partitions <= CHATELAINE_PARTITIONS_MAX &&
            memchr(header->deployment, '\0', sizeof header->deployment) != NULL &&
-           table->table_bytes >= CHATELAINE_HEADER_BYTES + sets * sizeof(struct chatelaine_set) &&
-           table->uses_bytes >= CHATELAINE_HEADER_BYTES + sets * CHATELAINE_WAYS * sizeof(chatelaine_uses);
+           table->table_bytes >= CHATELAINE_HEADER_BYTES + set_count * sizeof(struct chatelaine_set) &&
+           table->uses_bytes >= CHATELAINE_HEADER_BYTES + slots * sizeof(chatelaine_uses);
 }
 
 static inline bool chatelaine_has_same_clock(const struct chatelaine_table_header *header)
@@ -483,10 +498,6 @@ static inline bool chatelaine_accept_table(struct chatelaine_table *table, const
                                                                          PROT_READ | PROT_WRITE, &table->uses_bytes);
     close(fds[0]);
     close(fds[1]);
-    if (header) {
-        table->set_mask = header->set_count - 1;
-        table->partition_mask = header->partitions - 1;
-    }
     if (!header || !table->uses_header || !chatelaine_is_sound(table, header, table->uses_header))
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_FORMAT, 0);
     if (!chatelaine_has_same_clock(header))
@@ -497,15 +508,17 @@ static inline bool chatelaine_accept_table(struct chatelaine_table *table, const
     table->uses = (chatelaine_uses *)((char *)table->uses_header + CHATELAINE_HEADER_BYTES);
     memcpy(table->hash_key, header->hash_key, sizeof table->hash_key);
     table->trouble = CHATELAINE_FINE;
+    table->error = 0;
     return true;
 }
 
+/* A byte would hide the end of the connection, and a node sends none. */
 static inline bool chatelaine_is_over(const struct chatelaine_table *table)
 {
     char byte;
     ssize_t length = recv(table->socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
 
-    return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+    return length >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 /* Gets the table if there is none yet, or if the node has ended. Never blocks. Call it every second, or more often; the

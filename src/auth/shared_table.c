@@ -93,8 +93,9 @@ static void fill_headers(struct shared_table *table, uint32_t sets)
         table->header->time_namespace[0] = (uint64_t)status.st_dev;
         table->header->time_namespace[1] = (uint64_t)status.st_ino;
     }
-    CHECK(strlen(table->settings.deployment) < sizeof table->header->deployment);
-    strcpy(table->header->deployment, table->settings.deployment);
+    size_t name_bytes = strlen(table->settings.deployment) + 1;
+    CHECK(name_bytes <= sizeof table->header->deployment);
+    memcpy(table->header->deployment, table->settings.deployment, name_bytes);
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
         table->header->epoch[bucket] = 1; /* not that of memory that was never written */
 }

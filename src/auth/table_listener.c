@@ -137,10 +137,11 @@ static void on_tick(uv_timer_t *timer)
 struct table_listener *table_listener_create(uv_loop_t *loop, struct shared_table *table, const char *path,
                                              uint32_t round_ms, int *ret_error)
 {
-    struct table_listener *listener = mem_alloc(sizeof *listener + strlen(path) + 1);
+    size_t path_bytes = strlen(path) + 1;
+    struct table_listener *listener = mem_alloc(sizeof *listener + path_bytes);
     uint32_t ticks = round_ms > TICK_MS ? round_ms / TICK_MS : 1;
 
-    strcpy(listener->path, path);
+    memcpy(listener->path, path, path_bytes);
     listener->table = table;
     listener->slots_per_tick = shared_table_slots(table) / ticks + 1;
     list_init(&listener->readers);

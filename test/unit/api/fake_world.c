@@ -518,12 +518,12 @@ void world_expect_bucket(const uint8_t digest[KEYRING_DIGEST_BYTES], const struc
     cr_assert_eq(bucket_of_digest(digest), bucket_of_account(account));
 }
 
-void usage_count(struct usage *usage, const struct key_principal *key, int64_t wall_ms)
+void usage_count(struct usage *usage, const struct key_principal *key, uint32_t uses, int64_t wall_ms)
 {
     (void)usage;
     (void)wall_ms;
     cr_assert(id_equal(&key->id, &world.key.id));
-    world.uses++;
+    world.uses += uses;
 }
 
 struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
