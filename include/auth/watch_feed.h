@@ -53,7 +53,8 @@ void watch_feed_close(struct watch_feed *feed, void (*closed)(void *arg), void *
 /* acknowledges: this node acknowledges a revocation only when watcher_acknowledge() was called for it, or after W.
  * After such a watcher is removed, the node acknowledges nothing for W, as if it had died: nobody knows whether the
  * watcher has ended what it held. since NULL: the watcher is told what comes from now on; otherwise what came after
- * since, or a gap if the logs do not have all of that any more, or if since is of another store. events must outlive the watcher. Nothing is called before this returns. */
+ * since, or a gap if the logs do not have all of that any more, or if since is of another store. events must outlive
+ * the watcher. Nothing is called before this returns. */
 struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since, bool acknowledges,
                             const struct watch_events *events, void *arg);
 void watcher_remove(struct watcher *watcher);

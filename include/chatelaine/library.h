@@ -26,7 +26,7 @@ struct chatelaine_answer {
 struct chatelaine_handle *chatelaine_open(const char *path, const char *deployment, int64_t owner);
 
 /* Call it every second, or more often: connects, gets the table, and gets the next one when the node has ended. Returns
- * 1 if there is a table, otherwise 0. The first call only connects. */
+ * 1 if there is a table, otherwise 0; the first call usually only connects. */
 int chatelaine_refresh(struct chatelaine_handle *handle);
 
 /* Returns 1 if the key is accepted and has all of those scopes. Then the answer is filled in, and this was one use of

@@ -38,6 +38,7 @@ struct settings {
     /* node */
     const char *listen;
     const char *internal_listen;
+    const char *check_socket; /* NULL: none */
     const char *tls_cert, *tls_key;
     const char *internal_tls_cert, *internal_tls_key;
     const char *internal_client_ca;

@@ -27,6 +27,7 @@ struct address_ranges;
 /* Reads "10.0.0.0/8, fd00::/8, 192.0.2.7". NULL if anything in it is wrong; ret_why is then one sentence. */
 struct address_ranges *address_ranges_parse(struct text list, struct buf *ret_why);
 void address_ranges_destroy(struct address_ranges *ranges);
+/* False for no ranges: NULL. */
 bool address_ranges_include(const struct address_ranges *ranges, const struct address *address);
 
 /* One step back to the client: *address is trusted, list is its X-Forwarded-For, nearest last. Sets *address to the

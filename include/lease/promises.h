@@ -17,13 +17,11 @@ void promises_destroy(struct promises *promises);
 const char *promises_maker(const struct promises *promises);
 uint64_t promises_answered(const struct promises *promises);
 uint64_t promises_next(struct promises *promises);
-/* The change with that number was acknowledged. */
-void promises_note(struct promises *promises, uint64_t number);
+/* The change with that number was acknowledged. what: its name for operators, which outlives this. */
+void promises_note(struct promises *promises, uint64_t number, const char *what);
 /* Takes over the number of the last change that was noted, for the revocations that it made; 0: there is none. Call it
  * in the callback of the change. */
 MUST_CHECK uint64_t promises_take(struct promises *promises);
-/* Gives that number up instead: the change promised nothing, and nothing is missing if it is lost. */
-void promises_give_up(struct promises *promises);
 /* The same number, for a change that cannot be repeated as a whole: if it is lost, the revocation is repeated, and the
  * node says that a change is missing. */
 MUST_CHECK uint64_t promises_last(const struct promises *promises);

@@ -197,15 +197,23 @@ static void warn_of_proxy(const struct exchange *exchange)
         log_text("peer", http_request_peer(exchange->request)));
 }
 
+/* A peer of the internal listener that has no address is a gateway on this machine, which connected to a Unix socket
+ * because its permissions let it. */
+static bool is_local_gateway(const struct exchange *exchange, struct address *ret_address)
+{
+    return exchange->is_internal && address_parse(TEXT("127.0.0.1"), ret_address);
+}
+
 /* If trusted proxies send nothing readable, the last of them counts as the client. */
 static bool read_client(const struct exchange *exchange, struct address *ret_client)
 {
     const struct address_ranges *trusted = exchange->service->trusted_proxies;
+    bool is_local = !address_parse(http_request_peer(exchange->request), ret_client);
     size_t lines;
 
-    if (!address_parse(http_request_peer(exchange->request), ret_client))
+    if (is_local && !is_local_gateway(exchange, ret_client))
         return false;
-    if (!trusted || !address_ranges_include(trusted, ret_client)) {
+    if (!is_local && !address_ranges_include(trusted, ret_client)) {
         warn_of_proxy(exchange);
         return true;
     }

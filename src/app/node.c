@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024 };
+enum { CHECK_SOCKET_MODE = 0660 };
 /* What a gateway may add to the head of the request that it asks about, besides the target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
 
@@ -217,6 +218,24 @@ static int node_listen(struct http_server *server, const char *option, const cha
     return EXIT_DONE;
 }
 
+static int node_listen_for_checks(struct node *node)
+{
+    const char *path = node->settings->check_socket;
+    int result;
+
+    if (!path)
+        return EXIT_DONE;
+    result = path[0] == '/' ? http_server_listen_socket(node->internal_server, path, CHECK_SOCKET_MODE) : UV_EINVAL;
+    if (result == UV_EADDRINUSE)
+        return command_fail(EXIT_FAILED, "--check-socket %s is in use by another program; choose another path", path);
+    if (result != 0)
+        return command_fail(result == UV_EINVAL || result == UV_ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILED,
+                            "can't listen on --check-socket %s: %s; it must be an absolute path of at most 107 bytes, "
+                            "in a folder where the node may write",
+                            path, uv_strerror(result));
+    return EXIT_DONE;
+}
+
 /* For the internal listener. A check carries the head of a public request, and its target once more. The body that it
  * announces is never read. */
 static void node_widen_limits(struct http_settings *http)
@@ -284,8 +303,9 @@ static int node_start_http(struct node *node)
     code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
     if (code != EXIT_DONE)
         return code;
-    return node_listen(node->internal_server, "--internal-listen", s->internal_listen, s->reuse_port,
+    code = node_listen(node->internal_server, "--internal-listen", s->internal_listen, s->reuse_port,
                        node->internal_address);
+    return code == EXIT_DONE ? node_listen_for_checks(node) : code;
 }
 
 static void node_fill_service(struct node *node)

@@ -221,6 +221,13 @@ static const struct option_row NODE_ROWS[] = {
      .value_name = "ADDRESS",
      .help = "Answer gateways' checks, probes and metrics here. There is no password: anyone who reaches it can test "
              "keys, so keep it private."},
+    {.name = "check-socket",
+     .type = OPTION_TEXT,
+     .offset = AT(check_socket),
+     .value_name = "PATH",
+     .help =
+         "Answer on this Unix socket as well as on --internal-listen, without TLS: for a gateway on this machine. Its "
+         "file has mode 0660, so its owner and its group may connect, and so may test keys."},
     {.name = "reuse-port",
      .type = OPTION_FLAG,
      .offset = AT(reuse_port),

@@ -100,7 +100,7 @@ static bool same_bits(const struct address *a, const struct address *b, unsigned
 
 bool address_ranges_include(const struct address_ranges *ranges, const struct address *address)
 {
-    for (size_t i = 0; i < ranges->count; i++)
+    for (size_t i = 0; ranges && i < ranges->count; i++)
         if (same_bits(&ranges->ranges[i].first, address, ranges->ranges[i].bits))
             return true;
     return false;

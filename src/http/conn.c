@@ -349,7 +349,7 @@ void conn_expire(struct deadline *deadline)
 
 void conn_begin_talking(struct conn *conn)
 {
-    if (conn->all->tls)
+    if (conn->all->tls && !conn->is_local)
         conn_begin_tls(conn);
     else
         conn_enter(conn, CONN_IDLE);
@@ -379,7 +379,7 @@ void conn_begin(struct conn *conn, struct conns *conns)
     conns->count++;
     metric_add(conns->settings->is_internal ? METRIC_CONNECTIONS_INTERNAL : METRIC_CONNECTIONS_PUBLIC, 1);
     metric_add(conns->settings->is_internal ? METRIC_ACCEPTED_INTERNAL : METRIC_ACCEPTED_PUBLIC, 1);
-    if (conns->settings->trusts_proxy)
+    if (conns->settings->trusts_proxy && !conn->is_local)
         conn_enter(conn, CONN_PROXY);
     else
         conn_begin_talking(conn);

@@ -36,7 +36,7 @@ static size_t conn_take_proxy(struct conn *conn, struct text input)
 static void conn_create_request(struct conn *conn)
 {
     conn->request = request_create(conn->all->requests, conn, conn->peer);
-    conn->request->has_verified_peer = conn->tls && tls_session_has_verified_peer(conn->tls);
+    conn->request->has_verified_peer = conn->is_local || (conn->tls && tls_session_has_verified_peer(conn->tls));
 }
 
 void conn_refuse(struct conn *conn, enum http_error error)

@@ -66,6 +66,7 @@ struct conn {
     struct load load;
     enum conn_state state;
     bool is_consuming;   /* conn_consume() is on the stack and goes on by itself */
+    bool is_local;       /* to a Unix socket: plain, without a PROXY header */
     bool is_input_ended; /* the peer has shut down its side */
     struct http_request *request;
     struct head_scan scan;
@@ -76,7 +77,7 @@ struct conn {
     char peer[INET6_ADDRSTRLEN];
 };
 
-/* Starts a connection whose socket is open and whose peer is set; everything else is zeroed. */
+/* Starts a connection whose socket is open, and whose peer and is_local are set; everything else is zeroed. */
 void conn_begin(struct conn *conn, struct conns *conns);
 /* Polls the socket for what this connection waits for: input, unless enough is stashed, and room for output. */
 void conn_await(struct conn *conn);

@@ -96,6 +96,7 @@ static struct conn *take(struct conns *conns, int fd, const struct sockaddr *pee
     /* Responses leave at once. A Unix socket refuses the option, and sends at once anyway. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     peer_print(peer, conn->peer);
+    conn->is_local = peer->sa_family == AF_UNIX;
     conn_begin(conn, conns);
     return conn;
 }
@@ -104,7 +105,7 @@ static void shed(struct conns *conns, struct conn *conn)
 {
     metric_add(METRIC_CONNECTIONS_SHED, 1);
     /* An answer over TLS would take a handshake first. */
-    if (conns->tls || conns->count > (size_t)conns->settings->connections_max + SHED_ANSWERED_MAX)
+    if ((conns->tls && !conn->is_local) || conns->count > (size_t)conns->settings->connections_max + SHED_ANSWERED_MAX)
         conn_disconnect(conn);
     else
         conn_refuse(conn, HTTP_ERROR_OVERLOADED);
@@ -116,7 +117,7 @@ static bool refuse_untrusted(struct conns *conns, int fd, const struct sockaddr 
     const struct http_settings *settings = conns->settings;
     char name[INET6_ADDRSTRLEN];
 
-    if (!settings->trusts_proxy)
+    if (!settings->trusts_proxy || peer->sa_family == AF_UNIX)
         return false;
     peer_print(peer, name);
     if (settings->trusts_proxy(text_of(name), conns->requests->handler_arg))

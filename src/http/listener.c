@@ -5,13 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { MODE_OF_UMASK = 0 };
 enum { BACKLOG = 1024, ACCEPTS_AT_ONCE = 64, HOST_BYTES = INET6_ADDRSTRLEN, PORT_MAX = 65535 };
 
 struct listener {
@@ -212,46 +215,81 @@ static bool is_stale(const char *path)
     return is_refused;
 }
 
-static int bind_unix(struct listener *listener, const char *path)
+/* Two nodes that start at once must not both find the file stale: the second would remove the first one's. Held from
+ * the look at the file until somebody listens. -1: no lock, because the folder cannot be read. */
+static int lock_folder(const char *path)
 {
-    struct sockaddr_un address;
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof((struct listener *)NULL)->path] = ".";
+    int fd;
+
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR)
+        continue;
+    return fd;
+}
+
+static bool bind_file(int fd, const char *path, mode_t mode)
+{
+    struct sockaddr_un address = unix_address(path);
+    /* Set afterwards by its name, the mode could hit another file. */
+    mode_t before = mode == MODE_OF_UMASK ? 0 : umask(~mode & 0777);
+    bool is_bound = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    int error = errno;
+
+    if (mode != MODE_OF_UMASK)
+        umask(before);
+    errno = error;
+    return is_bound;
+}
+
+static int bind_unix(struct listener *listener, const char *path, mode_t mode)
+{
+    if (is_stale(path) && unlink(path) != 0)
+        return uv_translate_sys_error(errno);
+    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener->fd < 0 || !bind_file(listener->fd, path, mode))
+        return uv_translate_sys_error(errno);
+    memcpy(listener->path, path, strlen(path));
+    return listen(listener->fd, BACKLOG) == 0 ? 0 : uv_translate_sys_error(errno);
+}
+
+static int listen_unix(struct listener *listener, const char *path, mode_t mode)
+{
+    int folder, result;
 
     if (strlen(path) >= sizeof listener->path)
         return UV_ENAMETOOLONG;
-    if (is_stale(path) && unlink(path) != 0)
-        return uv_translate_sys_error(errno);
-    address = unix_address(path);
-    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener->fd < 0 || bind(listener->fd, (const struct sockaddr *)&address, sizeof address) != 0)
-        return uv_translate_sys_error(errno);
-    memcpy(listener->path, path, strlen(path));
-    return 0;
-}
-
-static int bind_listener(struct listener *listener, const char *address, bool reuse_port,
-                         char ret_bound[HTTP_ADDRESS_BYTES])
-{
-    bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
-    int result =
-        is_unix ? bind_unix(listener, address + TEXT("unix:").len) : bind_tcp(listener, text_of(address), reuse_port);
-
-    if (result == 0 && listen(listener->fd, BACKLOG) != 0)
-        result = uv_translate_sys_error(errno);
-    if (result == 0 && is_unix)
-        memcpy(ret_bound, address, strlen(address) + 1);
-    else if (result == 0)
-        result = print_bound(listener->fd, ret_bound);
+    folder = lock_folder(path);
+    result = bind_unix(listener, path, mode);
+    if (folder >= 0)
+        close(folder);
     return result;
 }
 
-int listeners_add(struct listeners *listeners, const char *address, bool reuse_port, char ret_bound[HTTP_ADDRESS_BYTES])
+static int listen_tcp(struct listener *listener, const char *address, bool reuse_port,
+                      char ret_bound[HTTP_ADDRESS_BYTES])
+{
+    int result = bind_tcp(listener, text_of(address), reuse_port);
+
+    if (result == 0 && listen(listener->fd, BACKLOG) != 0)
+        result = uv_translate_sys_error(errno);
+    return result == 0 ? print_bound(listener->fd, ret_bound) : result;
+}
+
+static struct listener *listener_create(void)
 {
     struct listener *listener = mem_alloc(sizeof *listener);
-    char bound[HTTP_ADDRESS_BYTES] = "";
-    int result;
 
     listener->fd = listener->spare_fd = -1;
-    result = bind_listener(listener, address, reuse_port, bound);
+    return listener;
+}
+
+/* Takes a listener that listens, or could not: the libuv error is returned, and it is freed. */
+static int listener_begin(struct listeners *listeners, struct listener *listener, int result)
+{
     if (result == 0)
         result = uv_poll_init(listeners->loop, &listener->poll, listener->fd);
     if (result != 0) {
@@ -264,6 +302,28 @@ int listeners_add(struct listeners *listeners, const char *address, bool reuse_p
     listener->all = listeners;
     list_append(&listeners->all, &listener->in_all);
     CHECK(uv_poll_start(&listener->poll, UV_READABLE, listener_on_ready) == 0);
-    memcpy(ret_bound, bound, sizeof bound);
     return 0;
+}
+
+int listeners_add(struct listeners *listeners, const char *address, bool reuse_port, char ret_bound[HTTP_ADDRESS_BYTES])
+{
+    struct listener *listener = listener_create();
+    char bound[HTTP_ADDRESS_BYTES] = "";
+    bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
+    int result = is_unix ? listen_unix(listener, address + TEXT("unix:").len, MODE_OF_UMASK)
+                         : listen_tcp(listener, address, reuse_port, bound);
+
+    if (result == 0 && is_unix)
+        memcpy(bound, address, strlen(address) + 1);
+    result = listener_begin(listeners, listener, result);
+    if (result == 0)
+        memcpy(ret_bound, bound, sizeof bound);
+    return result;
+}
+
+int listeners_add_socket(struct listeners *listeners, const char *path, mode_t mode)
+{
+    struct listener *listener = listener_create();
+
+    return listener_begin(listeners, listener, listen_unix(listener, path, mode));
 }

@@ -19,4 +19,6 @@ void listeners_init(struct listeners *listeners);
 /* See http_server_listen(). */
 MUST_CHECK int listeners_add(struct listeners *listeners, const char *address, bool reuse_port,
                              char ret_bound[HTTP_ADDRESS_BYTES]);
+/* See http_server_listen_socket(). */
+MUST_CHECK int listeners_add_socket(struct listeners *listeners, const char *path, mode_t mode);
 void listeners_close(struct listeners *listeners);

@@ -80,6 +80,11 @@ int http_server_listen(struct http_server *server, const char *address, bool reu
     return listeners_add(&server->listeners, address, reuse_port, ret_bound);
 }
 
+int http_server_listen_socket(struct http_server *server, const char *path, mode_t mode)
+{
+    return listeners_add_socket(&server->listeners, path, mode);
+}
+
 void http_server_set_tls(struct http_server *server, struct tls_context *tls)
 {
     conn_set_tls(&server->conns, tls);

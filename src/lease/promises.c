@@ -29,6 +29,11 @@ struct kept_revocation {
     char actor[ID_TEXT_BYTES];
 };
 
+struct other_change {
+    uint64_t number;
+    const char *what;
+};
+
 /* Both rings are in order of the change number. */
 struct promises {
     const struct lease_settings *settings;
@@ -39,16 +44,16 @@ struct promises {
     uint64_t forgotten;          /* the highest number that the rings no longer hold */
     struct kept_revocation *revocations;
     size_t revocations_max, first, count;
-    uint64_t others[OTHERS_MAX];
+    struct other_change others[OTHERS_MAX];
     size_t others_first, others_count;
 
     /* Repeating; one run at a time. */
     bool is_behind, is_telling, has_failed, is_accepted;
     uint64_t held; /* the number that the store holds */
     size_t next, under_way, told;
-    char told_run_id[REDIS_RUN_ID_CHARS + 1]; /* the Redis that has heard everything above told_held */
+    char told_run_id[REDIS_RUN_ID_CHARS + 1]; /* the Redis that has heard every kept revocation above told_held */
     uint64_t told_held;
-    char trouble[320];
+    char trouble[400];
 };
 
 static void tell_on(struct promises *promises);
@@ -101,16 +106,22 @@ static void forget(struct promises *promises, uint64_t number)
         promises->forgotten = number;
 }
 
-void promises_note(struct promises *promises, uint64_t number)
+static const struct other_change *other_at(const struct promises *promises, size_t index)
+{
+    return &promises->others[(promises->others_first + index) % OTHERS_MAX];
+}
+
+void promises_note(struct promises *promises, uint64_t number, const char *what)
 {
     if (number > promises->answered)
         promises->answered = number;
     if (promises->others_count == OTHERS_MAX) {
-        forget(promises, promises->others[promises->others_first]);
+        forget(promises, other_at(promises, 0)->number);
         promises->others_first = (promises->others_first + 1) % OTHERS_MAX;
         promises->others_count--;
     }
-    promises->others[(promises->others_first + promises->others_count++) % OTHERS_MAX] = number;
+    promises->others[(promises->others_first + promises->others_count++) % OTHERS_MAX] =
+        (struct other_change){number, what};
 }
 
 static struct kept_revocation *revocation_at(struct promises *promises, size_t index)
@@ -152,20 +163,15 @@ uint64_t promises_last(const struct promises *promises)
 {
     if (promises->others_count == 0)
         return 0;
-    return promises->others[(promises->others_first + promises->others_count - 1) % OTHERS_MAX];
-}
-
-void promises_give_up(struct promises *promises)
-{
-    if (promises->others_count > 0)
-        promises->others_count--;
+    return other_at(promises, promises->others_count - 1)->number;
 }
 
 uint64_t promises_take(struct promises *promises)
 {
     uint64_t number = promises_last(promises);
 
-    promises_give_up(promises);
+    if (number > 0)
+        promises->others_count--;
     return number;
 }
 
@@ -177,6 +183,7 @@ void promises_keep_revocation(struct promises *promises, uint64_t number, const 
 
     if (number == 0)
         return;
+    promises->told_run_id[0] = '\0'; /* it may have been made at another Redis, and the one that was told comes back */
     while (promises->count > 0 && now_ns - revocation_at(promises, 0)->answered_ns > KEPT_NS)
         drop_first(promises);
     make_room(promises);
@@ -196,7 +203,7 @@ static uint64_t count_missing(const struct promises *promises, bool *ret_is_exac
     if (!*ret_is_exact)
         return promises->answered - promises->held;
     for (size_t i = 0; i < promises->others_count; i++)
-        missing += promises->others[(promises->others_first + i) % OTHERS_MAX] > promises->held;
+        missing += other_at(promises, i)->number > promises->held;
     return missing;
 }
 
@@ -233,8 +240,7 @@ static void on_settled(void *arg, bool is_done)
         for (size_t i = 0; i < promises->count; i++)
             if (revocation_at(promises, i)->number > promises->held)
                 revocation_at(promises, i)->number = promises->number;
-        while (promises->others_count > 0 &&
-               promises->others[(promises->others_first + promises->others_count - 1) % OTHERS_MAX] > promises->held)
+        while (promises_last(promises) > promises->held)
             promises->others_count--;
         promises->forgotten = promises->forgotten > promises->held ? promises->held : promises->forgotten;
         promises->answered = promises->number;
@@ -259,9 +265,11 @@ static void settle(struct promises *promises)
     set_trouble(
         promises,
         "Redis has lost %s%" PRIu64
-        " change%s that this node acknowledged: bring back the Redis that has them. If there is none, run 'chatelaine "
-        "key revoke --from-log' with the revocation logs of all nodes, then 'chatelaine store accept-loss'.",
-        is_exact ? "" : "up to ", missing, missing == 1 ? "" : "s");
+        " change%s that this node acknowledged (%s%s): bring back the Redis that has them. If there is none, run "
+        "'chatelaine key revoke --from-log' with the revocation logs of all nodes, then 'chatelaine store "
+        "accept-loss'.",
+        is_exact ? "" : "up to ", missing, missing == 1 ? "" : "s", missing == 1 ? "" : "the last one: ",
+        promises->others_count > 0 ? other_at(promises, promises->others_count - 1)->what : "a revocation");
     end_telling(promises);
 }
 

@@ -78,12 +78,6 @@ uint64_t store_take_number(struct store *store)
     return lease_member(store->lease) ? promises_take(lease_promises(store->lease)) : 0;
 }
 
-void store_give_number_up(struct store *store)
-{
-    if (lease_member(store->lease))
-        promises_give_up(lease_promises(store->lease));
-}
-
 uint64_t store_last_number(const struct store *store)
 {
     return lease_member(store->lease) ? promises_last(lease_promises(store->lease)) : 0;

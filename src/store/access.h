@@ -15,10 +15,9 @@ struct store_time;
 
 /* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
 struct redis_link *store_reads(struct store *store);
-/* As promises_take(), promises_give_up(), promises_last() and promises_keep_revocation(); 0, and nothing, without a
- * member, as in commands. */
+/* As promises_take(), promises_last() and promises_keep_revocation(); 0, and nothing, without a member, as in commands.
+ */
 MUST_CHECK uint64_t store_take_number(struct store *store);
-void store_give_number_up(struct store *store);
 MUST_CHECK uint64_t store_last_number(const struct store *store);
 void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, int64_t ends_ms,
                            struct text actor);

@@ -173,10 +173,7 @@ static void on_ended(void *arg, enum store_result result, const struct redis_rep
     struct store *store = arg;
 
     store->is_ending_keys = false;
-    if (result != STORE_OK)
-        return;
-    store_give_number_up(store); /* a Redis that has lost this finds again what is due */
-    for (size_t i = 0; i < reply->count; i++) {
+    for (size_t i = 0; result == STORE_OK && i < reply->count; i++) {
         struct key_record key;
 
         if (key_reply_read(store, reply_at(reply, i), &key) != STORE_OK)
@@ -195,5 +192,6 @@ void key_ends_due(struct store *store)
     store->is_ending_keys = true;
     args_begin(&args);
     args_add_int(&args, store->settings.audit_max);
-    store_call_script(store, SCRIPT_key_end_due, SCRIPT_CHANGES, args.count, args.argv, on_ended, store);
+    /* A Redis that has lost this finds again what is due. */
+    store_call_script(store, SCRIPT_key_end_due, SCRIPT_UNPROMISED, args.count, args.argv, on_ended, store);
 }

@@ -47,13 +47,14 @@ struct script_call {
     void *arg;
     struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
     size_t argument_count;
-    uint64_t number;   /* of the change, as last sent; 0: none */
-    bool is_eval;      /* sent with the script's text */
-    bool must_eval;    /* Redis did not know the script */
-    bool must_repeat;  /* the same, or the script did only a part; sent again once WAIT has been answered */
-    unsigned sends;    /* of this part */
-    unsigned due;      /* replies pending, and syncs of the audit log */
-    struct arena kept; /* the script's reply while WAIT is pending */
+    uint64_t number;    /* of the change, as last sent; 0: none */
+    bool is_unpromised; /* a change without a number */
+    bool is_eval;       /* sent with the script's text */
+    bool must_eval;     /* Redis did not know the script */
+    bool must_repeat;   /* the same, or the script did only a part; sent again once WAIT has been answered */
+    unsigned sends;     /* of this part */
+    unsigned due;       /* replies pending, and syncs of the audit log */
+    struct arena kept;  /* the script's reply while WAIT is pending */
     enum store_result result;
     const struct redis_reply *reply;
 };
@@ -96,7 +97,7 @@ static struct script_call *call_take(struct store *store)
     }
     arena_init(&call->kept, NULL, 0);
     call->store = store;
-    call->is_eval = call->must_eval = call->must_repeat = false;
+    call->is_unpromised = call->is_eval = call->must_eval = call->must_repeat = false;
     call->due = call->sends = 0;
     call->number = 0;
     call->reply = NULL;
@@ -178,7 +179,7 @@ static void append_store(struct script_call *call, struct buf *out)
 
     if (!has_store(store))
         return;
-    if (call->class == SCRIPT_CHANGE && lease_member(store->lease))
+    if (call->class == SCRIPT_CHANGE && !call->is_unpromised && lease_member(store->lease))
         call->number = promises_next(promises);
     if (answered > 0 || call->number > 0)
         len += snprintf(name + len, sizeof name - (size_t)len, ":%s:%" PRIu64, promises_maker(promises), answered);
@@ -252,7 +253,7 @@ static void call_in_any_case(struct script_call *call)
  * or people need them to get there. */
 static bool log_forbids(const struct store *store, enum script script, enum script_link link)
 {
-    return link == SCRIPT_CHANGES && store->audit && audit_part_trouble(store->audit) &&
+    return (link == SCRIPT_CHANGES || link == SCRIPT_UNPROMISED) && store->audit && audit_part_trouble(store->audit) &&
            !text_starts_with(LUA_SCRIPTS[script].body, TEXT("#!lua flags=allow-oom"));
 }
 
@@ -277,10 +278,13 @@ void store_call_script(struct store *store, enum script script, enum script_link
                        const struct text *argv, script_done *done, void *arg)
 {
     static const enum script_class CLASSES[] = {
-        [SCRIPT_READS] = SCRIPT_PLAIN,  [SCRIPT_CHANGES] = SCRIPT_CHANGE, [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT,
-        [SCRIPT_LEAVES] = SCRIPT_LEAVE, [SCRIPT_REPORTS] = SCRIPT_REPORT,
+        [SCRIPT_READS] = SCRIPT_PLAIN,          [SCRIPT_CHANGES] = SCRIPT_CHANGE, [SCRIPT_UNPROMISED] = SCRIPT_CHANGE,
+        [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT, [SCRIPT_LEAVES] = SCRIPT_LEAVE,   [SCRIPT_REPORTS] = SCRIPT_REPORT,
     };
-    call_in_fitting_state(call_begin(store, script, CLASSES[link], argc, argv, done, arg), link);
+    struct script_call *call = call_begin(store, script, CLASSES[link], argc, argv, done, arg);
+
+    call->is_unpromised = link == SCRIPT_UNPROMISED;
+    call_in_fitting_state(call, link);
 }
 
 void store_call_change(struct store *store, enum script script, size_t argc, const struct text *argv,
@@ -585,7 +589,7 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
                      call->result == STORE_LIMITED;
 
     if (call->class == SCRIPT_CHANGE && call->number > 0 && call->result == STORE_OK)
-        promises_note(lease_promises(call->store->lease), call->number);
+        promises_note(lease_promises(call->store->lease), call->number, LUA_SCRIPTS[call->script].name);
     note_replied(call);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);

@@ -110,8 +110,8 @@ static void judge_next(struct judging *judging)
         enum script_link link;
     } STEPS[] = {
         [THROTTLE_RESERVE] = {SCRIPT_throttle_reserve, SCRIPT_READS},
-        [THROTTLE_CHECK] = {SCRIPT_throttle_check, SCRIPT_CHANGES},
-        [THROTTLE_FAIL] = {SCRIPT_throttle_fail, SCRIPT_CHANGES},
+        [THROTTLE_CHECK] = {SCRIPT_throttle_check, SCRIPT_UNPROMISED},
+        [THROTTLE_FAIL] = {SCRIPT_throttle_fail, SCRIPT_UNPROMISED},
     };
 
     if (judging->left == 0)

@@ -1,7 +1,7 @@
 # Fuzz targets: fuzz_<name>.c over corpus/<name>. With CHATELAINE_FUZZ (clang) real fuzzers, e.g.
 #   build/fuzz/test/fuzz_http -max_total_time=600 -dict=test/fuzz/http.dict build/corpus test/fuzz/corpus/http
 # Otherwise each replays its corpus as a test. An input that once failed goes into the corpus with the fix.
-foreach(name audit http json proxy receipt tls tokens)
+foreach(name audit check http json proxy receipt tls tokens)
   set(target fuzz_${name})
   add_executable(${target} ${CMAKE_CURRENT_LIST_DIR}/fuzz_${name}.c)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../../src ${CMAKE_CURRENT_LIST_DIR}/../../src/http)

@@ -3,28 +3,35 @@
 # shellcheck shell=bash
 
 declare -A port=() node_pids=() gateway_url=()
-for server in backend h2c healthbackend healthh2c healthsample node1 check1 node2 check2 node3 check3 "${gateways[@]}" "${gateways[@]/%/-h2c}"; do
+for server in backend h2c healthbackend healthh2c healthsample node1 check1 node2 check2 node3 check3 node4 check4 healthsidecar "${gateways[@]}" "${gateways[@]/%/-h2c}" \
+    "${gateways[@]/%/-sidecar}"; do
     port[$server]=$(free_port "${port[@]}")
 done
+port[sidecar]=${port[backend]}
+check_socket=$dir/check.sock # of the fourth node
 
 export CHATELAINE_TRUSTED_PROXIES=127.0.0.1/32
-run_node() { # NUMBER
+run_node() { # NUMBER: the fourth is the one that gateways know by its socket alone
     rm -f "$dir/ready.node$1"
     node_flags=(--listen "127.0.0.1:${port[node$1]}" --internal-listen "127.0.0.1:${port[check$1]}"
         --policy-file docker/policy.json --step-up-ms 1h --table "$dir/table$1.sock")
+    [ "$1" != 4 ] || node_flags+=(--check-socket "$check_socket")
     start_node "node$1" 20
     node_pids[$1]=$node_pid
 }
 
-# fitted FILE FOLDER BACKEND: with the addresses of this deployment, and what it writes in that folder.
+# fitted FILE FOLDER BACKEND: with the addresses of this deployment, and what it writes in that folder. A node's socket is
+# there only for the backend that is called sidecar.
 fitted() {
+    local socket=$2/none
+    [ "$3" != sidecar ] || socket=$check_socket
     sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port check\1#; s#node([123]):8081#127.0.0.1:check\1#g; s#node([123]):8080#127.0.0.1:node\1#g" \
         -e "s#check1#${port[check1]}#g; s#check2#${port[check2]}#g; s#check3#${port[check3]}#g" \
         -e "s#:node1#:${port[node1]}#g; s#:node2#:${port[node2]}#g; s#:node3#:${port[node3]}#g" \
         -e "s#backend:(8080|8443)#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
         -e "s#https://(nodes|checks|backend)#http://\1#; /include tls.conf;/d; s#listen 8443 ssl#listen 8080#" \
         -e "s#/tmp/#$2/#g; s#/dev/stdout#$2/log#g; s#/etc/haproxy/#$2/#g" \
-        -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g" "$1"
+        -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g; s#/run/chatelaine/check.sock#$socket#g" "$1"
 }
 
 await_port() { # PORT NAME
@@ -36,8 +43,8 @@ await_port() { # PORT NAME
 }
 # The sanitizers of a library, which have to be loaded before it into a program that has none.
 sanitizers_of() { ldd "$1" | awk '/lib[au]b?san/ {print $3}' | paste -sd:; }
-run_nginx() { # FILE FOLDER NAME
-    nginx -e "$2/error" -c "$1" -g 'daemon off;' >"$dir/$3.log" 2>&1 &
+run_nginx() { # FILE FOLDER NAME: its workers as whoever runs this, or they could not connect to that one's sockets
+    nginx -e "$2/error" -c "$1" -g "daemon off; user $(id -un) $(id -gn);" >"$dir/$3.log" 2>&1 &
     pids+=($!)
 }
 start_backend() {
@@ -54,7 +61,8 @@ start_backend() {
     pids+=("$h2c_pid")
     await_port "${port[h2c]}" h2c
 }
-# start_gateway NAME BACKEND: as NAME before the sample backend, as NAME-h2c before the server that upgrades.
+# start_gateway NAME BACKEND: as NAME before the sample backend, as NAME-h2c before the server that upgrades, as
+# NAME-sidecar before the sample backend and with a node's socket.
 start_gateway() {
     local as=$1 folder listen
     [ "$2" = backend ] || as=$1-$2
@@ -71,7 +79,6 @@ start_gateway() {
                 -e "s#listen 127.0.0.1:${port[health$2]}#listen unix:$folder/health.sock#" \
                 -e "s#modules/ngx_http_chatelaine_module.so#$module#; s#/run/chatelaine/table.sock#$dir/table1.sock#" \
                 -e '/location \/ {/a add_header Checked-By $chatelaine_from always;' >"$folder/conf"
-            [ "$(id -u)" != 0 ] || echo 'user root;' >>"$folder/conf" # $dir is for its owner alone
             LD_PRELOAD=$(sanitizers_of "$module") ASAN_OPTIONS=detect_leaks=0 run_nginx "$folder/conf" "$folder" "$as"
             ;;
         haproxy)

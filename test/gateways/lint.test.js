@@ -108,7 +108,12 @@ const LINTS = {
     upgrades(expect, (value) => websocket.test(value));
     expect(!/proxy_set_header \S+ \$http_(upgrade|connection)/.test(text), "the client's Upgrade passes");
     expect(!/log_format[^;]*\$(request|request_uri|uri|args|http_\w+)\b/.test(text), 'targets are logged');
-    expect(text.includes('    error_log /dev/stderr crit;'), 'targets are logged');
+    expect(text.includes('    error_log /dev/stderr alert;'), 'targets are logged');
+    const sidecar = one(text, /upstream sidecar \{([^}]*)\}/);
+    expect(!/server (?!unix:|127\.0\.0\.1:1 down;)/.test(sidecar), 'the sidecar is elsewhere');
+    expect(text.includes('error_page 502 503 504 = /_check_elsewhere;'), 'a failing sidecar ends the check');
+    for (const name of ['_check', '_check_elsewhere'])
+      expect(text.includes(`location = /${name} {\n            internal;`), `clients reach /${name}`);
   },
 
   module(read, expect) {
@@ -288,7 +293,11 @@ const LINTS = {
     for (const file of ['redis/redis.conf', 'redis/sentinel.conf'])
       expect(/^include \/etc\/chatelaine\/tls.conf$/m.test(read(file)), `${file} has no TLS`);
     const gateway = read('gateways/nginx/nginx.conf');
-    expect(!/proxy_pass http:/.test(gateway) && !/listen 8443 (?!ssl)/.test(gateway), 'the gateway has a hop without TLS');
+    const socket = one(gateway, /server unix:(\S+) /);
+    expect(services.node1.environment.CHATELAINE_CHECK_SOCKET === socket, 'the gateway asks another socket');
+    const sharing = Object.keys(services).filter((name) => services[name].volumes?.some((each) => /^check:/.test(each)));
+    expect(isDeepStrictEqual(sharing.sort(), ['gateway', 'node1']), 'others reach the socket');
+    expect(!/proxy_pass http:(?!\/\/sidecar\/)/.test(gateway) && !/listen 8443 (?!ssl)/.test(gateway), 'the gateway has a hop without TLS');
     expect(read('gateways/nginx/tls.conf').includes('proxy_ssl_verify on;'), 'the gateway believes everybody');
     expect(read('backend/tls.conf').includes('ssl_verify_client on;'), 'the backend answers everybody');
     const [{ scheme, tls_config }] = parse(read('prometheus/prometheus.yml')).scrape_configs;

@@ -93,8 +93,8 @@ test('bad values are refused, with the reason', () => {
 });
 
 // One node per Pod; a read-only root; the address of Redis is a secret; the kubelet's probes send no PROXY header; an
-// audit log needs a volume that outlives its Pod.
-const WITHHELD = ['audit-log', 'reuse-port', 'ready-file', 'redis', 'internal-proxy-protocol', 'unsafe-redis'];
+// audit log needs a volume that outlives its Pod; a socket is for a gateway in the same Pod (gateways/sidecar.yaml).
+const WITHHELD = ['audit-log', 'check-socket', 'reuse-port', 'ready-file', 'redis', 'internal-proxy-protocol', 'unsafe-redis'];
 
 test("settings are the node's, all of them, and numbers are written out", () => {
     const help = spawnSync(process.env.CHATELAINE_BINARY, ['serve', '--help'], { encoding: 'utf8' }).stdout;

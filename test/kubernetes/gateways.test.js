@@ -35,6 +35,30 @@ const conditions = (rule) =>
     [...rule.matchAll(/\w+\(`[^`]*`(?:, `[^`]*`)?\)/g)].map(String).filter((each) => !each.startsWith('Host('));
 
 const LINTS = {
+    sidecar(objects, expect) {
+        const { securityContext, containers, volumes } = one(objects, 'Deployment').template.spec;
+        const named = (list, name) => list.find((each) => each.name === name);
+        const [nginx, node] = ['nginx', 'node'].map((name) => named(containers, name));
+        const socket = named(node.env, 'CHATELAINE_CHECK_SOCKET').value;
+        expect(file('gateways/nginx/nginx.conf').includes(`server unix:${socket} `), 'nginx asks another socket');
+        for (const { name, volumeMounts } of containers) {
+            const mounted = volumeMounts.find(({ mountPath }) => socket.startsWith(`${mountPath}/`));
+            expect(mounted && !mounted.readOnly, `${name} does not have the socket's folder`);
+            expect(named(volumes, mounted?.name ?? 'check').emptyDir, "the socket's folder is not the Pod's own");
+        }
+        expect(securityContext.fsGroup === node.securityContext.runAsGroup, 'nginx is not in the group of the socket');
+        const secrets = ['master-key', 'redis'];
+        for (const { name } of nginx.volumeMounts) expect(!secrets.includes(name), `nginx can read ${name}`);
+        for (const name of secrets)
+            expect(
+                named(volumes, name).secret.defaultMode === 0o400 && named(node.volumeMounts, name)?.readOnly,
+                `${name} is not the node's alone`,
+            );
+        expect(!node.readinessProbe, 'a node that waits takes the gateway out of its Service');
+        const open = one(objects, 'NetworkPolicy').ingress.filter(({ from }) => !from);
+        const ports = open.flatMap((rule) => rule.ports.map(({ port }) => port));
+        expect(isDeepStrictEqual(ports, ['https']), 'anybody reaches the internal listener');
+    },
     'envoy-gateway'(objects, expect) {
         const clients = one(objects, 'ClientTrafficPolicy');
         expect(clients.path.escapedSlashesAction === 'RejectRequest', 'escaped slashes pass');
@@ -256,6 +280,19 @@ const MISTAKES = [
     ['traefik', '"^X-Auth-|_"', '"^X-Auth-"', 'check differs'],
     ['traefik', '|usage)(/|$)', '|usage)', 'priority 20 has another rule'],
     ['traefik', 'entryPoints: [checks]', 'entryPoints: [websecure]', 'clients can ask'],
+    ['sidecar', 'value: /run/chatelaine/check.sock', 'value: /run/chatelaine/node.sock', 'nginx asks another socket'],
+    ['sidecar', 'check, mountPath: /run/chatelaine}', 'check, mountPath: /run/x}', "nginx does not have the socket's folder"],
+    ['sidecar', 'emptyDir: {medium: Memory,', 'hostPath: {path: /run,', "the socket's folder is not the Pod's own"],
+    ['sidecar', 'fsGroup: 10001', 'fsGroup: 101', 'nginx is not in the group of the socket'],
+    ['sidecar', '{name: tmp, mountPath: /tmp}', '{name: redis, mountPath: /tmp}', 'nginx can read redis'],
+    ['sidecar', 'chatelaine-redis, defaultMode: 256', 'chatelaine-redis, defaultMode: 292', "redis is not the node's alone"],
+    [
+        'sidecar',
+        '          livenessProbe:',
+        '          readinessProbe:',
+        'a node that waits takes the gateway out of its Service',
+    ],
+    ['sidecar', '[{port: https, protocol: TCP}]', '[{port: internal}]', 'anybody reaches the internal listener'],
     ['ingress-nginx', 'X-Original-URI: $request_uri', 'X-Original-URI: $uri', 'another path is checked than forwarded'],
     ['ingress-nginx', '/check/auth-request', '/check/forward-auth', 'checks go elsewhere'],
     ['ingress-nginx', 'proxy_set_header Cookie "";', '', 'cookie passes'],

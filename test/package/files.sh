@@ -5,7 +5,7 @@ set -euo pipefail
 source=$1 build=$2 program=$3
 work=$(mktemp -d "${TMPDIR:-/tmp}/chatelaine-files.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-failures=0 doc=usr/share/doc/chatelaine
+failures=0 doc=usr/share/doc/chatelaine lib=usr/lib/$(gcc -print-multiarch)
 fail() {
     echo "FAILED: $*" >&2
     failures=$((failures + 1))
@@ -22,9 +22,15 @@ diff <(cd "$work/root" && find . ! -type d -printf '%m %P\n' | LC_ALL=C sort -k 
 644 etc/chatelaine/chatelaine.conf
 644 etc/logrotate.d/chatelaine
 755 usr/bin/chatelaine
+644 usr/include/chatelaine/check.h
+644 usr/include/chatelaine/library.h
 644 usr/lib/systemd/system/chatelaine.service
 644 usr/lib/systemd/system/chatelaine@.service
 644 usr/lib/sysusers.d/chatelaine.conf
+777 $lib/libchatelaine-check.so
+777 $lib/libchatelaine-check.so.1
+644 $lib/libchatelaine-check.so.1.0.0
+644 $lib/pkgconfig/chatelaine-check.pc
 755 usr/sbin/chatelaine-as-node
 644 usr/share/bash-completion/completions/chatelaine
 644 $doc/CHANGELOG.md
@@ -122,6 +128,36 @@ if has fish; then
     offered=$(fish -c "source '$work/root/usr/share/fish/vendor_completions.d/chatelaine.fish'
         complete -C 'chatelaine user reset-'" | cut -f1 | tr '\n' ' ')
     [ "$offered" = "reset-password reset-totp " ] || fail "fish offers '$offered'"
+fi
+
+### The library: what a user compiles and links, from each prefix
+if has pkg-config; then
+    cat >"$work/user.c" <<'END'
+#include <chatelaine/check.h>
+#include <chatelaine/library.h>
+#include <stdio.h>
+int main(void)
+{
+    struct chatelaine_handle *handle = chatelaine_open("/nowhere/table.sock", NULL, -1);
+    chatelaine_refresh(handle);
+    puts(chatelaine_trouble(handle));
+    chatelaine_close(handle);
+    return 0;
+}
+END
+    for prefix in "$work/root/usr" "$work/prefix"; do
+        export PKG_CONFIG_PATH=$prefix/${lib#usr/}/pkgconfig
+        # shellcheck disable=SC2046
+        gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror "$work/user.c" $(pkg-config --cflags --libs chatelaine-check) \
+            -o "$work/user" || fail "a program does not build with the library in $prefix"
+        LD_LIBRARY_PATH=$prefix/${lib#usr/} "$work/user" | grep -q 'cannot be reached: No such file' || fail "the library in $prefix"
+    done
+    exported=$(nm --dynamic --defined-only --format=just-symbols "$work/root/$lib/libchatelaine-check.so.1" | sort | tr '\n' ' ')
+    [ "$exported" = "$(sed 's/$/@@CHATELAINE_CHECK_1/' <<<"chatelaine_ask
+chatelaine_close
+chatelaine_open
+chatelaine_refresh
+chatelaine_trouble" | tr '\n' ' ' | sed 's/^/CHATELAINE_CHECK_1 /')" ] || fail "the library exports $exported"
 fi
 
 ### Bill of materials

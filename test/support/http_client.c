@@ -12,7 +12,19 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+static bool try_connect(struct http_client *client, const struct sockaddr *address, socklen_t bytes)
+{
+    client->start = client->end = 0;
+    client->layer = NULL;
+    client->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (client->fd >= 0 && connect(client->fd, address, bytes) == 0)
+        return true;
+    http_client_close(client);
+    return false;
+}
 
 bool http_client_try_connect(struct http_client *client, uint16_t port)
 {
@@ -20,13 +32,8 @@ bool http_client_try_connect(struct http_client *client, uint16_t port)
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int on = 1;
 
-    client->start = client->end = 0;
-    client->layer = NULL;
-    client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (client->fd < 0 || connect(client->fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        http_client_close(client);
+    if (!try_connect(client, (const struct sockaddr *)&address, sizeof address))
         return false;
-    }
     setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return true;
 }
@@ -35,6 +42,15 @@ void http_client_connect(struct http_client *client, uint16_t port)
 {
     if (!http_client_try_connect(client, port))
         test_give_up("connect to port %u: %s", port, strerror(errno));
+}
+
+void http_client_connect_socket(struct http_client *client, const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (snprintf(address.sun_path, sizeof address.sun_path, "%s", path) >= (int)sizeof address.sun_path ||
+        !try_connect(client, (const struct sockaddr *)&address, sizeof address))
+        test_give_up("connect to %s: %s", path, strerror(errno));
 }
 
 void http_client_close(struct http_client *client)

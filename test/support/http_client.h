@@ -29,6 +29,8 @@ struct http_answer {
 void http_client_connect(struct http_client *client, uint16_t port);
 /* False if nothing listens there. */
 bool http_client_try_connect(struct http_client *client, uint16_t port);
+/* The same to a Unix socket. */
+void http_client_connect_socket(struct http_client *client, const char *path);
 /* May be called again. */
 void http_client_close(struct http_client *client);
 /* Resets the connection: what the server has not yet sent cannot be delivered. */

@@ -425,5 +425,9 @@ void redis_proxy_redirect(struct redis_proxy *proxy, unsigned node, const char *
     pthread_mutex_lock(&proxy->lock);
     memset(proxy->socket_paths[node], 0, SOCKET_PATH_BYTES);
     memcpy(proxy->socket_paths[node], socket_path, strlen(socket_path));
+    for (int i = 0; i < CONNS_MAX; i++) { /* these would be at the former one, whatever is refused or cut */
+        if (proxy->conns[i].used && proxy->conns[i].node == node && proxy->conns[i].link == REDIS_PROXY_UNNAMED)
+            conn_end(&proxy->conns[i], true);
+    }
     unlock_and_wake(proxy);
 }

@@ -47,8 +47,17 @@ local function refuse(txn, status, headers, body)
     txn:done(txn:reply{status = status, headers = headers, body = is_head and "" or body})
 end
 
+local function ask(txn)
+    return core.httpclient():get{url = URL, dst = CHECKS, headers = question(txn)}
+end
+
 local function forward_auth(txn)
-    local answer = core.httpclient():get{url = URL, dst = CHECKS, headers = question(txn)}
+    local answer = ask(txn)
+    -- The sidecar drains, or cannot know. HAProxy has repeated the check at the same server, because the others are only
+    -- its backups; this last answer marks it down. If all answer 503, so does the next one.
+    if answer and answer.status == 503 then
+        answer = ask(txn)
+    end
     local got = answer and answer.headers or {}
 
     if answer and answer.status == 200 then

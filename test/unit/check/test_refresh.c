@@ -319,6 +319,12 @@ Test(check_refresh, a_greeting_of_another_version)
     expect_trouble(CHATELAINE_WRONG_FORMAT, 0);
 }
 
+Test(check_refresh, a_part_of_a_greeting)
+{
+    server.greeting_bytes = sizeof greeting - 1;
+    expect_trouble(CHATELAINE_WRONG_FORMAT, 0);
+}
+
 Test(check_refresh, a_greeting_without_descriptors)
 {
     server.fd_count = 0;

@@ -109,6 +109,17 @@ static bool has_settled(void *arg)
     return fake_redis_count(w.fake, settle) > 0;
 }
 
+static void until_count(const char *command, unsigned count)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (fake_redis_count(w.fake, command) < count) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s was called %u times", command,
+                     (unsigned)fake_redis_count(w.fake, command));
+        test_loop_for(&w.loop, 10);
+    }
+}
+
 Test(promises, a_change_says_its_number_and_what_was_acknowledged_before)
 {
     char expected[256];
@@ -211,7 +222,7 @@ Test(promises, repeats_each_revocation_of_a_group)
 
     open_ready();
     struct promises *promises = lease_promises(store_lease(w.store));
-    promises_note(promises, promises_next(promises));
+    promises_note(promises, promises_next(promises), "some_change");
     uint64_t number = promises_take(promises);
     cr_assert_eq(number, 1);
     cr_assert_eq(promises_take(promises), 0);
@@ -465,6 +476,29 @@ Test(promises, a_withdrawal_that_is_lost_is_missing_and_repeats_nothing)
 }
 
 /* Whoever has lost that it was written down finds again what is due. Redis replies in order. */
+static void on_unpromised(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)reply;
+    cr_assert_eq(result, STORE_OK);
+    *(bool *)arg = true;
+}
+
+/* Such as the count of a wrong password. */
+Test(promises, what_nobody_was_told_is_not_missing)
+{
+    char fail[SCRIPT_BYTES];
+    bool is_counted = false;
+
+    open_ready();
+    name_script(SCRIPT_throttle_fail, fail);
+    rule(fail, FAKE_ANSWER, "*2\r\n$2\r\nok\r\n:0\r\n", 0);
+    store_call_script(w.store, SCRIPT_throttle_fail, SCRIPT_UNPROMISED, 0, NULL, on_unpromised, &is_counted);
+    cr_assert(test_loop_until_set(&w.loop, &is_counted, PATIENCE_MS));
+    cr_assert(strstr(fake_redis_command(w.fake, fail, 0), " 1 t:store:" FAKE_STORE_ID " t:"), "no number: %s",
+              fake_redis_command(w.fake, fail, 0));
+    close_world();
+}
+
 Test(promises, what_was_due_and_is_written_down_is_no_promise)
 {
     struct id key = some_key();
@@ -533,14 +567,50 @@ Test(promises, what_cannot_be_made_again_is_waited_for)
     change(NULL);
     hold(0, false);
     look();
-    until_trouble("lost 2 changes");
+    until_trouble("lost 2 changes that this node acknowledged (the last one: account_list): bring back");
     cr_assert_eq(fake_redis_count(w.fake, revocation), 1);
     cr_assert_eq(fake_redis_count(w.fake, settle), 0);
     hold(2, false);
-    until_trouble("lost 1 change ");
+    until_trouble("lost 1 change that this node acknowledged (account_list): bring back");
     hold_all();
     until(is_ready, NULL);
     cr_assert_eq(fake_redis_count(w.fake, settle), 0, "nothing was lost");
+    close_world();
+}
+
+/* What was told to a master again says nothing of what others have acknowledged since. */
+Test(promises, a_master_that_comes_back_is_told_what_it_missed_meanwhile)
+{
+    struct id first = some_key(), second = some_key(), third = some_key();
+
+    open_ready();
+    change(&first);
+    hold(0, false);
+    look();
+    until(has_settled, NULL);
+    hold_all(); /* another master, which has everything */
+    until(is_ready, NULL);
+    change(&second);
+    hold(2, false); /* the first one again */
+    look();
+    until_count(settle, 2);
+    cr_assert_eq(fake_redis_count(w.fake, revocation), 2);
+    cr_assert(strstr(fake_redis_command(w.fake, revocation, 1), second.text));
+    hold_all();
+    until(is_ready, NULL);
+
+    change(NULL);
+    hold(4, false);
+    look();
+    until_trouble("lost 1 change ");
+    hold_all();
+    until(is_ready, NULL);
+    change(&third);
+    hold(4, false);
+    look();
+    until_trouble("lost 1 change ");
+    until_count(revocation, 3);
+    cr_assert(strstr(fake_redis_command(w.fake, revocation, 2), third.text));
     close_world();
 }
 
@@ -625,7 +695,7 @@ Test(promises, keeps_the_newest_revocations)
     open_ready();
     struct promises *promises = lease_promises(store_lease(w.store));
     for (int i = 0; i < REVOCATIONS_KEPT + 10; i++) {
-        promises_note(promises, promises_next(promises));
+        promises_note(promises, promises_next(promises), "some_change");
         promises_keep_revocation(promises, promises_take(promises), &key, 0, TEXT("operator"));
     }
     hold(REVOCATIONS_KEPT + 7, false);
@@ -645,7 +715,7 @@ Test(promises, beyond_its_bounds_it_says_at_most_how_many)
     struct promises *promises = lease_promises(store_lease(w.store));
     change(&key);
     for (int i = 0; i < OTHERS_KEPT + 10; i++)
-        promises_note(promises, promises_next(promises));
+        promises_note(promises, promises_next(promises), "some_change");
     hold(0, false);
     look();
     until_trouble("lost up to 1035 changes");

@@ -1,0 +1,196 @@
+# Sourced by scripts/bench: what a check costs the gateway that asks for it.
+# shellcheck shell=bash disable=SC2154,SC2034 # measure.sh sets and reads the others
+
+declare -A gateway_ns=() node_ns=() requests_of=() # ROW: of the round so far
+gateway_rows=()                                    # "nginx-alone", "nginx-tcp", "nginx-unix", …
+
+# The three of one gateway: one process each, with one thread, which passes requests on to one backend. `alone` asks
+# nobody; `tcp` and `unix` ask the same node before each request.
+nginx_row() { # ROW PORT ASKED: ASKED is empty for none
+    local check=''
+    [ -z "$3" ] || check="location / { auth_request /_check; proxy_pass http://backend; }
+      location = /_check {
+        internal; proxy_pass http://checks/check/auth-request; proxy_pass_request_body off;
+        proxy_set_header Content-Length ''; proxy_set_header Connection '';
+        proxy_set_header X-Original-Method \$request_method; proxy_set_header X-Original-URI \$request_uri;
+      }"
+    cat >"$dir/$1.conf" <<N
+worker_processes 1; daemon off; master_process off; pid $dir/$1.pid; error_log /dev/null crit;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 100000000; keepalive_timeout 75s; proxy_http_version 1.1; proxy_set_header Connection '';
+  client_body_temp_path $dir/$1.1; proxy_temp_path $dir/$1.2; fastcgi_temp_path $dir/$1.3; uwsgi_temp_path $dir/$1.4; scgi_temp_path $dir/$1.5;
+  upstream backend { server 127.0.0.1:$backend_port; keepalive 256; keepalive_requests 100000000; }
+  upstream checks { server ${3:-127.0.0.1:1}; keepalive 256; keepalive_requests 100000000; }
+  server { listen 127.0.0.1:$2; ${check:-location / { proxy_pass http://backend; \}} }
+}
+N
+    taskset -c 0 nginx -e /dev/null -c "$dir/$1.conf" &
+}
+haproxy_row() { # ROW PORT ASKED
+    local asked=${3/#unix:/unix@}
+    sed "s#abns@chatelaine-checks#abns@bench-$$-$1#" docker/gateways/haproxy/forward-auth.lua >"$dir/$1.lua"
+    cat >"$dir/$1.conf" <<H
+global
+    nbthread 1
+    maxconn 4096
+    lua-load $dir/$1.lua
+defaults
+    mode http
+    timeout connect 1s
+    timeout client 75s
+    timeout server 75s
+frontend gateway
+    bind 127.0.0.1:$2
+    ${3:+http-request lua.forward_auth}
+    default_backend backends
+listen checks
+    bind abns@bench-$$-$1
+    http-reuse always
+    server node ${asked:-127.0.0.1:1}
+backend backends
+    http-reuse always
+    server backend 127.0.0.1:$backend_port
+H
+    taskset -c 0 haproxy -db -f "$dir/$1.conf" >/dev/null 2>&1 &
+}
+caddy_row() { # ROW PORT ASKED
+    local check=''
+    [ -z "$3" ] || check="reverse_proxy ${3/#unix:/unix\/} {
+        method GET
+        rewrite /check/forward-auth
+        header_up X-Forwarded-Method {method}
+        header_up X-Forwarded-Uri {uri}
+        transport http {
+            keepalive_idle_conns_per_host 256
+        }
+        @allowed status 200
+        handle_response @allowed {
+            request_header X-Auth-Account {http.reverse_proxy.header.X-Auth-Account}
+        }
+    }"
+    cat >"$dir/$1.conf" <<C
+{
+    admin off
+    auto_https off
+}
+http://127.0.0.1:$2 {
+    route {
+        $check
+        reverse_proxy 127.0.0.1:$backend_port {
+            transport http {
+                keepalive_idle_conns_per_host 256
+            }
+        }
+    }
+}
+C
+    GOMAXPROCS=1 XDG_DATA_HOME=$dir XDG_CONFIG_HOME=$dir taskset -c 0 caddy run --adapter caddyfile --config "$dir/$1.conf" >/dev/null 2>&1 &
+}
+start_row() { # GATEWAY WAY ASKED
+    local port row=$1-$2
+    port=$(free_port)
+    "$1_row" "$row" "$port" "$3"
+    pid_of[$row]=$! url_of[$row]=http://127.0.0.1:$port
+    pids+=("$!")
+    gateway_rows+=("$row")
+    await_listener "$port" "$row"
+}
+await_listener() { # PORT NAME
+    for _ in $(seq 500); do
+        ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null || return 0
+        sleep 0.02
+    done
+    die "$2 does not listen"
+}
+# On core 1, beside wrk: only the gateways and the node are measured.
+start_backend() {
+    backend_port=$(free_port)
+    cat >"$dir/backend.conf" <<N
+worker_processes 1; daemon off; master_process off; pid $dir/backend.pid; error_log /dev/null crit;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 100000000; keepalive_timeout 75s;
+  client_body_temp_path $dir/b1; proxy_temp_path $dir/b2; fastcgi_temp_path $dir/b3; uwsgi_temp_path $dir/b4; scgi_temp_path $dir/b5;
+  server { listen 127.0.0.1:$backend_port; location / { default_type application/json; return 200 '{"status":"ok"}'; } }
+}
+N
+    taskset -c 1 nginx -e /dev/null -c "$dir/backend.conf" &
+    pids+=("$!")
+    await_listener "$backend_port" "the backend"
+}
+gateway_turn() { # ROW: a second of requests
+    local own=${pid_of[$1]} before node_before requests
+    before=$(cpu_ns "$own") node_before=$(cpu_ns "$node_pid")
+    BENCH_DELAY_MS=$pause_ms BENCH_PATH=/v1/patients/1 load "$1" 1
+    requests_of[$1]=$((${requests_of[$1]} + requests))
+    gateway_ns[$1]=$((${gateway_ns[$1]} + $(cpu_ns "$own") - before))
+    node_ns[$1]=$((${node_ns[$1]} + $(cpu_ns "$node_pid") - node_before))
+}
+# A gateway that asks must refuse who has no key, and one that does not ask must not: each measures what it says.
+prove_row() { # ROW
+    local want=401
+    [[ $1 != *-alone ]] || want=200
+    url=${url_of[$1]}
+    http GET /v1/patients/1 >/dev/null
+    expect "$want" "$1 without a key"
+    BENCH_PATH=/v1/patients/1 load "$1" 1
+}
+gateway_round() { # ROUND
+    local row second
+    say "round $1 of $rounds"
+    for row in "${gateway_rows[@]}"; do gateway_ns[$row]=0 node_ns[$row]=0 requests_of[$row]=0; done
+    for second in $(seq "$each"); do
+        for row in $(shuf -e "${gateway_rows[@]}"); do gateway_turn "$row"; done
+    done
+    for row in "${gateway_rows[@]}"; do
+        echo "$(per_request "${gateway_ns[$row]}" "${requests_of[$row]}") $(per_request "${node_ns[$row]}" "${requests_of[$row]}")" \
+            "$((${requests_of[$row]} / each))" >>"$dir/gateway.$row"
+    done
+}
+spread() { # ROW COLUMN: median (least to most)
+    printf '%s (%s to %s)' "$(cut -d' ' -f"$2" "$dir/gateway.$1" | median)" \
+        "$(cut -d' ' -f"$2" "$dir/gateway.$1" | sort -g | head -1)" "$(cut -d' ' -f"$2" "$dir/gateway.$1" | sort -g | tail -1)"
+}
+added() { # ROW BASE: the median of the rounds' differences
+    paste -d' ' "$dir/gateway.$1" "$dir/gateway.$2" | awk '{printf "%.3f\n", $1 - $4}' | median
+}
+bench_gateways() {
+    local gateway way round row
+    node_flags=(--lease-ms "$lease_ms" --check-socket "$dir/check.sock")
+    export CHATELAINE_PREFIX=gateways:
+    make_account
+    start_node asked 10 taskset -c 0
+    sign_in
+    step_up
+    first_key
+    make_keys "$keys" "$dir/keys"
+    start_backend
+    for gateway in nginx haproxy caddy; do
+        command -v "$gateway" >/dev/null || {
+            say "$gateway is not installed: left out"
+            continue
+        }
+        start_row "$gateway" alone ''
+        start_row "$gateway" tcp "$(jq -r .internal_listen "$dir/ready.asked")"
+        start_row "$gateway" unix "unix:$dir/check.sock"
+    done
+    for row in "${gateway_rows[@]}"; do prove_row "$row"; done
+    for round in $(seq "$rounds"); do gateway_round "$round"; done
+    printf '\n| %s keys, %s connections, medians of %s rounds of %s s in turns of 1 s | gateway CPU us/request | added by the check | node CPU us/request | requests/s |\n' \
+        "$keys" "$connections" "$rounds" "$each"
+    printf '|---|---|---|---|---|\n'
+    for row in "${gateway_rows[@]}"; do
+        printf '| %s, %s | %s | %s | %s | %s |\n' "${row%-*}" "${row#*-}" "$(spread "$row" 1)" \
+            "$(added "$row" "${row%-*}-alone")" "$(spread "$row" 2)" "$(spread "$row" 3)"
+    done
+    stop_gateways
+}
+stop_gateways() {
+    local row
+    for row in "${gateway_rows[@]}"; do
+        kill "${pid_of[$row]}"
+        forget "${pid_of[$row]}"
+    done
+    pid_of=([asked]=$node_pid) gateway_rows=()
+}

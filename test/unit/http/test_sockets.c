@@ -1,0 +1,156 @@
+/* Unix sockets beside a server's other addresses: their files, and what is spoken on them. */
+#include "http_client.h"
+#include "leak_guard.h"
+#include "one_peer.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MODE = 0660, PATH_BYTES = 64 };
+
+static char folder[] = "/tmp/http-test-XXXXXX", path[PATH_BYTES];
+
+static void make_folder(void)
+{
+    cr_assert(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/s", folder);
+}
+
+static void remove_folder(void)
+{
+    unlink(path);
+    cr_assert_eq(rmdir(folder), 0);
+    leak_guard();
+}
+
+TestSuite(http_sockets, .init = make_folder, .fini = remove_folder, .timeout = TEST_WITHIN_S);
+
+/* Binds the path, whose file stays; a descriptor that does not listen. */
+static int take_path(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    cr_assert_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void start_server(void)
+{
+    struct http_settings settings = fixture_settings();
+
+    fixture_start(&fixture, &settings, "127.0.0.1:0");
+}
+
+/* As the mode says, whether the process' umask would grant more or less. And the umask stays. */
+Test(http_sockets, have_their_mode_whatever_the_umask)
+{
+    static const mode_t MASKS[] = {0, 022, 077};
+    struct stat file;
+
+    for (size_t i = 0; i < sizeof MASKS / sizeof *MASKS; i++) {
+        umask(MASKS[i]);
+        start_server();
+        cr_assert_eq(http_server_listen_socket(fixture.server, path, MODE), 0);
+        cr_assert_eq(lstat(path, &file), 0);
+        cr_expect_eq(file.st_mode, (mode_t)(S_IFSOCK | MODE), "%o with umask %o", file.st_mode, MASKS[i]);
+        cr_expect_eq(umask(022), MASKS[i]);
+        fixture_finish(&fixture);
+        cr_expect_eq(lstat(path, &file), -1, "the file stays");
+    }
+}
+
+/* Also if the server's other address speaks TLS: the suite runs in both ways. */
+Test(http_sockets, are_plain_beside_another_address)
+{
+    start_server();
+    close(take_path());
+    cr_assert_eq(http_server_listen_socket(fixture.server, path, MODE), 0, "a file that nobody listens on is replaced");
+    peer_connect(&peer, &fixture);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    peer_close(&peer);
+    snprintf(fixture.address, sizeof fixture.address, "unix:%s", path);
+    peer_connect_plainly(&peer, &fixture);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    peer_close(&peer);
+    fixture_finish(&fixture);
+}
+
+Test(http_sockets, leave_others_files_alone)
+{
+    struct stat file;
+    int fd = take_path();
+
+    cr_assert_eq(listen(fd, 1), 0);
+    start_server();
+    cr_expect_eq(http_server_listen_socket(fixture.server, path, MODE), UV_EADDRINUSE);
+    close(fd);
+    cr_assert_eq(unlink(path), 0);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    cr_assert(fd >= 0);
+    close(fd);
+    cr_expect_eq(http_server_listen_socket(fixture.server, path, MODE), UV_EADDRINUSE, "no socket");
+    cr_expect(lstat(path, &file) == 0 && S_ISREG(file.st_mode));
+    fixture_finish(&fixture);
+}
+
+/* Another process, whose exit status is 0 if the path is in use. */
+static pid_t start_another(int lock)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        close(lock); /* or it would stay locked when this process' parent closes it */
+        start_server();
+        _exit(http_server_listen_socket(fixture.server, path, MODE) == UV_EADDRINUSE ? 0 : 1);
+    }
+    return child;
+}
+
+static bool waits_for_lock(pid_t child)
+{
+    char line[256], waiter[64];
+    FILE *locks = fopen("/proc/locks", "re");
+    bool is_found = false;
+
+    snprintf(waiter, sizeof waiter, "-> FLOCK  ADVISORY  WRITE %ld ", (long)child);
+    while (locks && fgets(line, sizeof line, locks))
+        is_found = is_found || strstr(line, waiter);
+    fclose(locks);
+    return is_found;
+}
+
+/* Both find a file that nobody listens on; the second must not remove the first one's. */
+Test(http_sockets, two_that_start_at_once_do_not_replace_each_other)
+{
+    int fd, status, lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    pid_t child, ended = 0;
+
+    close(take_path());
+    cr_assert_eq(flock(lock, LOCK_EX), 0);
+    child = start_another(lock);
+    while (!waits_for_lock(child) && (ended = waitpid(child, &status, WNOHANG)) == 0)
+        poll(NULL, 0, 5);
+    cr_assert_eq(ended, 0, "it does not wait for whoever looks at the file");
+    unlink(path);
+    fd = take_path();
+    cr_assert_eq(listen(fd, 1), 0);
+    close(lock);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "it has taken a path that somebody listens on");
+    close(fd);
+}
