@@ -24,7 +24,7 @@ const KEYS = [
   ['device', 1 << 10, 'dl'],
 ];
 const NOT_TABLES = spawnSync(TABLE_SERVER, ['x', '?']).stdout.toString().trim().split('\n').filter((mode) => mode !== 'good');
-const ACCEPTABLE = ['five descriptors', 'flipping sets']; // they are tables if one looks at the right moment
+const SOMETIMES = 'flipping sets'; // a table, if one looks at the right moment
 const REPORT = /AddressSanitizer|runtime error:|exited on signal|exited with code [^0]|\[alert\]/;
 
 let folder, deployment, table, node, backend, port, http2Port, checks;
@@ -464,6 +464,7 @@ test('what is no table is told, and never used', async (context) => {
   const [worker] = workers();
   const reasons = {
     silence: 'the node has not sent its table yet',
+    closing: '104: Connection reset',
     'other clock': 'the node runs in another time namespace',
     'other deployment': 'the table belongs to another deployment',
   };
@@ -473,7 +474,7 @@ test('what is no table is told, and never used', async (context) => {
   for (const mode of NOT_TABLES) {
     const reason = reasons[mode] ?? 'what was sent is not a table of this version';
 
-    if (ACCEPTABLE.includes(mode)) continue;
+    if (mode === SOMETIMES) continue;
     await table?.end();
     await until('nobody is there', () => /cannot be reached/.test(told().at(-1)));
     const already = told().length;
@@ -495,20 +496,18 @@ test('what is no table is told, and never used', async (context) => {
   await nginx.stop();
 });
 
-test('descriptors beyond those of a table are closed, and a table that changes its size ends nothing', async (context) => {
+test('a table that changes its size ends nothing', async (context) => {
   const nginx = await startNginx(context);
   const [worker] = workers();
 
   await until('the worker has looked', () => told().length > 0);
   const open = descriptors(worker);
-  for (const mode of ACCEPTABLE) {
-    for (let i = 0; i < 20; i++) {
-      await serveTable(mode);
-      await pause(300);
-      assert.equal((await send('GET', '/v1/patients', bearer('unknown'))).status, 401);
-    }
-    assert.ok(descriptors(worker) <= open + 1, `${mode}: ${descriptors(worker)} descriptors`);
+  for (let i = 0; i < 20; i++) {
+    await serveTable(SOMETIMES);
+    await pause(300);
+    assert.equal((await send('GET', '/v1/patients', bearer('unknown'))).status, 401);
   }
+  assert.ok(descriptors(worker) <= open + 1, `${descriptors(worker)} descriptors`);
   assert.deepEqual(workers(), [worker], 'the worker is the same');
   await nginx.stop();
 });
