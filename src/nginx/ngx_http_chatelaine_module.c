@@ -141,12 +141,10 @@ ngx_module_t ngx_http_chatelaine_module = {
 /* What nginx looks for in a dynamic module. Access modules run from the last to the first: this one is put before
  * auth_request, so that "deny" and passwords are looked at first. */
 #define EXPORTED __attribute__((visibility("default")))
-extern EXPORTED ngx_module_t *ngx_modules[];
-extern EXPORTED char *ngx_module_names[], *ngx_module_order[];
-ngx_module_t *ngx_modules[] = {&ngx_http_chatelaine_module, NULL};
-char *ngx_module_names[] = {"ngx_http_chatelaine_module", NULL};
-char *ngx_module_order[] = {"ngx_http_chatelaine_module", "ngx_http_auth_request_module", "ngx_http_auth_basic_module",
-                            "ngx_http_access_module", NULL};
+EXPORTED ngx_module_t *ngx_modules[] = {&ngx_http_chatelaine_module, NULL};
+EXPORTED char *ngx_module_names[] = {"ngx_http_chatelaine_module", NULL};
+EXPORTED char *ngx_module_order[] = {"ngx_http_chatelaine_module", "ngx_http_auth_request_module",
+                                     "ngx_http_auth_basic_module", "ngx_http_access_module", NULL};
 
 static struct text text_of_str(ngx_str_t str)
 {

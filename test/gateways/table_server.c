@@ -335,14 +335,13 @@ static void forget_clients_that_left(void)
         }
 }
 
-static void obey(char *line)
+static void obey(char *word)
 {
-    const char *word = strtok(line, " \n"), *more = strtok(NULL, " \n");
-    long number = more ? strtol(more, NULL, 10) : 0;
+    char *end = word + strcspn(word, " \n");
+    long number = *end == ' ' ? strtol(end + 1, NULL, 10) : 0;
     uint32_t slot = slot_of[number < KEYS_MAX ? number : 0];
 
-    if (!word)
-        return;
+    *end = '\0';
     if (strcmp(word, "forget") == 0)
         atomic_fetch_add(&sets()[slot / CHATELAINE_WAYS].entries[slot % CHATELAINE_WAYS].words[0], 1);
     else if (strcmp(word, "lease") == 0)
