@@ -2,22 +2,34 @@
 # shellcheck shell=bash disable=SC2154,SC2034 # measure.sh sets and reads the others
 
 declare -A gateway_ns=() node_ns=() requests_of=() # ROW: of the round so far
-gateway_rows=()                                    # "nginx-alone", "nginx-tcp", "nginx-unix", …
+gateway_rows=()                                    # "nginx-alone", "nginx-tcp", "nginx-unix", "nginx-module", …
 
-# The three of one gateway: one process each, with one thread, which passes requests on to one backend. `alone` asks
-# nobody; `tcp` and `unix` ask the same node before each request.
+# Those of one gateway: one process each, with one thread, which passes requests on to one backend. `alone` asks nobody;
+# `tcp` and `unix` ask the same node before each request; `module` looks into that node's table, and asks over TCP for what
+# is not there. All of nginx pass on who asks.
 nginx_row() { # ROW PORT ASKED: ASKED is empty for none
-    local check=''
-    [ -z "$3" ] || check="location / { auth_request /_check; proxy_pass http://backend; }
+    local check='' load='' table='' by='auth_request /_check;' name tell=''
+    if [ "$1" = nginx-module ]; then
+        load="load_module $nginx_module;" table="chatelaine_table $dir/table.sock;"
+        by='chatelaine_check /_check; chatelaine_scope read=patients:read;'
+        for name in Account Principal Kind Mode Scopes Billable; do tell+="proxy_set_header X-Auth-$name \$chatelaine_${name,,}; "; done
+    else
+        for name in Account Principal Kind Mode Scopes Billable; do
+            by+="auth_request_set \$auth_${name,,} \$upstream_http_x_auth_${name,,}; "
+            tell+="proxy_set_header X-Auth-$name \$auth_${name,,}; "
+        done
+    fi
+    [ -z "$3" ] || check="location /v1/patients { $by proxy_set_header Connection ''; $tell proxy_pass http://backend; }
       location = /_check {
         internal; proxy_pass http://checks/check/auth-request; proxy_pass_request_body off;
         proxy_set_header Content-Length ''; proxy_set_header Connection '';
         proxy_set_header X-Original-Method \$request_method; proxy_set_header X-Original-URI \$request_uri;
       }"
     cat >"$dir/$1.conf" <<N
-worker_processes 1; daemon off; master_process off; pid $dir/$1.pid; error_log /dev/null crit;
+$load worker_processes 1; daemon off; master_process off; pid $dir/$1.pid; error_log /dev/null crit;
 events { worker_connections 4096; }
 http {
+  $table
   access_log off; keepalive_requests 100000000; keepalive_timeout 75s; proxy_http_version 1.1; proxy_set_header Connection '';
   client_body_temp_path $dir/$1.1; proxy_temp_path $dir/$1.2; fastcgi_temp_path $dir/$1.3; uwsgi_temp_path $dir/$1.4; scgi_temp_path $dir/$1.5;
   upstream backend { server 127.0.0.1:$backend_port; keepalive 256; keepalive_requests 100000000; }
@@ -120,9 +132,11 @@ N
     await_listener "$backend_port" "the backend"
 }
 gateway_turn() { # ROW: a second of requests
-    local own=${pid_of[$1]} before node_before requests
+    local own=${pid_of[$1]} before node_before requests options=()
+    [ -z "$pause_ms" ] || options=(--latency)
     before=$(cpu_ns "$own") node_before=$(cpu_ns "$node_pid")
-    BENCH_DELAY_MS=$pause_ms BENCH_PATH=/v1/patients/1 load "$1" 1
+    BENCH_DELAY_MS=$pause_ms BENCH_PATH=/v1/patients/1 load "$1" 1 "${options[@]}"
+    [ -z "$pause_ms" ] || echo "$(to_us "$(awk '/ 50%/ {print $2}' "$dir/wrk.out")") $(to_us "$(awk '/ 99%/ {print $2}' "$dir/wrk.out")")" >>"$dir/latency.$1"
     requests_of[$1]=$((${requests_of[$1]} + requests))
     gateway_ns[$1]=$((${gateway_ns[$1]} + $(cpu_ns "$own") - before))
     node_ns[$1]=$((${node_ns[$1]} + $(cpu_ns "$node_pid") - node_before))
@@ -135,6 +149,22 @@ prove_row() { # ROW
     http GET /v1/patients/1 >/dev/null
     expect "$want" "$1 without a key"
     BENCH_PATH=/v1/patients/1 load "$1" 1
+    [[ $1 != *-module ]] || prove_table "$1"
+}
+# All keys are in the table by now or soon: the node is hardly asked any more.
+prove_table() { # ROW
+    local before asked requests
+    for _ in $(seq 20); do
+        before=$(checks_answered)
+        BENCH_PATH=/v1/patients/1 load "$1" 1
+        asked=$(($(checks_answered) - before))
+        [ $((asked * 100)) -gt "$requests" ] || return 0
+    done
+    die "$1 asked the node for $asked of $requests requests"
+}
+checks_answered() { # over HTTP
+    curl -sS "http://$(jq -r .internal_listen "$dir/ready.asked")/metrics" |
+        awk '/^chatelaine_requests_total/ {sum += $NF} END {printf "%d", sum}'
 }
 gateway_round() { # ROUND
     local row second
@@ -155,9 +185,22 @@ spread() { # ROW COLUMN: median (least to most)
 added() { # ROW BASE: the median of the rounds' differences
     paste -d' ' "$dir/gateway.$1" "$dir/gateway.$2" | awk '{printf "%.3f\n", $1 - $4}' | median
 }
+latency_column() { # ROW
+    [ -z "$pause_ms" ] ||
+        printf ' %s, %s |' "$(cut -d' ' -f1 "$dir/latency.$1" | median)" "$(cut -d' ' -f2 "$dir/latency.$1" | median)"
+}
+start_module_row() {
+    nginx_module=$build/src/nginx/ngx_http_chatelaine_module.so
+    [ -n "${BUILD:-}" ] || build_preset pgo --target nginx_module
+    if [ -e "$nginx_module" ]; then
+        start_row nginx module "$(jq -r .internal_listen "$dir/ready.asked")"
+    else
+        say "the module for nginx is not built (target nginx_module): left out"
+    fi
+}
 bench_gateways() {
     local gateway way round row
-    node_flags=(--lease-ms "$lease_ms" --check-socket "$dir/check.sock")
+    node_flags=(--lease-ms "$lease_ms" --check-socket "$dir/check.sock" --table "$dir/table.sock")
     export CHATELAINE_PREFIX=gateways:
     make_account
     start_node asked 10 taskset -c 0
@@ -174,15 +217,16 @@ bench_gateways() {
         start_row "$gateway" alone ''
         start_row "$gateway" tcp "$(jq -r .internal_listen "$dir/ready.asked")"
         start_row "$gateway" unix "unix:$dir/check.sock"
+        [ "$gateway" != nginx ] || start_module_row
     done
     for row in "${gateway_rows[@]}"; do prove_row "$row"; done
     for round in $(seq "$rounds"); do gateway_round "$round"; done
-    printf '\n| %s keys, %s connections, medians of %s rounds of %s s in turns of 1 s | gateway CPU us/request | added by the check | node CPU us/request | requests/s |\n' \
-        "$keys" "$connections" "$rounds" "$each"
-    printf '|---|---|---|---|---|\n'
+    printf '\n| %s keys, %s connections, medians of %s rounds of %s s in turns of 1 s | gateway CPU us/request | added by the check | node CPU us/request | requests/s |%s\n' \
+        "$keys" "$connections" "$rounds" "$each" "${pause_ms:+ p50 us, p99 us: medians of the turns |}"
+    printf '|---|---|---|---|---|%s\n' "${pause_ms:+---|}"
     for row in "${gateway_rows[@]}"; do
-        printf '| %s, %s | %s | %s | %s | %s |\n' "${row%-*}" "${row#*-}" "$(spread "$row" 1)" \
-            "$(added "$row" "${row%-*}-alone")" "$(spread "$row" 2)" "$(spread "$row" 3)"
+        printf '| %s, %s | %s | %s | %s | %s |%s\n' "${row%-*}" "${row#*-}" "$(spread "$row" 1)" \
+            "$(added "$row" "${row%-*}-alone")" "$(spread "$row" 2)" "$(spread "$row" 3)" "$(latency_column "$row")"
     done
     stop_gateways
 }

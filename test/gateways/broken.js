@@ -1,6 +1,7 @@
 // Mistakes that the lint of the configurations must tell: [configuration, file of docker/, what stands there, what stands
 // there instead (once), what must be told]. For every check of every configuration one.
 const NGINX = 'gateways/nginx/nginx.conf';
+const MODULE = 'gateways/nginx/module.sed';
 const HAPROXY = 'gateways/haproxy/haproxy.cfg';
 const CADDY = 'gateways/caddy/Caddyfile';
 const TRAEFIK = 'gateways/traefik/dynamic.yml';
@@ -28,6 +29,12 @@ const AMBIGUOUS = [
 export const BROKEN = [
   ...[...REFUSING, ['traefik', TRAEFIK]].flatMap((where) => OWN.map((mistake) => [...where, ...mistake])),
   ...REFUSING.flatMap((where) => AMBIGUOUS.map((mistake) => [...where, ...mistake])),
+  ['module', MODULE, 'read=patients:read', 'read=exchanges:read', '/v1/patients has not the scopes of the policy'],
+  ['module', MODULE, 'read=none', 'read=documents:write', '/v1/documents has not the scopes of the policy'],
+  ['module', MODULE, '/v1/sandbox {', '/v1/sandboxes {', '/v1/sandbox has not the scopes of the policy'],
+  ['module', MODULE, 'location /v1/sandbox {', 'location /v1/x { chatelaine_scope read=none write=none; } location /v1/sandbox {', 'a location is no row'],
+  ['module', MODULE, 's#\\$auth_#', 's#\\$author_#', 'variables are not replaced'],
+  ['module', NGINX, '$auth_mode;', '$mode;', '$auth_mode is not what is replaced'],
   ['nginx', NGINX, 'location = /openapi.json', 'location = /openapi', "/openapi.json is Chatelaine's own"],
   ['nginx', NGINX, '|\\x5c)', ')', '/v1/a\\b can be read in two ways'],
   ['nginx', NGINX, 'proxy_set_header X-Auth-Mode $auth_mode;', '', 'X-Auth-Mode is not set'],

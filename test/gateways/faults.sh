@@ -6,6 +6,7 @@ run_revocations() { # GATEWAY
     url=${gateway_url[$1]}
     for round in $(seq 5); do
         known_key "$1" "${value[LIVE]}"
+        await_hit "$1" "$known_secret"
         revoke_and_try "$1, key $round" "$url" "${value[LIVE]}"
     done
 }
@@ -23,6 +24,7 @@ run_faults() { # GATEWAY
         other=http://127.0.0.1:${port[node$((number % 3 + 1))]}
         url=${gateway_url[$1]}
         known_key "$1" "${value[LIVE]}"
+        await_hit "$1" "$known_secret"
         load_phase "$1: node $number is stopped"
         hold_request "${port[node$number]}"
         kill "${node_pids[$number]}"
@@ -33,13 +35,16 @@ run_faults() { # GATEWAY
         run_node "$number"
         url=${gateway_url[$1]}
         known_key "$1" "${value[LIVE]}"
+        await_hit "$1" "$known_secret"
         load_phase "$1: node $number is killed"
         kill -KILL "${node_pids[$number]}"
         forget "${node_pids[$number]}" 2>/dev/null
         revoke_and_try "$1, node $number killed" "$other" "${value[LIVE]}"
+        [ "$number" != 1 ] || no_hit "$1" "${value[LIVE]}"
         run_node "$number"
         url=${gateway_url[$1]}
         known_key "$1" "${value[LIVE]}"
+        await_hit "$1" "$known_secret"
         load_phase "$1: node $number is paused"
         kill -STOP "${node_pids[$number]}"
         revoke_and_try "$1, node $number paused" "$other" "${value[LIVE]}"

@@ -14,7 +14,7 @@ export CHATELAINE_TRUSTED_PROXIES=127.0.0.1/32
 run_node() { # NUMBER: the fourth is the one that gateways know by its socket alone
     rm -f "$dir/ready.node$1"
     node_flags=(--listen "127.0.0.1:${port[node$1]}" --internal-listen "127.0.0.1:${port[check$1]}"
-        --policy-file docker/policy.json --step-up-ms 1h)
+        --policy-file docker/policy.json --step-up-ms 1h --table "$dir/table$1.sock")
     [ "$1" != 4 ] || node_flags+=(--check-socket "$check_socket")
     start_node "node$1" 20
     node_pids[$1]=$node_pid
@@ -41,6 +41,8 @@ await_port() { # PORT NAME
     done
     die "$2 did not start: $(tail -5 "$dir/$2.log")"
 }
+# The sanitizers of a library, which have to be loaded before it into a program that has none.
+sanitizers_of() { ldd "$1" | awk '/lib[au]b?san/ {print $3}' | paste -sd:; }
 run_nginx() { # FILE FOLDER NAME: its workers as whoever runs this, or they could not connect to that one's sockets
     nginx -e "$2/error" -c "$1" -g "daemon off; user $(id -un) $(id -gn);" >"$dir/$3.log" 2>&1 &
     pids+=($!)
@@ -70,6 +72,14 @@ start_gateway() {
         nginx)
             fitted docker/gateways/nginx/nginx.conf "$folder" "$2" | sed "s#listen 8080#listen $listen#" >"$folder/conf"
             run_nginx "$folder/conf" "$folder" "$as"
+            ;;
+        nginx-module)
+            sed -f docker/gateways/nginx/module.sed docker/gateways/nginx/nginx.conf >"$folder/with-module"
+            fitted "$folder/with-module" "$folder" "$2" | sed -e "s#listen 8080#listen $listen#" \
+                -e "s#listen 127.0.0.1:${port[health$2]}#listen unix:$folder/health.sock#" \
+                -e "s#modules/ngx_http_chatelaine_module.so#$module#; s#/run/chatelaine/table.sock#$dir/table1.sock#" \
+                -e '/location \/ {/a add_header Checked-By $chatelaine_from always;' >"$folder/conf"
+            LD_PRELOAD=$(sanitizers_of "$module") ASAN_OPTIONS=detect_leaks=0 run_nginx "$folder/conf" "$folder" "$as"
             ;;
         haproxy)
             fitted docker/gateways/haproxy/haproxy.cfg "$folder" "$2" | sed "s#bind :8080#bind $listen#" >"$folder/conf"

@@ -21,3 +21,19 @@ if(HAPROXY AND CURL)
   add_npm_test(gateways_watch gateways node --test watch.test.js)
   set_tests_properties(gateways_watch PROPERTIES LABELS gateways)
 endif()
+
+# The module for nginx, with a table that needs no node: a good one, and all kinds that are none. Debian's nginx has no
+# sanitizer, so gcc's is loaded before it; clang's cannot be.
+if(NGINX AND TARGET nginx_module AND (CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT CHATELAINE_SANITIZE))
+  add_executable(table_server EXCLUDE_FROM_ALL gateways/table_server.c)
+  target_include_directories(table_server PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  add_test(NAME gateways_module_build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target nginx_module table_server)
+  set_tests_properties(gateways_module_build PROPERTIES FIXTURES_SETUP nginx_module LABELS gateways TIMEOUT 300)
+  add_npm_test(gateways_module gateways node --test module.test.js)
+  set_property(TEST gateways_module APPEND PROPERTY ENVIRONMENT "NGINX_PROGRAM=${NGINX}"
+    "NGINX_MODULE=$<TARGET_FILE:nginx_module>" "TABLE_SERVER=$<TARGET_FILE:table_server>")
+  set_tests_properties(gateways_module PROPERTIES LABELS gateways FIXTURES_REQUIRED nginx_module)
+  if(TEST gateways)
+    set_tests_properties(gateways gateways_day PROPERTIES FIXTURES_REQUIRED nginx_module)
+  endif()
+endif()

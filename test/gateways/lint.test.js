@@ -116,6 +116,23 @@ const LINTS = {
       expect(text.includes(`location = /${name} {\n            internal;`), `clients reach /${name}`);
   },
 
+  module(read, expect) {
+    const text = read('gateways/nginx/module.sed').replaceAll('\\\n', ' ');
+    const { routes } = JSON.parse(read('policy.json'));
+    const rows = routes.filter(({ path }) => !path.startsWith('/v1/console/'));
+    const said = [...text.matchAll(/location (\S+) \{\s+chatelaine_scope read=(\S+) write=(\S+);/g)];
+    for (const { path, read: reading, write } of rows) {
+      const [, , ...scopes] = said.find(([, row]) => row === path) ?? [];
+      expect(isDeepStrictEqual(scopes, [reading ?? 'none', write ?? 'none']), `${path} has not the scopes of the policy`);
+    }
+    expect(said.length === rows.length, 'a location is no row');
+    for (const name of TOLD) {
+      const header = `X-Auth-${capitalized(name)} $auth_${name};`;
+      expect(read('gateways/nginx/nginx.conf').includes(header), `$auth_${name} is not what is replaced`);
+    }
+    expect(text.includes('s#\\$auth_#$chatelaine_#g'), 'variables are not replaced');
+  },
+
   haproxy(read, expect) {
     const text = read('gateways/haproxy/haproxy.cfg');
     // HAProxy takes away one layer of backslashes.

@@ -51,6 +51,7 @@ send_line() { # GATEWAY TITLE REQUEST HEADERS BODY
     curl -sS -g -D "$dir/head" -o "$dir/body" -w '%{http_code}' "${arguments[@]}" "${gateway_url[$1]}$target" >"$dir/status" || true
     [ "$method" != HEAD ] || : >"$dir/body"
 }
+answer_line() { printf '%s: %s %s\n' "$1" "$(<"$dir/status")" "$(essence | tr -d '\0' | tr '\n' ' ')"; } # TITLE
 # send_table GATEWAY [PATTERN]: the lines that are like it; the answers go to $dir/answers.GATEWAY.
 send_table() {
     local title request headers body verdict count=0
@@ -60,7 +61,7 @@ send_table() {
         title=$(trim "$title") verdict=$(fill_in "$(trim "$verdict")")
         send_line "$1" "$title" "$(fill_in "$(trim "$request")")" "$(fill_in "$(trim "$headers")")" "$(trim "$body")"
         judge "$1: $title" "$verdict"
-        printf '%s: %s %s\n' "$title" "$(<"$dir/status")" "$(essence | tr -d '\0' | tr '\n' ' ')" >>"$dir/answers.$1"
+        answer_line "$title" >>"$dir/answers.$1"
         count=$((count + 1))
     done <test/gateways/requests.table
     say "$1: $count requests sent"

@@ -174,11 +174,11 @@ static void judge(struct reader *reader, const struct attempt *attempt)
     if (!atomic_load(&key->was_accepted))
         atomic_store(&attempt->key->was_accepted, true);
     if ((attempt->promise & 1) && atomic_load_explicit(&key->promise, memory_order_acquire) == attempt->promise)
-        tell(reader, try, BOARD_ENDED);
+        tell(reader, attempt, BOARD_ENDED);
     if (strcmp(attempt->who.principal, key->id) != 0)
-        tell(reader, try, BOARD_OTHER_KEY);
+        tell(reader, attempt, BOARD_OTHER_KEY);
     if (key->scopes && (attempt->who.scopes != key->scopes || (attempt->scopes & ~key->scopes)))
-        tell(reader, try, BOARD_OTHER_SCOPES);
+        tell(reader, attempt, BOARD_OTHER_SCOPES);
 }
 
 /* As many readers that are stopped at the same moment: each step is done for all checks, with pauses between. */
