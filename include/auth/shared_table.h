@@ -47,7 +47,7 @@ void shared_table_clear_bucket(struct shared_table *table, unsigned bucket);
  * removed. Returns false if it stopped because there was no room. */
 bool shared_table_count_uses(struct shared_table *table, size_t slots);
 size_t shared_table_slots(const struct shared_table *table);
-/* Keys that readers can find, without those of a cleared bucket that are still there. */
+/* Keys with a slot: also those of a cleared bucket, until their slots are taken. */
 size_t shared_table_keys(const struct shared_table *table);
 /* The memory of both parts. */
 size_t shared_table_bytes(const struct shared_table *table);
