@@ -318,8 +318,7 @@ static inline bool chatelaine_is_valid(const struct chatelaine_table *table, uin
     uint64_t until_ns =
         atomic_load_explicit(&header->lease_until_ns[bucket & table->partition_mask], memory_order_acquire);
 
-    return chatelaine_now_ns() < until_ns &&
-           atomic_load_explicit(&entry->words[0], memory_order_acquire) == words[0] &&
+    return chatelaine_now_ns() < until_ns && atomic_load_explicit(&entry->words[0], memory_order_acquire) == words[0] &&
            atomic_load_explicit(&header->epoch[bucket], memory_order_acquire) == (uint32_t)words[3];
 }
 
