@@ -22,8 +22,9 @@ enum {
     /* A key that will be revoked sooner than that is read for each check: others are remembered for up to 300 s, by a
      * clock that may run 10 % slow. */
     KEY_ENDS_SOON_MS = 360000,
-    WATCHERS_MAX = 4096,  /* each may hold a page of events while it reads slowly: 30 KB, with 256 partitions 300 KB */
-    LEASE_MS_MAX = 10000, /* a revocation may wait 1.25 times as long; upgrade all nodes before raising it */
+    WATCHERS_MAX = 4096, /* each may hold a page of events while it reads slowly: 30 KB, with 256 partitions 300 KB */
+    AUDIT_EVENTS_MOST = 100000000, /* per account and class, that --audit-max can keep */
+    LEASE_MS_MAX = 10000,          /* a revocation may wait 1.25 times as long; upgrade all nodes before raising it */
     PREFIX_MAX_BYTES = 64,
     REDIS_PREFIX_MAX_BYTES =
         PREFIX_MAX_BYTES + 6, /* with "{255}:"; part of every name, and of a command of fixed size */

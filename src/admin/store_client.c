@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/secure.h"
+#include "core/limits.h"
 #include "store/key_revocation.h"
 
 #include <stdio.h>
@@ -108,6 +109,8 @@ static int open_unready(struct store_client *client, const struct settings *sett
         store_settings_finish(&client->settings);
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     }
+    /* Nodes drop old events, as they are told. A command may have been told less, or nothing. */
+    client->settings.audit_max = AUDIT_EVENTS_MOST;
     client->settings.keyring = keyring;
     client->settings.key_use = use;
     client->settings.may_lie_beside = may_lie_beside;

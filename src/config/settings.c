@@ -99,10 +99,10 @@ static const struct option_row STORE_ROWS[] = {
      .offset = AT(audit_max),
      .default_text = "100000",
      .min = 100,
-     .max = 100000000,
+     .max = AUDIT_EVENTS_MOST,
      .value_name = "N",
-     .help = "Keep this many audit events per account for each of: people, live keys, test keys, refusals. Older ones "
-             "are dropped."},
+     .help = "Keep this many audit events per account for each of: people, live keys, test keys, refusals. Nodes drop "
+             "older ones; commands drop none."},
     {.name = "keys-max",
      .type = OPTION_INTEGER,
      .offset = AT(keys_max),

@@ -53,6 +53,28 @@ static bool ends_whole(struct http_client *client)
     return got == 0 && memcmp(end, "0\r\n\r\n", 5) == 0;
 }
 
+/* It may have been told to keep fewer than the nodes keep, or nothing. */
+Test(trail, a_command_drops_no_events)
+{
+    enum { EVENTS = 1000 };
+    static const char SCRIPT[] =
+        "for i = 1, 1000 do redis.call('XADD', KEYS[1], '*', 'type', 'user.login') end return 1";
+    struct fixture fixture;
+    struct fixture_key key;
+    char trail[96];
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &key);
+    snprintf(trail, sizeof trail, "acct:%s:audit", fixture.account);
+    redis_server_tell(&fixture.redis, "EVAL", SCRIPT, "1", fixture_name(fixture.account, trail), NULL);
+    cr_assert_geq(fixture_sum(&fixture, "XLEN", trail), EVENTS);
+    cr_assert_eq(fixture_run(&fixture, (const char *const[]){"key", "revoke", "--audit-max", "100", key.id, NULL}, NULL,
+                             NULL, NULL),
+                 0);
+    cr_expect_gt(fixture_sum(&fixture, "XLEN", trail), EVENTS, "the command's own event is there, too");
+    fixture_stop(&fixture);
+}
+
 Test(trail, an_export_from_another_node_has_everything_once)
 {
     enum { EVENTS = 350 };
