@@ -107,6 +107,8 @@ static void prepare_parts(struct cluster *cluster, unsigned lease_ms)
     cluster->args[5] = "10000000";
     cluster->args[6] = "--keys-max";
     cluster->args[7] = "10000000";
+    cluster->args[8] = "--session-idle-ms"; /* people sign in once, however long it takes */
+    cluster->args[9] = "604800000";
 }
 
 static void prepare(struct cluster *cluster, unsigned lease_ms)
