@@ -22,12 +22,14 @@ struct find_call {
     unsigned reads;
     struct key_record *ending; /* a key that will be revoked, while Redis is asked whether it is time; else NULL */
     uint64_t asked_ns;         /* since when; clock_boot_ns() */
-    int64_t least_ms;          /* what the store's time was at least then */
+    int64_t least_ms, most_ms; /* what the store's time was at least, and at most, then */
     struct find_call *next_free;
 };
 
 /* Each read but the first needs a suspension since the one before. More of them are a store that contradicts itself. */
 enum { READS_MAX = 8 };
+/* How much too early a scheduled revocation may take effect. */
+enum { EARLY_MAX_MS = 200 };
 
 struct key_finder {
     struct store *store;
@@ -147,10 +149,11 @@ static void find_done(struct find_call *call, enum store_result result, struct k
     call_give_back(call);
 }
 
-/* Asked after the check began, so a revocation is never late; and it is the store's own time, so it is not early. If
- * Redis' clock was set back, and no heartbeat has come since, the answer is too early: then the latest that it can be.
- * The reply may have waited while this process was paused, and an entry of the cache is only as old as the reply's
- * reading: so what counts for the cache is the latest that the time can be by now.
+/* Redis' clock may have been set back, and no heartbeat has come since. If the answer is below what the time is at
+ * least, that is certain: then the time is the latest that it can be. Otherwise it is the latest that it could be when
+ * this was asked, after the check began, unless that is so long after the last heartbeat that a revocation would be too
+ * early. The reply may have waited while this process was paused, and an entry of the cache is only as old as the
+ * reply's reading: so what counts for the cache is the latest that the time can be by now.
  */
 static void on_time(void *arg, enum store_result result, const struct redis_reply *reply)
 {
@@ -165,6 +168,8 @@ static void on_time(void *arg, enum store_result result, const struct redis_repl
     }
     if (result == STORE_OK && now_ms < call->least_ms)
         now_ms = store_time_most(store_known_time(call->finder->store), now_ns);
+    else if (result == STORE_OK && now_ms < call->most_ms)
+        now_ms = call->most_ms < now_ms + EARLY_MAX_MS ? call->most_ms : now_ms + EARLY_MAX_MS;
     if (result == STORE_OK && now_ms >= key->ends_ms) {
         key->revoked_ms = key->ends_ms > key->created_ms ? key->ends_ms : key->created_ms;
         key->ends_ms = 0;
@@ -182,6 +187,7 @@ static void ask_time(struct find_call *call, const struct key_record *key)
     *call->ending = *key;
     call->asked_ns = clock_boot_ns();
     call->least_ms = store_time_least(store_known_time(call->finder->store), call->asked_ns);
+    call->most_ms = store_time_most(store_known_time(call->finder->store), call->asked_ns);
     store_call_script(call->finder->store, SCRIPT_store_time, SCRIPT_READS, 0, NULL, on_time, call);
 }
 

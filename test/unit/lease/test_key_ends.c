@@ -2,7 +2,10 @@
 #include "leak_guard.h"
 #include "lease_world.h"
 #include "lease/membership.h"
+#include "store/access.h"
 #include "store/key_store.h"
+#include "store/store_time.h"
+#include "base/clock.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -111,6 +114,35 @@ Test(key_ends, an_answer_below_what_the_node_knows_delays_nothing)
     answer_key(NOW_MS + 2 * SOON_MS);
     find();
     cr_expect_eq(found.revoked_ms, 0, "an hour later");
+    close_world();
+}
+
+/* What the last heartbeat told, so long ago. */
+static void know_time(int64_t told_ms, unsigned ago_ms)
+{
+    const uint64_t then_ns = clock_boot_ns() - ago_ms * CLOCK_NS_PER_MS;
+
+    *(struct store_time *)store_known_time(w.store) = (struct store_time){told_ms, then_ns, then_ns};
+}
+
+/* It was set back by so little, or so soon after the last heartbeat, that the answer may be right. */
+Test(key_ends, an_answer_that_may_be_too_early_delays_nothing)
+{
+    open_ready();
+    know_time(NOW_MS, 1000);
+    answer_time(NOW_MS + 1000, 0);
+    answer_key(NOW_MS + 1050);
+    find();
+    cr_expect_eq(found.revoked_ms, NOW_MS + 1050, "it may be 1111 ms later by now");
+    know_time(NOW_MS, 10000);
+    answer_time(NOW_MS + 9500, 0);
+    answer_key(NOW_MS + 9690);
+    find();
+    cr_expect_eq(found.revoked_ms, NOW_MS + 9690);
+    know_time(NOW_MS, 10000);
+    answer_key(NOW_MS + 9800);
+    find();
+    cr_expect_eq(found.revoked_ms, 0, "that would be more than 200 ms too early");
     close_world();
 }
 
