@@ -4,14 +4,15 @@
  * The promise: no check that begins at END or later, by the true time, is accepted; and none that begins after its node was
  * told a time of END or later, which may come before if Redis' clock was set forward.
  *
- * One step of time is the longest that a cached entry is used. A node's clock runs at its true speed, wherever it stands:
- * that 10 % either way are covered is arithmetic, and left out. A heartbeat may come at any moment, or never. So may each
+ * One step of time is the longest that a cached entry is used. A node's clock runs at its true speed, wherever it stands, but
+ * the node does not rely on it: what it was told may be a step longer ago than the least that it allows for. A heartbeat may come at any moment, or never. So may each
  * step of a check, which is what a pause is. Node 0 checks. Of other nodes only heartbeats matter.
  *
  * Every rule holds by default; -DNO_<RULE> removes one, and the promise must then break:
  *   NO_STORETIME   a node judges by its own clock, which is behind
  *   NO_TELLTIME    a heartbeat does not say what its node knows of the time
  *   NO_LEASTTIME   a check goes by an answer that is below what its node knows
+ *   NO_MOSTTIME    a check goes by an answer that is below what the time can be
  *   NO_ENDSSOON    a key that ends soon is cached as any other
  *   NO_FILLAGE     a reply counts as new when it is read, however long ago the time was asked for
  *   NO_DROPONJUMP  a node that is told a later time than can be keeps its cache
@@ -102,7 +103,7 @@ proctype run_heartbeats(byte i)
 
 proctype run_checks(byte i)
 {
-    short time, least;
+    short time, least, most;
     byte asked;
     bool late;
 
@@ -115,7 +116,12 @@ proctype run_checks(byte i)
     :: atomic { late = now >= END || node[i].told >= END; /* the record has been read: the time is asked for */
        node[i].dropped = false;
        asked = now;
-       least = KNOWN(i) }
+       most = KNOWN(i); /* by a clock that may run slow; and at least, by one that may run fast: */
+       least = most;
+       if
+       :: now > node[i].at -> least = most - 1
+       :: true -> skip
+       fi }
        atomic {
 #ifdef NO_STORETIME
            time = now - 1
@@ -131,6 +137,9 @@ proctype run_checks(byte i)
               assert(false);
 #endif
               time = KNOWN(i)
+#ifndef NO_MOSTTIME
+           :: time >= least && time < most -> time = most /* not more than 1 too early */
+#endif
            :: else -> skip
            fi;
 #endif
@@ -147,7 +156,7 @@ proctype run_checks(byte i)
               fi
            :: else -> skip
            fi;
-           time = 0; least = 0; asked = 0; late = false }
+           time = 0; least = 0; most = 0; asked = 0; late = false }
     :: now == LAST -> break
     od
 }
