@@ -20,11 +20,11 @@ enum { HTTP_ADDRESS_BYTES = 128 };
 MUST_CHECK int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                                   char ret_bound[HTTP_ADDRESS_BYTES]);
 /* Listens on a Unix socket as well. Its file gets this mode whatever the umask is, replaces one that nobody listens on,
- * and is removed when the server stops listening. 0, or a libuv error. */
+ * and is removed when the server stops listening. Connections are plain, without a PROXY header, and count as verified:
+ * the file's permissions say who may connect. 0, or a libuv error. */
 MUST_CHECK int http_server_listen_socket(struct http_server *server, const char *path, mode_t mode);
 /* From now on, new connections speak TLS with this context, which is held. Those that have begun stay as they are, so a
- * renewed certificate cuts none. Connections to a Unix socket are always plain, without a PROXY header: its file's
- * permissions say who may connect. */
+ * renewed certificate cuts none. */
 void http_server_set_tls(struct http_server *server, struct tls_context *tls);
 /* Stops accepting and closes idle connections; every response from now on closes its connection. After grace_ms, open
  * connections are cut. drained runs once, later, when no connection is left. */

@@ -66,7 +66,7 @@ struct conn {
     struct load load;
     enum conn_state state;
     bool is_consuming;   /* conn_consume() is on the stack and goes on by itself */
-    bool is_local;       /* to a Unix socket: plain, without a PROXY header */
+    bool is_local;       /* plain, without a PROXY header: see http_server_listen_socket() */
     bool is_input_ended; /* the peer has shut down its side */
     struct http_request *request;
     struct head_scan scan;

@@ -82,7 +82,7 @@ static bool make_room(struct conns *conns)
 }
 
 /* NULL: the descriptor is closed, and the error is noted. */
-static struct conn *take(struct conns *conns, int fd, const struct sockaddr *peer)
+static struct conn *take(struct conns *conns, int fd, const struct sockaddr *peer, bool is_local)
 {
     struct conn *conn = mem_alloc(sizeof *conn);
     int result = socket_open(&conn->socket, conns->loop, fd), on = 1;
@@ -96,7 +96,7 @@ static struct conn *take(struct conns *conns, int fd, const struct sockaddr *pee
     /* Responses leave at once. A Unix socket refuses the option, and sends at once anyway. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     peer_print(peer, conn->peer);
-    conn->is_local = peer->sa_family == AF_UNIX;
+    conn->is_local = is_local;
     conn_begin(conn, conns);
     return conn;
 }
@@ -117,7 +117,7 @@ static bool refuse_untrusted(struct conns *conns, int fd, const struct sockaddr 
     const struct http_settings *settings = conns->settings;
     char name[INET6_ADDRSTRLEN];
 
-    if (!settings->trusts_proxy || peer->sa_family == AF_UNIX)
+    if (!settings->trusts_proxy)
         return false;
     peer_print(peer, name);
     if (settings->trusts_proxy(text_of(name), conns->requests->handler_arg))
@@ -127,15 +127,15 @@ static bool refuse_untrusted(struct conns *conns, int fd, const struct sockaddr 
     return true;
 }
 
-void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer)
+void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer, bool is_local)
 {
     struct conn *conn;
     bool has_room;
 
-    if (refuse_untrusted(conns, fd, peer))
+    if (!is_local && refuse_untrusted(conns, fd, peer))
         return;
     has_room = make_room(conns);
-    conn = take(conns, fd, peer);
+    conn = take(conns, fd, peer, is_local);
     if (conn && !has_room)
         shed(conns, conn);
     if (conn)

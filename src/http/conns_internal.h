@@ -5,7 +5,7 @@
 /* Initialises everything that the caller has not set. none_left is called whenever the last connection has closed. */
 void conns_init(struct conns *conns);
 /* Takes over an accepted, non-blocking socket of that peer. If the server is full, it only refuses the peer. */
-void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer);
+void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer, bool is_local);
 /* Counts and logs that a connection could not be accepted. error: a libuv error. */
 void conns_note_failure(struct conns *conns, int error);
 void conns_disconnect(struct conns *conns, bool only_idle);

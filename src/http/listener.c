@@ -18,7 +18,8 @@ enum { BACKLOG = 1024, ACCEPTS_AT_ONCE = 64, HOST_BYTES = INET6_ADDRSTRLEN, PORT
 struct listener {
     uv_poll_t poll;
     int fd;
-    int spare_fd; /* closed for a moment when no other descriptor is left */
+    bool is_local; /* see http_server_listen_socket() */
+    int spare_fd;  /* closed for a moment when no other descriptor is left */
     struct listeners *all;
     struct list in_all;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* of a Unix socket; removed when the listener closes */
@@ -64,7 +65,7 @@ static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNU
         int fd = accept4(listener->fd, (struct sockaddr *)&peer, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
 
         if (fd >= 0) {
-            all->accepted(all->arg, fd, (const struct sockaddr *)&peer);
+            all->accepted(all->arg, fd, (const struct sockaddr *)&peer, listener->is_local);
             continue;
         }
         if (error == EAGAIN)
@@ -253,5 +254,6 @@ int listeners_add_socket(struct listeners *listeners, const char *path, mode_t m
 {
     struct listener *listener = listener_create();
 
+    listener->is_local = true;
     return listener_begin(listeners, listener, listen_unix(listener, path, mode));
 }

@@ -6,8 +6,8 @@
 struct listeners {
     uv_loop_t *loop;
     struct list all;
-    /* Gets a connected, non-blocking descriptor, and owns it. */
-    void (*accepted)(void *arg, int fd, const struct sockaddr *peer);
+    /* Gets a connected, non-blocking descriptor, and owns it. is_local: from listeners_add_socket(). */
+    void (*accepted)(void *arg, int fd, const struct sockaddr *peer, bool is_local);
     /* A connection could not be accepted: a libuv error. */
     void (*failed)(void *arg, int error);
     void (*none_left)(void *arg); /* called whenever the last one has closed */

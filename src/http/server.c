@@ -8,11 +8,11 @@
 
 enum { OWN_HANDLES = CONNS_HANDLES + 2 };
 
-static void server_on_accepted(void *arg, int fd, const struct sockaddr *peer)
+static void server_on_accepted(void *arg, int fd, const struct sockaddr *peer, bool is_local)
 {
     struct http_server *server = arg;
 
-    conns_accept(&server->conns, fd, peer);
+    conns_accept(&server->conns, fd, peer, is_local);
 }
 
 static void server_on_failed(void *arg, int error)

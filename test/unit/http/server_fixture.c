@@ -318,9 +318,8 @@ void fixture_start(struct fixture *fixture, const struct http_settings *settings
     cr_assert_eq(uv_loop_init(&fixture->loop), 0);
     fixture->server = http_server_create(&fixture->loop, settings, handle, fixture);
     cr_assert_eq(http_server_listen(fixture->server, address, false, fixture->address), 0);
-    /* A Unix socket is plain whatever the server's certificate. */
-    fixture->has_tls = tls_peer_is_on() && strncmp(address, "unix:", 5) != 0;
-    if (tls_peer_is_on())
+    fixture->has_tls = tls_peer_is_on();
+    if (fixture->has_tls)
         http_server_set_tls(fixture->server, tls_peer_server_context());
 }
 

@@ -2,6 +2,7 @@
 #include "http_client.h"
 #include "leak_guard.h"
 #include "one_peer.h"
+#include "tls_peer.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -86,6 +87,22 @@ Test(http_sockets, are_plain_beside_another_address)
     peer_connect_plainly(&peer, &fixture);
     peer_send_str(&peer, HELLO);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+    peer_close(&peer);
+    fixture_finish(&fixture);
+}
+
+/* Only http_server_listen_socket() makes an exception: an address of this form is one of the server's addresses. */
+Test(http_sockets, an_address_that_is_one_speaks_what_the_others_speak)
+{
+    char address[PATH_BYTES + sizeof "unix:"], bound[HTTP_ADDRESS_BYTES];
+
+    start_server();
+    snprintf(address, sizeof address, "unix:%s", path);
+    cr_assert_eq(http_server_listen(fixture.server, address, false, bound), 0);
+    snprintf(fixture.address, sizeof fixture.address, "%s", address);
+    peer_connect_plainly(&peer, &fixture);
+    peer_send_str(&peer, HELLO);
+    cr_expect_eq(peer_gets(&peer, "\r\n\r\nhi"), !tls_peer_is_on());
     peer_close(&peer);
     fixture_finish(&fixture);
 }
