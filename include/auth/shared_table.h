@@ -49,5 +49,3 @@ bool shared_table_count_uses(struct shared_table *table, size_t slots);
 size_t shared_table_slots(const struct shared_table *table);
 /* Keys with a slot: also those of a cleared bucket, until their slots are taken. */
 size_t shared_table_keys(const struct shared_table *table);
-/* The memory of both parts. */
-size_t shared_table_bytes(const struct shared_table *table);

@@ -23,9 +23,9 @@ enum watch_end {
     WATCH_LATE,     /* it did not acknowledge in time */
 };
 
-/* What a watcher is told. Each of these may call watcher_remove() for that watcher. */
+/* Calls to the owner of a watcher. Each of them may remove the watcher (watcher_remove()). */
 struct watch_events {
-    /* From here on, it is told all that comes, of all partitions. */
+    /* Every later invalidation, of every partition, will be passed to told(). */
     void (*began)(void *arg, const struct watch_cursor *cursor);
     /* cursor: behind this one. */
     void (*told)(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor);
@@ -52,9 +52,9 @@ void watch_feed_close(struct watch_feed *feed, void (*closed)(void *arg), void *
 
 /* acknowledges: this node acknowledges a revocation only when watcher_acknowledge() was called for it, or after W.
  * After such a watcher is removed, the node acknowledges nothing for W, as if it had died: nobody knows whether the
- * watcher has ended what it held. since NULL: the watcher is told what comes from now on; otherwise what came after
- * since, or a gap if the logs do not have all of that any more, or if since is of another store. events must outlive
- * the watcher. Nothing is called before this returns. */
+ * watcher has ended what it held. since NULL: the stream begins with the next invalidation. Otherwise it begins after
+ * since, or with a gap if the logs no longer reach back to it, or if since is of another store. events must outlive the
+ * watcher. Nothing is called before this returns. */
 struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *since, bool acknowledges,
                             const struct watch_events *events, void *arg);
 void watcher_remove(struct watcher *watcher);

@@ -129,7 +129,7 @@ struct chatelaine_set {
 
 struct chatelaine_uses_header {
     uint64_t magic;
-    uint32_t format, slot_count;
+    uint32_t format, unused;
     uint8_t run[CHATELAINE_RUN_BYTES];
 };
 

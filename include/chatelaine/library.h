@@ -21,8 +21,8 @@ struct chatelaine_answer {
 };
 
 /* path: what the node got as --table. deployment: NULL for any. owner: the user id that the node must have; -1 for that
- * of the folder's owner. The strings are copied. Returns NULL if there is no memory; a wrong path is told later, by
- * chatelaine_trouble(). The caller closes the handle. */
+ * of the folder's owner. Copies the strings. Returns NULL if memory is exhausted. A wrong path is no error here:
+ * chatelaine_refresh() returns 0, and chatelaine_trouble() says why. The caller closes the handle. */
 struct chatelaine_handle *chatelaine_open(const char *path, const char *deployment, int64_t owner);
 
 /* Call it every second, or more often: connects, gets the table, and gets the next one when the node has ended. Returns

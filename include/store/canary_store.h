@@ -6,7 +6,7 @@
 
 enum canary_phase { CANARY_NONE, CANARY_USE, CANARY_ASK, CANARY_OVER };
 
-/* What a node found with a run's key. Each is told at most once, in this order. */
+/* A node's findings about a run's key. The node reports each at most once, in this order. */
 enum canary_finding {
     CANARY_NOTHING,
     CANARY_USED,     /* accepted */

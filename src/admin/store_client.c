@@ -109,7 +109,7 @@ static int open_unready(struct store_client *client, const struct settings *sett
         store_settings_finish(&client->settings);
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     }
-    /* Nodes drop old events, as they are told. A command may have been told less, or nothing. */
+    /* A command does not know the nodes' --audit-max. It keeps all events; the nodes drop old ones. */
     client->settings.audit_max = AUDIT_EVENTS_MOST;
     client->settings.keyring = keyring;
     client->settings.key_use = use;

@@ -84,7 +84,6 @@ static void fill_headers(struct shared_table *table, uint32_t sets)
     *table->uses_header = (struct chatelaine_uses_header){
         .magic = CHATELAINE_USES_MAGIC,
         .format = CHATELAINE_TABLE_FORMAT,
-        .slot_count = sets * CHATELAINE_WAYS,
     };
     random_public(table->header->run, sizeof table->header->run);
     memcpy(table->uses_header->run, table->header->run, sizeof table->header->run);
@@ -420,9 +419,4 @@ size_t shared_table_slots(const struct shared_table *table)
 size_t shared_table_keys(const struct shared_table *table)
 {
     return table->keys;
-}
-
-size_t shared_table_bytes(const struct shared_table *table)
-{
-    return table->table_bytes + table->uses_bytes;
 }

@@ -7,6 +7,7 @@
 #include "base/unix_socket.h"
 #include "chatelaine/check.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* Its owner and group may connect: they learn which keys are accepted, and can claim uses of them. */
@@ -121,10 +122,19 @@ static void on_connection(uv_poll_t *poll, UNUSED int status, UNUSED int events)
     for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (fd < 0)
-            return;
-        reader_begin(listener, fd);
+        if (fd >= 0) {
+            reader_begin(listener, fd);
+            continue;
+        }
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            CHECK(uv_poll_stop(poll) == 0); /* no descriptor is left: until the next tick */
+        return;
     }
+}
+
+static void listen_on(struct table_listener *listener)
+{
+    CHECK(uv_poll_start(&listener->poll, UV_READABLE, on_connection) == 0);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -132,6 +142,8 @@ static void on_tick(uv_timer_t *timer)
     struct table_listener *listener = timer->data;
 
     (void)shared_table_count_uses(listener->table, listener->slots_per_tick);
+    if (!uv_is_active((uv_handle_t *)&listener->poll))
+        listen_on(listener);
 }
 
 struct table_listener *table_listener_create(uv_loop_t *loop, struct shared_table *table, const char *path,
@@ -154,7 +166,7 @@ struct table_listener *table_listener_create(uv_loop_t *loop, struct shared_tabl
     CHECK(uv_timer_init(loop, &listener->ticker) == 0);
     listener->open = 2;
     listener->poll.data = listener->ticker.data = listener;
-    CHECK(uv_poll_start(&listener->poll, UV_READABLE, on_connection) == 0);
+    listen_on(listener);
     CHECK(uv_timer_start(&listener->ticker, on_tick, TICK_MS, TICK_MS) == 0);
     return listener;
 }

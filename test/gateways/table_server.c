@@ -81,7 +81,6 @@ static void make_table(int seals)
     header->hash_key[0] = 0x0123456789abcdef;
     header->hash_key[1] = 0xfedcba9876543210;
     memcpy(header->deployment, "test", 5);
-    uses_header->slot_count = SLOTS;
     for (int i = 0; i < CHATELAINE_BUCKETS; i++)
         atomic_store(&header->epoch[i], 1);
     set_lease(LEASE_MS);

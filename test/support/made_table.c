@@ -36,7 +36,6 @@ static void fill_headers(struct made_table *made, uint32_t set_count)
     header->format = made->uses_header->format = CHATELAINE_TABLE_FORMAT;
     header->set_count = set_count;
     made->uses_header->magic = CHATELAINE_USES_MAGIC;
-    made->uses_header->slot_count = set_count * CHATELAINE_WAYS;
     random_public(header->run, sizeof header->run);
     memcpy(made->uses_header->run, header->run, sizeof header->run);
     random_public(header->hash_key, sizeof header->hash_key);
