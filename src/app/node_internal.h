@@ -59,3 +59,7 @@ struct node {
     size_t step;      /* of the teardown */
     unsigned pending; /* completions that the step waits for */
 };
+
+/* In node_table.c: nothing without --table. Returns EXIT_DONE, or the exit status when it has told why not. */
+MUST_CHECK int node_create_table(struct node *node);
+MUST_CHECK int node_serve_table(struct node *node);

@@ -1,0 +1,63 @@
+/* The shared table of a node with --table, and what its readers use. */
+#include "node_internal.h"
+#include "admin/command.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "chatelaine/check.h"
+
+#include <inttypes.h>
+
+static void on_table_used(void *arg, const struct key_principal *key, uint32_t uses)
+{
+    struct node *node = arg;
+
+    usage_count(node->usage, key, uses, clock_wall_ms());
+    metric_add(METRIC_TABLE_USES, uses);
+}
+
+static bool has_room_for_uses(void *arg)
+{
+    const struct node *node = arg;
+
+    return usage_has_room(node->usage);
+}
+
+int node_create_table(struct node *node)
+{
+    const struct settings *s = node->settings;
+
+    if (!s->table)
+        return EXIT_DONE;
+    if (s->lease_ms == 0)
+        return command_fail(EXIT_USAGE, "--table needs the cache, which --lease-ms 0 turns off");
+    if (strlen(s->table_deployment) >= CHATELAINE_DEPLOYMENT_BYTES)
+        return command_fail(EXIT_USAGE, "--table-deployment must be at most %d bytes", CHATELAINE_DEPLOYMENT_BYTES - 1);
+    node->table = shared_table_create(&(struct shared_table_settings){
+        .keys_max = (size_t)s->table_keys,
+        .partitions = partitions_count(node->partitions),
+        .deployment = s->table_deployment,
+        .used = on_table_used,
+        .has_room = has_room_for_uses,
+        .arg = node,
+    });
+    return node->table ? EXIT_DONE
+                       : command_fail(EXIT_FAILED, "no memory for --table-keys %" PRId64 ": %s", s->table_keys,
+                                      strerror(errno));
+}
+
+int node_serve_table(struct node *node)
+{
+    const struct settings *s = node->settings;
+    int error = 0;
+
+    if (!s->table)
+        return EXIT_DONE;
+    node->table_listener =
+        table_listener_create(node->loop, node->table, s->table, (uint32_t)s->usage_flush_ms, &error);
+    return node->table_listener
+               ? EXIT_DONE
+               : command_fail(EXIT_FAILED,
+                              "can't listen on --table %s: %s; it must be a path of at most 107 bytes, "
+                              "in a folder where the node may write",
+                              s->table, strerror(-error));
+}
