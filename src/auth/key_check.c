@@ -4,17 +4,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "base/secure.h"
 #include "core/lease_rules.h"
 #include "core/secret.h"
-#include "key_cache_internal.h"
+#include "key_check_internal.h"
 #include "store/alias.h"
 #include "store/key_store.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum { READ_LISTS = 1024 };
 enum { LOG_PAUSE_MS = 1000 };
 
 /* What the cache says about a check. */
@@ -24,53 +21,6 @@ struct recalled {
     unsigned bucket; /* these three if found */
     struct key_packed packed;
     struct key_principal key;
-};
-
-/* The lease at one moment, under which the node knows the suspended accounts. It decides checks that began before,
- * whatever happens next, and none that begins later. */
-struct lease {
-    bool is_held;
-    uint64_t now_ns;
-};
-
-/* One partition of the store. Its keys in the cache are used only under its lease, and dropped when its membership
- * ends. */
-struct part {
-    struct key_checker *checker;
-    struct store *store;
-    struct membership *member; /* NULL: no cache */
-    unsigned number;
-    struct lease lease;
-    uint64_t look; /* in which the lease was looked at */
-};
-
-struct key_checker {
-    struct keyring *keyring;
-    const struct usage *usage;
-    struct key_cache *cache;    /* of all partitions; NULL: every check reads the store */
-    struct shared_table *table; /* NULL: none */
-    uint64_t look;              /* the present one; each partition's lease is looked at once in it, if it is needed */
-    struct list waiting;        /* struct key_check, for the next slice */
-    size_t waiting_count;
-    struct turn_part part;
-    struct log_pause altered_pause;
-    struct list reads[READ_LISTS]; /* struct key_read, by digest */
-    unsigned part_count;           /* a power of two */
-    struct part parts[];
-};
-
-/* A read of the store that fills the cache. It decides the checks that began before it was sent. It may decide a later
- * one only if the cache could: between read and reply, the key may have been revoked and the revocation answered before
- * that check began. */
-struct key_read {
-    struct list node;
-    struct part *part; /* of the digest, or that of the account, to which an alias led */
-    bool has_followed; /* an alias */
-    uint8_t inner[KEYRING_DIGEST_BYTES], digest[KEY_DIGEST_BYTES];
-    enum key_kind kind; /* of the secret, as is the mode */
-    enum key_mode mode;
-    uint64_t epoch;          /* when it was sent */
-    struct list early, late; /* struct key_check */
 };
 
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
@@ -107,7 +57,7 @@ struct key_checker *key_checker_create(struct keyring *keyring, const struct par
     list_init(&checker->waiting);
     checker->part = (struct turn_part){.waiting = count_waiting, .slice = look_up_slice, .arg = checker};
     turn_add(turn, &checker->part);
-    for (size_t i = 0; i < READ_LISTS; i++)
+    for (size_t i = 0; i < KEY_READ_LISTS; i++)
         list_init(&checker->reads[i]);
     checker->part_count = count;
     for (unsigned i = 0; i < count; i++)
@@ -130,11 +80,6 @@ void key_checker_destroy(struct key_checker *checker)
     list_remove(&checker->part.node);
     key_cache_destroy(checker->cache);
     free(checker);
-}
-
-static struct part *part_of(struct key_checker *checker, unsigned bucket)
-{
-    return &checker->parts[bucket & (checker->part_count - 1)];
 }
 
 /* The cache */
@@ -224,7 +169,7 @@ static void make_digest(struct key_check *check)
 }
 
 /* Also makes the digest, unless the key is found. A key is cached only if its account's partition is that of its
- * digest (remember()). */
+ * digest (remember() in key_read.c). */
 static enum answer recall_key(struct key_check *check, struct recalled *ret)
 {
     struct key_checker *checker = check->checker;
@@ -270,49 +215,9 @@ static void recall(struct key_check *check, struct recalled *ret)
     metric_add(METRICS[ret->answer], 1);
 }
 
-/* For speed, the store checks only an id's prefix and length. But key_pack() needs well-formed ids. */
-static bool has_real_ids(const struct key_principal *key)
-{
-    struct id id;
-
-    return id_parse(key_id_kind(key->kind), id_text(&key->id), &id) &&
-           id_parse(ID_ACCOUNT, id_text(&key->account), &id);
-}
-
-/* A key's revocation is published in the partition of its account. */
-static bool hears_of(const struct part *part, const struct key_principal *key)
-{
-    return part_of(part->checker, bucket_of_account(&key->account)) == part;
-}
-
-/* Rule 3 (src/lease/README.md). The cache knows an entry's partition by its digest, so a key that is found by an alias
- * is read each time. */
-static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
-{
-    const struct part *part = read->part;
-    struct key_checker *checker = part->checker;
-    struct key_packed packed;
-    uint64_t now_ns;
-
-    if (read->has_followed || !membership_may_fill(part->member, read->epoch) ||
-        (result == STORE_OK && !hears_of(part, key)))
-        return false;
-    bool has_lease = membership_has_lease(part->member, &now_ns);
-    if (result == STORE_OK && key->is_ending && RULE(RULE_ENDS_SOON))
-        return false; /* so that checks that came meanwhile ask the time again */
-    if (result == STORE_OK && has_real_ids(key)) {
-        key_pack(key, &packed);
-        key_cache_store(checker->cache, read->inner, read->digest, &packed);
-    } else if (result == STORE_NOT_FOUND) {
-        key_cache_store_unknown(checker->cache, read->digest, now_ns);
-    }
-    metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
-    return has_lease;
-}
-
 /* Looking up */
 
-static enum key_verdict verdict_of(enum store_result result, const struct key_principal *key)
+enum key_verdict key_check_verdict(enum store_result result, const struct key_principal *key)
 {
     switch (result) {
     case STORE_OK:
@@ -337,13 +242,11 @@ static enum key_verdict verdict_of(enum store_result result, const struct key_pr
 
 static void finish(struct key_check *check, enum store_result result, const struct key_principal *key)
 {
-    check->done(check->arg, verdict_of(result, key), result == STORE_OK ? key : NULL);
+    check->done(check->arg, key_check_verdict(result, key), result == STORE_OK ? key : NULL);
 }
 
-/* A secret's prefix gives its kind and mode, and no two secrets share a digest. So a record that says otherwise was
- * altered, and its key is refused like an unknown one. Cached keys were compared when they were read. */
-static enum store_result compare(struct key_checker *checker, enum key_kind kind, enum key_mode mode,
-                                 enum store_result result, const struct key_principal *key)
+enum store_result key_check_compare(struct key_checker *checker, enum key_kind kind, enum key_mode mode,
+                                    enum store_result result, const struct key_principal *key)
 {
     if (result != STORE_OK || (key->kind == kind && key->mode == mode))
         return result;
@@ -361,16 +264,14 @@ static bool has_older_key(const struct key_check *check)
     return check->generation + 1 < keyring_generations(check->checker->keyring);
 }
 
-static void check_found(struct key_check *check, enum store_result result, const struct key_principal *key);
 static void read_alone(void *arg, enum store_result result, const struct key_record *key);
-static void read_for(struct key_check *check);
 
 static void ask_store(struct key_check *check)
 {
     if (!secret_parse(check->token, &check->kind, &check->mode))
         finish(check, STORE_NOT_FOUND, NULL);
     else if (check->checker->cache)
-        read_for(check);
+        key_read_for(check);
     else
         key_store_find(part_of(check->checker, bucket_of_digest(check->digest))->store, check->digest, read_alone,
                        check);
@@ -385,7 +286,7 @@ static void found_alone(void *arg, enum store_result result, const struct key_re
 
     if (result == STORE_OK)
         key = key_principal_of(record);
-    check_found(check, compare(check->checker, check->kind, check->mode, result, &key), &key);
+    key_check_found(check, key_check_compare(check->checker, check->kind, check->mode, result, &key), &key);
 }
 
 static void followed_alone(void *arg, enum store_result result, unsigned bucket)
@@ -509,7 +410,7 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
     checker->waiting_count++;
 }
 
-static void check_found(struct key_check *check, enum store_result result, const struct key_principal *key)
+void key_check_found(struct key_check *check, enum store_result result, const struct key_principal *key)
 {
     struct recalled recalled;
 
@@ -522,137 +423,6 @@ static void check_found(struct key_check *check, enum store_result result, const
     look_again(check->checker);
     recall(check, &recalled);
     look_further(check, &recalled);
-}
-
-/* Shared reads */
-
-static struct list *reads_of(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
-{
-    return &checker->reads[(digest[0] | (unsigned)digest[1] << 8) % READ_LISTS];
-}
-
-static struct key_read *find_read(struct key_checker *checker, const uint8_t digest[KEY_DIGEST_BYTES])
-{
-    const struct text wanted = {(const char *)digest, KEY_DIGEST_BYTES};
-    struct list *reads = reads_of(checker, digest);
-
-    for (struct list *node = reads->next; node != reads; node = node->next) {
-        struct key_read *read = LIST_ENTRY(node, struct key_read, node);
-
-        if (secure_equal((struct text){(const char *)read->digest, KEY_DIGEST_BYTES}, wanted))
-            return read;
-    }
-    return NULL;
-}
-
-static void read_answered(void *arg, enum store_result result, const struct key_record *key);
-
-static void read_send(struct key_read *read)
-{
-    const struct part *part = read->part;
-
-    read->epoch = membership_epoch(part->member);
-    list_init(&read->early);
-    list_init(&read->late);
-    list_append(reads_of(part->checker, read->digest), &read->node);
-    key_store_find(part->store, read->digest, read_answered, read);
-}
-
-static struct key_read *read_begin(const struct key_check *check)
-{
-    struct key_read *read = mem_alloc(sizeof *read);
-
-    read->part = part_of(check->checker, bucket_of_digest(check->digest));
-    memcpy(read->inner, check->inner, sizeof read->inner);
-    memcpy(read->digest, check->digest, sizeof read->digest);
-    read->kind = check->kind;
-    read->mode = check->mode;
-    read_send(read);
-    return read;
-}
-
-static struct key_read *read_again(const struct key_read *before)
-{
-    struct key_read *read = mem_alloc(sizeof *read);
-
-    *read = *before;
-    read_send(read);
-    return read;
-}
-
-static void read_for(struct key_check *check)
-{
-    struct key_read *read = find_read(check->checker, check->digest);
-
-    if (read)
-        list_append(&read->late, &check->node);
-    else
-        list_append(&read_begin(check)->early, &check->node);
-}
-
-static void move_all(struct list *from, struct list *to)
-{
-    struct list *node;
-
-    while ((node = list_first(from))) {
-        list_remove(node);
-        list_append(to, node);
-    }
-}
-
-static void read_decided(struct key_read *read, enum store_result result, const struct key_principal *key)
-{
-    bool is_fresh = remember(read, result, key) || !RULE(RULE_JOIN);
-    bool is_failure = verdict_of(result, key) == KEY_UNDECIDED;
-    struct list *node;
-
-    list_remove(&read->node);
-    /* Late checks that this read may not decide all began before the next one, which decides them. */
-    if (!is_fresh && !is_failure && !list_empty(&read->late))
-        move_all(&read->late, &read_again(read)->early);
-    for (node = read->late.next; node != &read->late; node = node->next)
-        metric_add(METRIC_CACHE_SHARED, 1);
-    move_all(&read->late, &read->early);
-    while ((node = list_first(&read->early))) {
-        list_remove(node);
-        check_found(LIST_ENTRY(node, struct key_check, node), result, key);
-    }
-    free(read);
-}
-
-/* All checks so far began before the read that is sent now. */
-static void alias_answered(void *arg, enum store_result result, unsigned bucket)
-{
-    struct key_read *read = arg;
-    struct key_principal none = {0};
-
-    if (!membership_may_decide(read->part->member))
-        result = STORE_UNAVAILABLE;
-    if (result != STORE_OK) {
-        read_decided(read, result, &none);
-        return;
-    }
-    read->part = part_of(read->part->checker, bucket);
-    read->has_followed = true;
-    read->epoch = membership_epoch(read->part->member);
-    move_all(&read->late, &read->early);
-    key_store_find(read->part->store, read->digest, read_answered, read);
-}
-
-static void read_answered(void *arg, enum store_result result, const struct key_record *record)
-{
-    struct key_read *read = arg;
-    struct key_principal key = {0};
-
-    if (!membership_may_decide(read->part->member))
-        result = STORE_UNAVAILABLE;
-    if (result == STORE_NOT_FOUND && !read->has_followed && store_has_aliases(read->part->store)) {
-        alias_find(read->part->store, read->digest, alias_answered, read);
-        return;
-    }
-    if (result == STORE_OK)
-        key = key_principal_of(record);
-    read_decided(read, compare(read->part->checker, read->kind, read->mode, result, &key), &key);
 }
 
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])
