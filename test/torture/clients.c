@@ -484,7 +484,8 @@ static void end_told(struct clients *clients, uint32_t key, bool is_told)
 /* A node that was paused hears of the time when it is over, and says so. */
 static bool is_too_late(const struct asking *asking, const struct exchange_answer *answer)
 {
-    return answer->status == 400 && answer->end_ns >= asking->due_ns && strstr(answer->body, "must be in the future");
+    return answer->status == 400 && answer->end_ns >= asking->due_ns - HISTORY_ROUNDED_NS &&
+           strstr(answer->body, "must be in the future");
 }
 
 static void schedule_done(void *arg, const struct exchange_answer *answer)
@@ -502,6 +503,20 @@ static void schedule_done(void *arg, const struct exchange_answer *answer)
     free(asking);
 }
 
+/* A wall-clock time in so many milliseconds, and when that is, at most HISTORY_ROUNDED_NS too late. */
+static int64_t wall_ms_in(unsigned later_ms, int64_t *ret_at_ns)
+{
+    int64_t before_ns, wall_ms, now_ns;
+
+    do {
+        before_ns = history_now_ns();
+        wall_ms = clock_wall_ms();
+        now_ns = history_now_ns();
+    } while (now_ns - before_ns > NS_PER_MS);
+    *ret_at_ns = now_ns + (int64_t)later_ms * NS_PER_MS;
+    return wall_ms + later_ms;
+}
+
 /* Redis and this process go by one clock, so its time is known. */
 static void schedule(struct clients *clients, struct life *life, unsigned node)
 {
@@ -511,8 +526,7 @@ static void schedule(struct clients *clients, struct life *life, unsigned node)
     asking.later_ms = 100 + (unsigned)(span_ns(clients, 0, 200) / NS_PER_MS);
     if (asking.later_ms > AHEAD_MAX_MS)
         asking.later_ms = AHEAD_MAX_MS;
-    clock_print_rfc3339(clock_wall_ms() + asking.later_ms, at);
-    asking.due_ns = history_now_ns() + (int64_t)asking.later_ms * NS_PER_MS;
+    clock_print_rfc3339(wall_ms_in(asking.later_ms, &asking.due_ns), at);
     int body_len = snprintf(body, sizeof body, "{\"revoke_at\":\"%s\"}", at);
     int len = snprintf(bytes, sizeof bytes,
                        "PUT /v1/api_keys/%s/scheduled_revocation HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer "

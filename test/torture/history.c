@@ -46,7 +46,7 @@ struct history {
 static const char *const KIND_NAMES[EVENT_KINDS] = {"create",    "check",    "route",   "revoke", "command",
                                                     "successor", "schedule", "replace", "table"};
 /* A key whose revocation is scheduled may be refused so much earlier. */
-static const int64_t EARLY_NS = INT64_C(200) * NS_PER_MS;
+static const int64_t EARLY_NS = INT64_C(200) * NS_PER_MS + HISTORY_ROUNDED_NS;
 static const char *const CODE_NAMES[] = {"", " api_key_revoked", " (another code)"};
 
 static void *must(void *memory)
