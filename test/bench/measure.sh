@@ -4,7 +4,7 @@
 
 MAKERS=8              # of keys
 declare -A label=()   # NAME: what the table calls it
-declare -A pid_of=()  # NAME: the process whose CPU time counts
+declare -A pid_of=()  # NAME: the process whose CPU time counts, or several
 declare -A url_of=()  # NAME: where it listens
 declare -A keys_of=() # NAME: the file of secrets that wrk walks, "$dir/keys" if not said
 declare -A aside=()   # NAME: a function that runs beside wrk, told the name, until it is ended; it execs what it runs
@@ -13,11 +13,13 @@ declare -A refused=() # NAME: answers in a hundred that have to be other than 20
 redis_servers=(redis) # whose commands and CPU time count
 
 port_of() { echo "${1##*:}"; } # URL
-cpu_ns() {                     # PID: the CPU time of its threads so far; /proc/PID/stat has the same in steps of 10 ms
-    local file own rest total=0
-    for file in "/proc/$1/task/"*/schedstat; do
-        read -r own rest <"$file"
-        total=$((total + own))
+cpu_ns() {                     # PID…: the CPU time of their threads so far; /proc/PID/stat has the same in steps of 10 ms
+    local pid file own rest total=0
+    for pid; do
+        for file in "/proc/$pid/task/"*/schedstat; do
+            read -r own rest <"$file"
+            total=$((total + own))
+        done
     done
     echo "$total"
 }
@@ -215,13 +217,14 @@ load() {
 # measure NAME: appends one line "us per request, requests per second, p50 us, p99 us, Redis us per request, Redis
 # commands per request" to $dir/result.NAME.
 measure() {
-    local before after redis_before redis_after requests
+    local before after redis_before redis_after requests own
+    read -ra own <<<"${pid_of[$1]}"
     settle
     redis_calls >"$dir/calls.before"
-    redis_before=$(redis_cpu_ns) before=$(cpu_ns "${pid_of[$1]}")
+    redis_before=$(redis_cpu_ns) before=$(cpu_ns "${own[@]}")
     load "$1" "$each" --latency
     settle # so that the last flush counts as well
-    after=$(cpu_ns "${pid_of[$1]}")
+    after=$(cpu_ns "${own[@]}")
     redis_after=$(redis_cpu_ns)
     redis_calls >"$dir/calls.after"
     calls_between "$dir/calls.before" "$dir/calls.after" >"$dir/calls.$1"

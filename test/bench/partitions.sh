@@ -68,12 +68,11 @@ partition_checks() {
 heartbeats_sent() { each_redis info commandstats | awk -F '[=,]' '/^cmdstat_s?publish:/ {sum += $2} END {print sum + 0}'; }
 # idle FILE SECONDS PID…: appends "CPU of Redis, CPU of these nodes each, heartbeats", in us and a second.
 idle() {
-    local file=$1 seconds=$2 pid began nodes=0 redis_ns sent
+    local file=$1 seconds=$2 began nodes redis_ns sent
     shift 2
-    redis_ns=$(redis_cpu_ns) sent=$(heartbeats_sent) began=$(now_ms)
-    for pid; do nodes=$((nodes - $(cpu_ns "$pid"))); done
+    redis_ns=$(redis_cpu_ns) sent=$(heartbeats_sent) began=$(now_ms) nodes=$(cpu_ns "$@")
     sleep "$seconds"
-    for pid; do nodes=$((nodes + $(cpu_ns "$pid"))); done
+    nodes=$(($(cpu_ns "$@") - nodes))
     awk -v ms=$(($(now_ms) - began)) -v redis=$(($(redis_cpu_ns) - redis_ns)) -v nodes="$nodes" -v count=$# \
         -v sent=$(($(heartbeats_sent) - sent)) \
         'BEGIN {printf "%.1f %.1f %.1f\n", redis / ms, count ? nodes / ms / count : 0, sent * 1000 / ms}' >>"$file"

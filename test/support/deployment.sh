@@ -9,6 +9,7 @@ redis_flags=()             # what it gets beside what all get
 declare -A redis_pid_of=() # SERVER: its process
 scheme=http                # of $url
 node_flags=()              # what the next nodes get beside what all get
+node_listen=127.0.0.1:0    # where they listen
 PATH=$PATH:/usr/sbin       # nginx and haproxy are there, and Debian's users do not look there
 
 say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
@@ -88,7 +89,7 @@ stop_redis() {
 start_node() {
     local id=$1 patience=$2
     shift 2
-    "$@" "$binary" serve --listen 127.0.0.1:0 --internal-listen 127.0.0.1:0 --public-origin https://console.test \
+    "$@" "$binary" serve --listen "$node_listen" --internal-listen 127.0.0.1:0 --public-origin https://console.test \
         --ready-file "$dir/ready.$id" --log-level warn "${node_flags[@]}" &
     node_pid=$!
     pids+=("$node_pid")
