@@ -228,6 +228,9 @@ bench_gateways() {
         printf '| %s, %s | %s | %s | %s | %s |%s\n' "${row%-*}" "${row#*-}" "$(spread "$row" 1)" \
             "$(added "$row" "${row%-*}-alone")" "$(spread "$row" 2)" "$(spread "$row" 3)" "$(latency_column "$row")"
     done
+    [[ " ${gateway_rows[*]} " != *" nginx-module "* ]] ||
+        printf '\nThe table alone, without a gateway: %s.\n' \
+            "$(taskset -c 0 "$build/test/bench/bench_table" "$dir/table.sock" "$dir/keys" "$each")"
     stop_gateways
 }
 stop_gateways() {
