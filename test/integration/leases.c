@@ -15,15 +15,25 @@ const char *const *leases_none(void)
     return leases_are_required() ? NULL : NONE;
 }
 
-void leases_await(const struct fixture *fixture, size_t node)
+static void await_held(const struct fixture *fixture, size_t node, long held)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
 
-    while (fixture_metric(fixture, node, "\nchatelaine_lease_held ") != 1) {
+    while (fixture_metric(fixture, node, "\nchatelaine_lease_held ") != held) {
         if (deadline_left_ms(deadline) == 0)
-            test_give_up("node %zu gets no lease", node);
+            test_give_up("node %zu %s", node, held ? "gets no lease" : "keeps its lease");
         poll(NULL, 0, 10);
     }
+}
+
+void leases_await(const struct fixture *fixture, size_t node)
+{
+    await_held(fixture, node, 1);
+}
+
+void leases_await_end(const struct fixture *fixture, size_t node)
+{
+    await_held(fixture, node, 0);
 }
 
 void leases_await_all(const struct fixture *fixture)

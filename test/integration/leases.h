@@ -8,4 +8,6 @@ bool leases_are_required(void);
 const char *const *leases_none(void);
 /* Until the node has the leases of all partitions. */
 void leases_await(const struct fixture *fixture, size_t node);
+/* Until it has none: it has noticed that Redis is away, or waited long enough. */
+void leases_await_end(const struct fixture *fixture, size_t node);
 void leases_await_all(const struct fixture *fixture);

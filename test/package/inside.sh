@@ -31,7 +31,9 @@ check_answers() { # EXPECTED SECRET [URL]: the status of a request with that key
     is "a request with a key" "$1" \
         "$(curl -s -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $2" "${3:-$url}/v1/whoami")"
 }
-package=$(echo /packages/chatelaine_*"+deb${CHATELAINE_DEBIAN}"_*.deb)
+# package_file NAME: of this Debian
+package_file() { echo "/packages/$1_"*"+deb${CHATELAINE_DEBIAN}"_*.deb; }
+package=$(package_file chatelaine)
 conf=/etc/chatelaine/chatelaine.conf
 install_package() { apt-get install --yes --no-install-recommends -o Dpkg::Options::=--force-confold "$@" >/tmp/apt.log 2>&1; }
 
@@ -153,6 +155,69 @@ look_at_reload_and_gateway() {
         fail "the gateway's user does not reach the internal listener"
     runuser -u www-data -- cat /etc/chatelaine/master-key 2>/dev/null && fail "the gateway's user reads the master key"
     $binary ready || fail "not ready over the socket"
+}
+
+# As docker/gateways/README.md says.
+start_nginx_with_module() {
+    cat >/etc/nginx/conf.d/chatelaine.conf <<'END'
+chatelaine_table /run/chatelaine/table.sock;
+server {
+    listen 127.0.0.1:8085;
+    location / {
+        root /var/www/html;
+        chatelaine_check /_check;
+        add_header X-Checked-By $chatelaine_from always;
+        location /v1/patients { chatelaine_scope read=patients:read; alias /usr/share/common-licenses/BSD; }
+    }
+    location = /_check {
+        internal;
+        proxy_pass http://unix:/run/chatelaine/check.sock:/check/auth-request;
+        proxy_pass_request_body off;
+        proxy_set_header Content-Length "";
+        proxy_set_header X-Original-Method $request_method;
+        proxy_set_header X-Original-URI $request_uri;
+    }
+}
+END
+    systemctl restart nginx || fail "nginx does not start: $(journalctl --unit nginx --no-pager --output cat | tail -5)"
+}
+through_nginx() { # SECRET: "STATUS WHO"
+    curl -s -o /dev/null -D /tmp/head -w '%{http_code}' -H "Authorization: Bearer $1" http://127.0.0.1:8085/v1/patients
+    sed -n 's/^X-Checked-By: \([a-z]*\).*/ \1/p' /tmp/head | tr -d '\r\n'
+}
+is_by_table() { [ "$(through_nginx "$1")" = '200 table' ]; }
+look_at_table() {
+    local key
+    say "the shared table: nginx with the module, and a program in C"
+    install_package "$(package_file libchatelaine-check1)" "$(package_file libchatelaine-check-dev)" \
+        "$(package_file libnginx-mod-http-chatelaine)" || fail "cannot be installed: $(cat /tmp/apt.log)"
+    is "links of nginx's module" 1 "$(find /etc/nginx/modules-enabled -name '*chatelaine*' | wc -l)"
+    # shellcheck disable=SC2046 # options
+    gcc -std=gnu11 -D_GNU_SOURCE $(pkg-config --cflags chatelaine-check) /test/check/client.c -o /tmp/client ||
+        fail "the header does not compile"
+    echo CHATELAINE_TABLE=/run/chatelaine/table.sock >>$conf
+    echo CHATELAINE_CHECK_STATUS=strict401 >>$conf
+    systemctl restart chatelaine || fail "the node does not start with a table"
+    start_nginx_with_module
+    key=$(http POST /v1/api_keys -H "Authorization: Bearer $first" -H 'Content-Type: application/json' \
+        -d '{"name":"by table","mode":"live","scopes":["patients:read"]}' | tee /tmp/key | jq -r .secret)
+    is "without a key" '401 node' "$(through_nginx wrong)"
+    await "a check by the table" is_by_table "$key"
+    is "in a program in C" table "$(runuser -u www-data -- /tmp/client /run/chatelaine/table.sock 1 <<<"$key" | cut -d' ' -f1)"
+    runuser -u nobody -- /tmp/client /run/chatelaine/table.sock 1 <<<"$key" 2>/dev/null | grep -q '^table' &&
+        fail "a stranger reads the table"
+    http DELETE "/v1/api_keys/$(jq -r .id /tmp/key)" -H "Authorization: Bearer $first" >/dev/null
+    is "after its revocation" '401 node' "$(through_nginx "$key")"
+    is "in the program after its revocation" http \
+        "$(runuser -u www-data -- /tmp/client /run/chatelaine/table.sock 1 <<<"$key" | cut -d' ' -f1)"
+    rm /etc/nginx/conf.d/chatelaine.conf
+    sed -i '/^CHATELAINE_TABLE=/d; /^CHATELAINE_CHECK_STATUS=strict401/d' $conf
+    systemctl restart chatelaine
+    apt-get purge --yes libnginx-mod-http-chatelaine libchatelaine-check-dev libchatelaine-check1 >/tmp/apt.log 2>&1 ||
+        fail "purge: $(cat /tmp/apt.log)"
+    is "links of nginx's module" 0 "$(find /etc/nginx/modules-enabled -name '*chatelaine*' | wc -l)"
+    systemctl restart nginx || fail "nginx does not start without the module"
+    systemctl stop nginx
 }
 
 has_new_pid() { # OLD
@@ -326,6 +391,7 @@ first_start
 look_at_use
 look_at_rotation
 look_at_reload_and_gateway
+look_at_table
 look_at_failures
 look_at_drain
 start_instances

@@ -13,11 +13,11 @@ finish() {
 }
 trap finish EXIT
 
-say "an image with systemd, Redis, nginx and logrotate"
+say "an image with systemd, Redis, nginx, logrotate and a compiler"
 docker build --quiet --tag "$image" - >/dev/null <<END
 FROM debian:$codename-slim
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\
-    systemd systemd-sysv dbus redis-server nginx logrotate curl jq oathtool procps
+    systemd systemd-sysv dbus redis-server nginx logrotate curl jq oathtool procps gcc libc6-dev pkg-config
 # Images forbid packages to start, stop and restart services; machines do not.
 RUN systemctl disable redis-server nginx && rm -f /usr/sbin/policy-rc.d
 ENTRYPOINT ["/sbin/init"]
