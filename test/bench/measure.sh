@@ -217,14 +217,14 @@ load() {
 # measure NAME: appends one line "us per request, requests per second, p50 us, p99 us, Redis us per request, Redis
 # commands per request" to $dir/result.NAME.
 measure() {
-    local before after redis_before redis_after requests own
-    read -ra own <<<"${pid_of[$1]}"
+    local before after redis_before redis_after requests processes
+    read -ra processes <<<"${pid_of[$1]}"
     settle
     redis_calls >"$dir/calls.before"
-    redis_before=$(redis_cpu_ns) before=$(cpu_ns "${own[@]}")
+    redis_before=$(redis_cpu_ns) before=$(cpu_ns "${processes[@]}")
     load "$1" "$each" --latency
     settle # so that the last flush counts as well
-    after=$(cpu_ns "${own[@]}")
+    after=$(cpu_ns "${processes[@]}")
     redis_after=$(redis_cpu_ns)
     redis_calls >"$dir/calls.after"
     calls_between "$dir/calls.before" "$dir/calls.after" >"$dir/calls.$1"
