@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -31,18 +32,31 @@ const char *redis_server_binary(void)
     return other ? other : "redis-server";
 }
 
-/* A port that was free a moment ago. The kernel assigns such ports in turn, so it stays free long enough. */
+static bool is_free(uint16_t port)
+{
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_bound = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return is_bound;
+}
+
+/* Not one of those that the kernel gives to connections: before the server has it, a connection would. */
 uint16_t redis_server_free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    enum { FIRST = 10000, COUNT = 10000, TRIES = 1000 };
+    uint16_t number;
 
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        test_give_up("no free port: %s", strerror(errno));
-    close(fd);
-    return ntohs(address.sin_port);
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            test_give_up("getrandom: %s", strerror(errno));
+        if (is_free((uint16_t)(FIRST + number % COUNT)))
+            return (uint16_t)(FIRST + number % COUNT);
+    }
+    test_give_up("no free port");
 }
 
 static int connect_unix(const char *path)
