@@ -83,7 +83,7 @@ static int64_t redis_ms(void)
 }
 
 /* Checks through all nodes until the key is refused: a check that began after at_ms is not accepted, and one that was
- * answered EARLY_MS before it is not refused. */
+ * answered EARLY_MS before it is not refused. Then waits for that time: until then the key is still shown as active. */
 static void expect_end(const struct fixture_key *key, int64_t at_ms)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
@@ -107,6 +107,8 @@ static void expect_end(const struct fixture_key *key, int64_t at_ms)
         cr_assert_gt(deadline_left_ms(deadline), 0);
         poll(NULL, 0, STEP_MS);
     }
+    while (redis_ms() < at_ms)
+        poll(NULL, 0, STEP_MS);
 }
 
 static void await_event(const char *type, const char *reason)
