@@ -38,8 +38,9 @@ struct revoke_call {
 
 struct key_revocations {
     struct store *store;
+    uv_idle_t *idle;     /* sends what waits in the next turn, when all of this turn have come */
     struct list waiting; /* struct revoke_call */
-    size_t under_way;    /* groups that Redis has not replied to yet */
+    size_t under_way;    /* groups that Redis has not replied to yet; none: nothing waits */
     size_t nodes;        /* in the registry when it last replied; 0: never yet */
 };
 
@@ -54,11 +55,13 @@ static void group_replied(void *arg);
 static void group_called(void *arg, enum store_result result, const struct redis_reply *reply);
 static void group_over(void *arg, bool is_over);
 
-struct key_revocations *key_revocations_create(struct store *store)
+struct key_revocations *key_revocations_create(struct store *store, uv_idle_t *idle)
 {
     struct key_revocations *revocations = mem_alloc(sizeof *revocations);
 
     revocations->store = store;
+    revocations->idle = idle;
+    idle->data = revocations;
     list_init(&revocations->waiting);
     return revocations;
 }
@@ -213,6 +216,12 @@ static void send_waiting(struct key_revocations *revocations)
         send_group(revocations);
 }
 
+static void on_idle(uv_idle_t *idle)
+{
+    CHECK(uv_idle_stop(idle) == 0);
+    send_waiting(idle->data);
+}
+
 static void group_replied(void *arg)
 {
     struct key_revocations *revocations = ((struct group *)arg)->kept_by;
@@ -316,5 +325,8 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
         revocation->argv[i] = text_keep(&kept, args.argv[i]);
     CHECK(args.count == REVOCATION_ARGS && !kept.failed);
     list_append(&revocations->waiting, &revocation->node);
-    send_waiting(revocations);
+    if (revocations->under_way == 0)
+        send_waiting(revocations);
+    else if (may_send(revocations))
+        CHECK(uv_idle_start(revocations->idle, on_idle) == 0);
 }

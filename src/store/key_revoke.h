@@ -1,17 +1,20 @@
-/* Revocations in groups. One that comes while none is under way is sent at once. Those that come until Redis has
- * replied wait, and then leave together: one script, one message to all nodes, one acknowledgement from each, one
- * barrier. Each has a result of its own. Nothing waits for a timer. */
+/* Revocations in groups. One that comes while none is under way is sent at once. Those that come meanwhile leave
+ * together at the end of the loop's turn, or, if enough groups are under way, when Redis has replied to one: one
+ * script, one message to all nodes, one acknowledgement from each, one barrier. Each has a result of its own. Nothing
+ * waits for a timer. */
 #pragma once
 #include "lease/barrier.h"
 #include "store/key_store.h"
 #include "verb_internal.h"
+#include <uv.h>
 
 /* Keys in one call of key_revoke.lua. With 256 keys it takes Redis some 10 ms, and its message has 16 KiB. */
 enum { REVOKED_TOGETHER_MAX = 256 };
 
 struct key_revocations;
 
-struct key_revocations *key_revocations_create(struct store *store);
+/* The idle handle is initialized, and closed by the caller after key_revocations_destroy(). */
+struct key_revocations *key_revocations_create(struct store *store, uv_idle_t *idle);
 /* Once all calls of scripts have completed. */
 void key_revocations_destroy(struct key_revocations *revocations);
 

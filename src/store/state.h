@@ -67,6 +67,7 @@ struct store {
     struct lease *lease;
     struct key_finder *finder;
     struct key_revocations *revocations;
+    uv_idle_t revoke_idle;
     struct key_notes *notes;
     uv_timer_t note_timer;
     struct key_discards *discards;

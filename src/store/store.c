@@ -114,11 +114,12 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
     CHECK(uv_timer_init(loop, &store->note_timer) == 0);
     CHECK(uv_idle_init(loop, &store->idle) == 0);
+    CHECK(uv_idle_init(loop, &store->revoke_idle) == 0);
     store->probe.data = store->examination.timer.data = store->idle.data = store;
     make_connections(store, &settings->target);
     store->lease = lease_host_create(store);
     store->finder = key_finder_create(store);
-    store->revocations = key_revocations_create(store);
+    store->revocations = key_revocations_create(store, &store->revoke_idle);
     store->notes = key_notes_create(store, &store->note_timer);
     store->discards = key_discards_create(store);
     store->searches = audit_searches_create(store);
@@ -212,11 +213,12 @@ static void on_lease_closed(void *arg)
         (uv_handle_t *)&store->examination.timer,
         (uv_handle_t *)&store->note_timer,
         (uv_handle_t *)&store->idle,
+        (uv_handle_t *)&store->revoke_idle,
     };
 
     key_revocations_destroy(store->revocations);
     key_notes_destroy(store->notes);
-    store->note_timer.data = store;
+    store->note_timer.data = store->revoke_idle.data = store;
     store->lease = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)

@@ -458,7 +458,6 @@ local function key_end(record, source, data)
     if canary_owns(record.account) then
         return
     end
-    redis.call('ZREM', K.key_ends(), record.id)
     redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
     redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
     local class = audit_class(record, source[1])
@@ -469,6 +468,7 @@ end
 -- Writes that a key is revoked whose time has come. From then on that depends on no clock.
 local function key_end_due(record, events_kept)
     record.is_due = nil
+    redis.call('ZREM', K.key_ends(), record.id)
     key_end(record, {'', '', '', events_kept}, {reason = 'scheduled'})
 end
 
@@ -481,7 +481,10 @@ local function key_mark(record, source, data)
     if record.revoked then
         return true
     end
-    record.ends = nil
+    if record.ends then
+        record.ends = nil
+        redis.call('ZREM', K.key_ends(), record.id)
+    end
     record.revoked = string.format('%.0f', math.max(tonumber(record.created), now_ms()))
     key_end(record, source, data or source[1] == 'holder' and {reason = 'holder'} or nil)
     return false

@@ -8,14 +8,33 @@
 local FIRST, EACH = 2, 6
 
 local now = now_ms()
+
+-- Of each account: ids, and for each the place of its arguments.
+local ids, places = {}, {}
 for at = FIRST, #ARGV, EACH do
-    local id, account = ARGV[at], ARGV[at + 1]
-    -- Of versions without receipts there is nothing.
-    local noted = redis.call('HGET', K.key_endings(account), id) or '- -'
-    if noted:match('^%S+ %S+$') and not canary_owns(account) then
-        -- Never too early, because the barrier is over.
-        local effective = string.format('%.0f', math.max(tonumber(ARGV[at + 2]), now - ARGV[at + 3]))
-        redis.call('HSET', K.key_endings(account), id, table.concat({noted, effective, ARGV[at + 4], ARGV[at + 5]}, ' '))
+    local account = ARGV[at + 1]
+    ids[account] = ids[account] or {}
+    places[account] = places[account] or {}
+    table.insert(ids[account], ARGV[at])
+    table.insert(places[account], at)
+end
+
+for account, of_account in pairs(ids) do
+    local noted = redis.call('HMGET', K.key_endings(account), unpack(of_account))
+    local fields = {}
+    for i, at in ipairs(places[account]) do
+        -- Of versions without receipts there is nothing.
+        local event = noted[i] or '- -'
+        if event:match('^%S+ %S+$') and not fields[ARGV[at]] then
+            -- Never too early, because the barrier is over.
+            local effective = string.format('%.0f', math.max(tonumber(ARGV[at + 2]), now - ARGV[at + 3]))
+            fields[ARGV[at]] = true
+            table.insert(fields, ARGV[at])
+            table.insert(fields, table.concat({event, effective, ARGV[at + 4], ARGV[at + 5]}, ' '))
+        end
+    end
+    if #fields > 0 and not canary_owns(account) then
+        redis.call('HSET', K.key_endings(account), unpack(fields))
     end
 end
 return {'ok'}

@@ -578,8 +578,8 @@ Test(revocation, those_that_come_meanwhile_leave_together)
     leave();
 }
 
-/* Among few nodes a message costs little, so none waits for another one's reply. */
-Test(revocation, among_few_nodes_each_leaves_at_once)
+/* Those of one turn of the loop; the first one has left when the others come. */
+Test(revocation, among_few_nodes_those_of_one_turn_leave_together)
 {
     struct key_answer first = {0}, answers[4] = {0};
     struct id ids[5];
@@ -592,6 +592,33 @@ Test(revocation, among_few_nodes_each_leaves_at_once)
     revoke_all(ids, 1, &first);
     expect_all(&first, 1, STORE_OK);
     revoke_all(ids + 1, 4, answers);
+    expect_all(answers, 4, STORE_OK);
+    cr_expect_eq(w.peer.heard, 3);
+    cr_expect_eq(w.peer.keys_heard, 5);
+    peer_close();
+    leave();
+}
+
+/* Among few nodes a message costs little, so those of another turn do not wait for a reply of Redis. */
+Test(revocation, among_few_nodes_none_waits_for_a_reply)
+{
+    enum { TURN_MS = 10 };
+    struct key_answer first = {0}, answers[4] = {0};
+    struct id ids[5];
+
+    join(LEASE_LONG_MS);
+    peer_open();
+    peer_reads_lists();
+    make_connection_old();
+    keys_make(ids, 5);
+    revoke_all(ids, 1, &first);
+    expect_all(&first, 1, STORE_OK);
+    redis_server_tell(&fixture.server, "CLIENT", "PAUSE", "60000", "WRITE", NULL);
+    for (size_t i = 0; i < 4; i++) {
+        revoke_all(ids + 1 + i, 1, &answers[i]);
+        test_loop_for(&fixture.loop, TURN_MS);
+    }
+    redis_server_tell(&fixture.server, "CLIENT", "UNPAUSE", NULL);
     expect_all(answers, 4, STORE_OK);
     cr_expect_eq(w.peer.heard, 5);
     cr_expect_eq(w.peer.keys_heard, 5);
