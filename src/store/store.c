@@ -209,11 +209,8 @@ static void on_lease_closed(void *arg)
 {
     struct store *store = arg;
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&store->probe,
-        (uv_handle_t *)&store->examination.timer,
-        (uv_handle_t *)&store->note_timer,
-        (uv_handle_t *)&store->idle,
-        (uv_handle_t *)&store->revoke_idle,
+        (uv_handle_t *)&store->probe, (uv_handle_t *)&store->examination.timer, (uv_handle_t *)&store->note_timer,
+        (uv_handle_t *)&store->idle,  (uv_handle_t *)&store->revoke_idle,
     };
 
     key_revocations_destroy(store->revocations);
