@@ -201,7 +201,7 @@ look_at_table() {
     start_nginx_with_module
     key=$(http POST /v1/api_keys -H "Authorization: Bearer $first" -H 'Content-Type: application/json' \
         -d '{"name":"by table","mode":"live","scopes":["patients:read"]}' | tee /tmp/key | jq -r .secret)
-    is "without a key" '401 node' "$(through_nginx wrong)"
+    is "with a wrong key" '401 node' "$(through_nginx wrong)"
     await "a check by the table" is_by_table "$key"
     is "in a program in C" table "$(runuser -u www-data -- /tmp/client /run/chatelaine/table.sock 1 <<<"$key" | cut -d' ' -f1)"
     runuser -u nobody -- /tmp/client /run/chatelaine/table.sock 1 <<<"$key" 2>/dev/null | grep -q '^table' &&

@@ -17,8 +17,8 @@ enum {
 #define HISTORY_NO_KEY UINT32_MAX
 #define HISTORY_NEVER INT64_MAX
 
-/* What a time in whole milliseconds can differ from the one that is meant: it is cut off, and so is what it is compared
- * with, and clocks are read one after the other. */
+/* Times in whole milliseconds are cut off, and two clocks are read one after the other. So two times that are the same
+ * may seem to be so far apart. */
 enum { HISTORY_ROUNDED_NS = 3000000 };
 
 enum event_kind {

@@ -578,11 +578,10 @@ Test(revocation, those_that_come_meanwhile_leave_together)
     leave();
 }
 
-/* Those of one turn of the loop; the first one has left when the others come. */
-Test(revocation, among_few_nodes_those_of_one_turn_leave_together)
+/* The reply tells how few nodes there are. */
+static void join_and_revoke_first(struct id ids[5])
 {
-    struct key_answer first = {0}, answers[4] = {0};
-    struct id ids[5];
+    struct key_answer first = {0};
 
     join(LEASE_LONG_MS);
     peer_open();
@@ -591,6 +590,15 @@ Test(revocation, among_few_nodes_those_of_one_turn_leave_together)
     keys_make(ids, 5);
     revoke_all(ids, 1, &first);
     expect_all(&first, 1, STORE_OK);
+}
+
+/* Those of one turn of the loop; the first one has left when the others come. */
+Test(revocation, among_few_nodes_those_of_one_turn_leave_together)
+{
+    struct key_answer answers[4] = {0};
+    struct id ids[5];
+
+    join_and_revoke_first(ids);
     revoke_all(ids + 1, 4, answers);
     expect_all(answers, 4, STORE_OK);
     cr_expect_eq(w.peer.heard, 3);
@@ -603,16 +611,10 @@ Test(revocation, among_few_nodes_those_of_one_turn_leave_together)
 Test(revocation, among_few_nodes_none_waits_for_a_reply)
 {
     enum { TURN_MS = 10 };
-    struct key_answer first = {0}, answers[4] = {0};
+    struct key_answer answers[4] = {0};
     struct id ids[5];
 
-    join(LEASE_LONG_MS);
-    peer_open();
-    peer_reads_lists();
-    make_connection_old();
-    keys_make(ids, 5);
-    revoke_all(ids, 1, &first);
-    expect_all(&first, 1, STORE_OK);
+    join_and_revoke_first(ids);
     redis_server_tell(&fixture.server, "CLIENT", "PAUSE", "60000", "WRITE", NULL);
     for (size_t i = 0; i < 4; i++) {
         revoke_all(ids + 1 + i, 1, &answers[i]);
