@@ -567,6 +567,12 @@ Test(lua, revocation_note)
           {"@revocation_note key_1 acct_A 7 0 7 7 key_2 acct_A 9999999999999 3 6 5", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
           {"HGET t:acct:acct_A:key_endings key_2", "- - 9999999999999 6 5"},
+          /* Of several accounts, and of one key twice. */
+          {"@revocation_note key_3 acct_A 9999999999998 0 1 0 key_4 acct_B 9999999999997 0 2 0 "
+           "key_3 acct_A 9999999999999 0 3 0",
+           "(ok)"},
+          {"HGET t:acct:acct_A:key_endings key_3", "- - 9999999999998 1 0"},
+          {"HGET t:acct:acct_B:key_endings key_4", "- - 9999999999997 2 0"},
           /* Of an earlier version: nothing is invented, and nothing is before the revocation. */
           {"DEL t:acct:acct_A:key_endings", "1"},
           {"SET t:key:d1 key_1+acct_A+live+wxyz+3+7+9999999999999+A+name", "OK"},
@@ -933,6 +939,13 @@ Test(lua, a_key_that_is_due_and_is_revoked_stays_so_whatever_the_time)
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Name"}, {"ZCARD t:key_ends", "0"},
           {"XLEN t:acct:acct_A:audit:live", "1"}, {"HSET t:store ahead 0", "0"}, {"@key_end_due 100", "(ok)"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
+}
+
+Test(lua, a_key_that_is_revoked_before_its_time_is_not_scheduled_any_more)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"ZCARD t:key_ends", "1"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok 0 () (ok (key_1 *) 0))"}, {"ZCARD t:key_ends", "0"});
 }
 
 /* A record that nobody can read is refused anyway, and others do not wait for it. */
