@@ -1,4 +1,5 @@
--- Shared by all scripts, and embedded in front of each.
+-- Shared by all scripts: embed.cmake puts in front of each what it needs of this. So each statement here that begins at
+-- the margin is a definition, which uses only what is defined before it.
 -- Every script is called as EVALSHA sha 1 key prefix argument... The key names the expected store (epilogue.lua), and
 -- like '<prefix>no_store' it never exists. The names of the real keys are built here from the prefix in ARGV[1] and not
 -- passed as KEYS. In Redis Cluster all of them lie in the slot of that one, by the braces in the prefix. While the slot
@@ -21,75 +22,75 @@ local prefix = ARGV[1]
 -- in braces, and its channels belong to its slot: prefix_has_tag() decides likewise.
 local PUBLISH = prefix:find('{%d+}:$') and 'SPUBLISH' or 'PUBLISH'
 
-local K = {
-    schema = function() return prefix .. 'schema' end,
-    store = function() return prefix .. 'store' end,
-    store_audit = function() return prefix .. 'audit' end,
-    invalidations = function() return prefix .. 'inv' end,
-    invalidation_log = function() return prefix .. 'inv_log' end,
-    master_keys = function() return prefix .. 'master_keys' end,
-    unsealed = function() return prefix .. 'unsealed' end,
-    nodes = function() return prefix .. 'nodes' end,
-    node = function(session) return prefix .. 'node:' .. session end,
-    reports = function() return prefix .. 'reports' end,
-    report = function(node) return prefix .. 'report:' .. node end,
-    canary = function() return prefix .. 'canary' end,
-    canary_nodes = function() return prefix .. 'canary_nodes' end,
-    canary_runner = function() return prefix .. 'canary_runner' end,
-    log_heads = function() return prefix .. 'log_heads' end,
-    log_taker = function() return prefix .. 'log_taker' end,
-    log_dropped = function() return prefix .. 'log_dropped' end,
-    unlogged = function(class) return prefix .. 'unlogged:' .. class end,
-    lease_max = function() return prefix .. 'lease_max' end,
-    key = function(digest) return prefix .. 'key:' .. digest end,
-    key_id = function(id) return prefix .. 'id:' .. id end,
-    key_ends = function() return prefix .. 'key_ends' end,
-    accounts = function() return prefix .. 'accounts' end,
-    account = function(account) return prefix .. 'acct:' .. account end,
-    suspended = function() return prefix .. 'suspended' end,
-    account_keys = function(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end,
-    account_users = function(account) return prefix .. 'acct:' .. account .. ':users' end,
-    account_people = function(account) return prefix .. 'acct:' .. account .. ':people' end,
-    account_people_place = function(account) return prefix .. 'acct:' .. account .. ':people_place' end,
-    account_owners = function(account) return prefix .. 'acct:' .. account .. ':owners' end,
-    account_gone = function(account) return prefix .. 'acct:' .. account .. ':gone' end,
-    account_invitations = function(account) return prefix .. 'acct:' .. account .. ':invitations' end,
-    account_invited = function(account) return prefix .. 'acct:' .. account .. ':invited' end,
-    key_uses = function(account) return prefix .. 'acct:' .. account .. ':key_uses' end,
-    key_endings = function(account) return prefix .. 'acct:' .. account .. ':key_endings' end,
-    audit = function(account, class)
-        return prefix .. 'acct:' .. account .. ':audit' .. (class == 'people' and '' or ':' .. class)
-    end,
-    usage = function(account) return prefix .. 'acct:' .. account .. ':usage' end,
-    usage_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':usage:' .. date end,
-    usage_keys = function(account) return prefix .. 'acct:' .. account .. ':usage_keys' end,
-    refused = function(account) return prefix .. 'acct:' .. account .. ':refused' end,
-    refused_of_day = function(account, date) return prefix .. 'acct:' .. account .. ':refused:' .. date end,
-    key_refused = function(account) return prefix .. 'acct:' .. account .. ':key_refused' end,
-    refused_told = function(key) return prefix .. 'refused_told:' .. key end,
-    used_after = function(key) return prefix .. 'used_after:' .. key end,
-    usage_sequence = function(sender) return prefix .. 'usage:seq:' .. sender end,
-    user = function(user) return prefix .. 'user:' .. user end,
-    user_sessions = function(user) return prefix .. 'user:' .. user .. ':sessions' end,
-    user_browsers = function(user) return prefix .. 'user:' .. user .. ':browsers' end,
-    user_new_browsers = function(user) return prefix .. 'user:' .. user .. ':new_browsers' end,
-    user_new_totp = function(user) return prefix .. 'user:' .. user .. ':new_totp' end,
-    user_recovery_codes = function(user) return prefix .. 'user:' .. user .. ':recovery_codes' end,
-    recovery = function(ticket) return prefix .. 'recovery:' .. ticket end,
-    user_ended_keys = function(user) return prefix .. 'user:' .. user .. ':ended_keys' end,
-    link = function(digest) return prefix .. 'link:' .. digest end,
-    email = function(email) return prefix .. 'email:' .. email end,
-    void = function(user) return prefix .. 'void:' .. user end,
-    session = function(digest) return prefix .. 'session:' .. digest end,
-    throttle = function(tag) return prefix .. 'throttle:' .. tag end,
-    changes = function(by) return prefix .. 'changes:' .. by end,
-    under_way = function(tag) return prefix .. 'throttle:' .. tag .. ':under_way' end,
-    strangers = function() return prefix .. 'strangers' end,
-    strangers_counts = function() return prefix .. 'strangers:counts' end,
-    device = function(digest) return prefix .. 'device:' .. digest end,
-    user_code = function(digest) return prefix .. 'user_code:' .. digest end,
-    account_device = function(account, digest) return prefix .. 'acct:' .. account .. ':device:' .. digest end,
-}
+local K = {}
+
+function K.schema() return prefix .. 'schema' end
+function K.store() return prefix .. 'store' end
+function K.store_audit() return prefix .. 'audit' end
+function K.invalidations() return prefix .. 'inv' end
+function K.invalidation_log() return prefix .. 'inv_log' end
+function K.master_keys() return prefix .. 'master_keys' end
+function K.unsealed() return prefix .. 'unsealed' end
+function K.nodes() return prefix .. 'nodes' end
+function K.node(session) return prefix .. 'node:' .. session end
+function K.reports() return prefix .. 'reports' end
+function K.report(node) return prefix .. 'report:' .. node end
+function K.canary() return prefix .. 'canary' end
+function K.canary_nodes() return prefix .. 'canary_nodes' end
+function K.canary_runner() return prefix .. 'canary_runner' end
+function K.log_heads() return prefix .. 'log_heads' end
+function K.log_taker() return prefix .. 'log_taker' end
+function K.log_dropped() return prefix .. 'log_dropped' end
+function K.unlogged(class) return prefix .. 'unlogged:' .. class end
+function K.lease_max() return prefix .. 'lease_max' end
+function K.key(digest) return prefix .. 'key:' .. digest end
+function K.key_id(id) return prefix .. 'id:' .. id end
+function K.key_ends() return prefix .. 'key_ends' end
+function K.accounts() return prefix .. 'accounts' end
+function K.account(account) return prefix .. 'acct:' .. account end
+function K.suspended() return prefix .. 'suspended' end
+function K.account_keys(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end
+function K.account_users(account) return prefix .. 'acct:' .. account .. ':users' end
+function K.account_people(account) return prefix .. 'acct:' .. account .. ':people' end
+function K.account_people_place(account) return prefix .. 'acct:' .. account .. ':people_place' end
+function K.account_owners(account) return prefix .. 'acct:' .. account .. ':owners' end
+function K.account_gone(account) return prefix .. 'acct:' .. account .. ':gone' end
+function K.account_invitations(account) return prefix .. 'acct:' .. account .. ':invitations' end
+function K.account_invited(account) return prefix .. 'acct:' .. account .. ':invited' end
+function K.key_uses(account) return prefix .. 'acct:' .. account .. ':key_uses' end
+function K.key_endings(account) return prefix .. 'acct:' .. account .. ':key_endings' end
+function K.audit(account, class)
+    return prefix .. 'acct:' .. account .. ':audit' .. (class == 'people' and '' or ':' .. class)
+end
+function K.usage(account) return prefix .. 'acct:' .. account .. ':usage' end
+function K.usage_of_day(account, date) return prefix .. 'acct:' .. account .. ':usage:' .. date end
+function K.usage_keys(account) return prefix .. 'acct:' .. account .. ':usage_keys' end
+function K.refused(account) return prefix .. 'acct:' .. account .. ':refused' end
+function K.refused_of_day(account, date) return prefix .. 'acct:' .. account .. ':refused:' .. date end
+function K.key_refused(account) return prefix .. 'acct:' .. account .. ':key_refused' end
+function K.refused_told(key) return prefix .. 'refused_told:' .. key end
+function K.used_after(key) return prefix .. 'used_after:' .. key end
+function K.usage_sequence(sender) return prefix .. 'usage:seq:' .. sender end
+function K.user(user) return prefix .. 'user:' .. user end
+function K.user_sessions(user) return prefix .. 'user:' .. user .. ':sessions' end
+function K.user_browsers(user) return prefix .. 'user:' .. user .. ':browsers' end
+function K.user_new_browsers(user) return prefix .. 'user:' .. user .. ':new_browsers' end
+function K.user_new_totp(user) return prefix .. 'user:' .. user .. ':new_totp' end
+function K.user_recovery_codes(user) return prefix .. 'user:' .. user .. ':recovery_codes' end
+function K.recovery(ticket) return prefix .. 'recovery:' .. ticket end
+function K.user_ended_keys(user) return prefix .. 'user:' .. user .. ':ended_keys' end
+function K.link(digest) return prefix .. 'link:' .. digest end
+function K.email(email) return prefix .. 'email:' .. email end
+function K.void(user) return prefix .. 'void:' .. user end
+function K.session(digest) return prefix .. 'session:' .. digest end
+function K.throttle(tag) return prefix .. 'throttle:' .. tag end
+function K.changes(by) return prefix .. 'changes:' .. by end
+function K.under_way(tag) return prefix .. 'throttle:' .. tag .. ':under_way' end
+function K.strangers() return prefix .. 'strangers' end
+function K.strangers_counts() return prefix .. 'strangers:counts' end
+function K.device(digest) return prefix .. 'device:' .. digest end
+function K.user_code(digest) return prefix .. 'user_code:' .. digest end
+function K.account_device(account, digest) return prefix .. 'acct:' .. account .. ':device:' .. digest end
 
 local function now_ms()
     local time = redis.call('TIME')

@@ -47,7 +47,7 @@ Test(copy_names, unknown)
         cr_expect_eq(kind_of(NAMES[i], &owner), COPY_UNKNOWN, "%s", NAMES[i]);
 }
 
-/* "    user = function(user) return prefix .. 'user:' .. user end," */
+/* "function K.user(user) return prefix .. 'user:' .. user end" */
 Test(copy_names, of_all_scripts)
 {
     static const char MAKES[] = "prefix .. '", CHANNELS[][8] = {"inv", "node:", "log:"};

@@ -249,12 +249,12 @@ Test(lua, epilogue)
     STEPS({"EXISTS t:acct:acct_E t:store", "0"});
 }
 
-/* Runs this body, in the place of a script's own, with the keys (0 to 2, blank-separated). The caller frees the reply.
- */
+/* Runs this body, in the place of that of a script that writes events, with the keys (0 to 2, blank-separated). The
+ * caller frees the reply. */
 static char *run_body(const char *body, const char *keys)
 {
-    char *whole = script_text("account_list"), *script, *command, *text;
-    char *begin = strstr(whole, "local function run()\n"), *end = strstr(begin, "\nend\n\n-- Follows each script");
+    char *whole = script_text("account_suspend"), *script, *command, *text;
+    char *begin = strstr(whole, "local function run()\n"), *end = strstr(begin, "\nend\n\nlocal known, node");
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
