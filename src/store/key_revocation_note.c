@@ -15,7 +15,7 @@ enum {
     NUMBER_BYTES = 24,
     EACH_ARGS = 6,
     NOTES_TOGETHER = 256,
-    PACE_MS = 100, /* so that fewer than one in a hundred revocations meets a note at Redis */
+    PACE_MS = 500, /* so that fewer than one in a hundred revocations meets a note at Redis */
     /* While Redis does not reply: further ones are not kept. */
     NOTES_WAITING_MAX = 10000,
 };

@@ -17,7 +17,7 @@ bool key_notes_flush(struct key_notes *notes);
 void key_notes_destroy(struct key_notes *notes);
 
 /* The barrier of these revocations is over. id: of a key, or of an account that is suspended. The ids are copied. Notes
- * leave at most every 100 ms, together. */
+ * leave at most every 500 ms, together. */
 struct key_ended {
     const struct id *id, *account;
     int64_t revoked_ms;
