@@ -185,6 +185,27 @@ static enum answer recall_key(struct key_check *check, struct recalled *ret)
     return key_cache_is_unknown(checker->cache, check->digest, lease->now_ns) ? UNKNOWN : MISS;
 }
 
+/* What the cache found. If it is accepted, readers of the shared table may accept it, too. */
+static void unpack_found(struct key_check *check, struct recalled *recalled)
+{
+    struct key_checker *checker = check->checker;
+    struct key_principal *key = &recalled->key;
+
+    key_unpack(&recalled->packed, key);
+    key->is_suspended = membership_suspends(part_of(checker, recalled->bucket)->member, &key->account);
+    if (checker->table && (key_verdict_of(key) == KEY_ACCEPTED || !RULE(RULE_TABLE_SUSPENDED)))
+        key_cache_share(checker->cache, check->inner, check->token, bucket_of_account(&key->account));
+}
+
+void key_check_share(struct key_check *check)
+{
+    struct recalled recalled;
+
+    look_again(check->checker);
+    if (check->checker->table && recall_key(check, &recalled) == FOUND)
+        unpack_found(check, &recalled);
+}
+
 /* Without a cache, every token with the right shape is a miss. */
 static void recall(struct key_check *check, struct recalled *ret)
 {
@@ -206,12 +227,8 @@ static void recall(struct key_check *check, struct recalled *ret)
         return;
     }
     ret->answer = recall_key(check, ret);
-    if (ret->answer == FOUND) {
-        key_unpack(&ret->packed, &ret->key);
-        ret->key.is_suspended = membership_suspends(part_of(checker, ret->bucket)->member, &ret->key.account);
-        if (checker->table && (key_verdict_of(&ret->key) == KEY_ACCEPTED || !RULE(RULE_TABLE_SUSPENDED)))
-            key_cache_share(checker->cache, check->inner, check->token, bucket_of_account(&ret->key.account));
-    }
+    if (ret->answer == FOUND)
+        unpack_found(check, ret);
     metric_add(METRICS[ret->answer], 1);
 }
 

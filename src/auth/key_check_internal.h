@@ -55,6 +55,10 @@ enum key_verdict key_check_verdict(enum store_result result, const struct key_pr
 /* Goes on with what a read says: completes the check, or tries an older master key. */
 void key_check_found(struct key_check *check, enum store_result result, const struct key_principal *key);
 
+/* The key has just been read into the cache: puts it into the shared table as a check would that begins now. So readers
+ * ask for a key once, not twice. */
+void key_check_share(struct key_check *check);
+
 /* In key_read.c. Reads the store for a check, whose token is well-formed and whose digest is made, or lets it join a
  * read that is under way; key_check_found() goes on, later. Needs a cache. */
 void key_read_for(struct key_check *check);

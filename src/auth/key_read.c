@@ -152,6 +152,8 @@ static void read_decided(struct key_read *read, enum store_result result, const 
     for (node = read->late.next; node != &read->late; node = node->next)
         metric_add(METRIC_CACHE_SHARED, 1);
     move_all(&read->late, &read->early);
+    if (is_fresh && result == STORE_OK && (node = list_first(&read->early)))
+        key_check_share(LIST_ENTRY(node, struct key_check, node));
     while ((node = list_first(&read->early))) {
         list_remove(node);
         key_check_found(LIST_ENTRY(node, struct key_check, node), result, key);

@@ -1131,8 +1131,8 @@ static bool reader_accepts(const struct sharing *s)
     return chatelaine_check(&s->reader, secret.ptr, secret.len, 0, &who);
 }
 
-/* With the key in the cache and in the table. */
-static void set_up_sharing(struct sharing *s)
+/* With a read of the key under way. */
+static void set_up_reading(struct sharing *s)
 {
     struct partitions partitions = {.stores = {&s->f.store}, .count = 1};
     struct membership *members[] = {&s->f.member};
@@ -1151,9 +1151,14 @@ static void set_up_sharing(struct sharing *s)
     cr_assert(chatelaine_accept_table(&s->reader, fds));
     renew_lease(s);
     expect_read(&s->f, 0);
+    cr_assert_not(reader_accepts(s));
+}
+
+/* With the key in the cache and in the table. */
+static void set_up_sharing(struct sharing *s)
+{
+    set_up_reading(s);
     fake_store_answer_find(&s->f.store, 0, STORE_OK, &s->f.key);
-    cr_expect_not(reader_accepts(s), "it was read, and not found in the cache yet");
-    expect_at_once(&s->f, KEY_ACCEPTED);
     cr_assert(reader_accepts(s));
 }
 
@@ -1162,6 +1167,48 @@ static void tear_down_sharing(struct sharing *s)
     chatelaine_table_finish(&s->reader);
     tear_down_cached(&s->f);
     shared_table_destroy(s->table);
+}
+
+static void lose_lease(struct sharing *s)
+{
+    s->f.member.has_lease = false;
+}
+
+static void miss_a_message(struct sharing *s)
+{
+    s->f.member.epoch++;
+}
+
+static void forget_suspended(struct sharing *s)
+{
+    s->f.member.is_ignorant = true;
+}
+
+static void suspend(struct sharing *s)
+{
+    s->f.member.suspended = s->f.key.account;
+}
+
+static void revoke_key(struct sharing *s)
+{
+    s->f.key.revoked_ms = 1;
+}
+
+Test(key_check, a_read_shares_only_what_a_check_would)
+{
+    static void (*const HAPPEN[])(struct sharing *) = {lose_lease, miss_a_message, forget_suspended, suspend,
+                                                       revoke_key};
+
+    for (size_t i = 0; i < sizeof HAPPEN / sizeof *HAPPEN; i++) {
+        struct sharing s;
+
+        set_up_reading(&s);
+        HAPPEN[i](&s);
+        fake_store_answer_find(&s.f.store, 0, STORE_OK, &s.f.key);
+        cr_expect_not(reader_accepts(&s), "case %zu", i);
+        cr_expect_eq(shared_table_keys(s.table), 0, "case %zu", i);
+        tear_down_sharing(&s);
+    }
 }
 
 Test(key_check, an_invalidated_key_is_shared_no_more)
