@@ -253,6 +253,7 @@ static inline bool chatelaine_copy_entry(const struct chatelaine_entry *entry, c
 static inline bool chatelaine_find(const struct chatelaine_table *table, const uint64_t hash[2], uint32_t *ret_slot,
                                    uint64_t ret_words[CHATELAINE_ENTRY_WORDS])
 {
+    __builtin_prefetch(&table->sets[chatelaine_set_of(hash, 1, table->set_mask)].hints);
     for (int which = 0; which < 2; which++) {
         uint32_t number = chatelaine_set_of(hash, which, table->set_mask);
         const struct chatelaine_set *set = &table->sets[number];
@@ -261,6 +262,7 @@ static inline bool chatelaine_find(const struct chatelaine_table *table, const u
             if (atomic_load_explicit(&set->hints[way], memory_order_relaxed) != hash[0])
                 continue;
             *ret_slot = number * CHATELAINE_WAYS + way;
+            __builtin_prefetch(&table->uses[*ret_slot], 1 /* to write */);
             if (chatelaine_copy_entry(&set->entries[way], hash, ret_words))
                 return true;
         }
