@@ -5,8 +5,8 @@ declare -A gateway_ns=() node_ns=() requests_of=() # ROW: of the round so far
 gateway_rows=()                                    # "nginx-alone", "nginx-tcp", "nginx-unix", "nginx-module", …
 
 # Those of one gateway: one process each, with one thread, which passes requests on to one backend. `alone` asks nobody;
-# `tcp` and `unix` ask the same node before each request; `module` looks into that node's table, and asks over TCP for what
-# is not there. All of nginx pass on who asks.
+# `tcp` and `unix` ask the same node before each request; `module` looks into that node's table, and asks over the
+# Unix socket for what is not there. All of nginx pass on who asks.
 nginx_row() { # ROW PORT ASKED: ASKED is empty for none
     local check='' load='' table='' by='auth_request /_check;' name tell=''
     if [ "$1" = nginx-module ]; then
@@ -151,13 +151,10 @@ prove_row() { # ROW
     BENCH_PATH=/v1/patients/1 load "$1" 1
     [[ $1 != *-module ]] || prove_table "$1"
 }
-# A key comes into the table when the node is asked for the second time. All are there soon, and the node is hardly asked
-# any more.
+# A key comes into the table when the node is asked for it. All are there soon, and the node is hardly asked any more.
 prove_table() { # ROW
     local before asked requests
-    for _ in 1 2; do
-        BENCH_ONCE=1 BENCH_PATH=/v1/patients/1 "${check_wrk[@]}" -t1 -c"$connections" -d600 "${url_of[$1]}" -- "$dir/keys" >/dev/null
-    done
+    BENCH_ONCE=1 BENCH_PATH=/v1/patients/1 "${check_wrk[@]}" -t1 -c"$connections" -d600 "${url_of[$1]}" -- "$dir/keys" >/dev/null
     for _ in $(seq 20); do
         before=$(checks_answered)
         BENCH_PATH=/v1/patients/1 load "$1" 1
@@ -193,11 +190,12 @@ latency_column() { # ROW
     [ -z "$pause_ms" ] ||
         printf ' %s, %s |' "$(cut -d' ' -f1 "$dir/latency.$1" | median)" "$(cut -d' ' -f2 "$dir/latency.$1" | median)"
 }
+# It asks the node of its own machine, over the Unix socket, about keys that the table does not have.
 start_module_row() {
     nginx_module=$build/src/nginx/ngx_http_chatelaine_module.so
     [ -n "${BUILD:-}" ] || build_preset pgo --target nginx_module
     if [ -e "$nginx_module" ]; then
-        start_row nginx module "$(jq -r .internal_listen "$dir/ready.asked")"
+        start_row nginx module "unix:$dir/check.sock"
     else
         say "the module for nginx is not built (target nginx_module): left out"
     fi
@@ -214,7 +212,7 @@ bench_gateways() {
     first_key
     make_keys "$keys" "$dir/keys"
     start_backend
-    for gateway in nginx haproxy caddy; do
+    for gateway in $gateways; do
         command -v "$gateway" >/dev/null || {
             say "$gateway is not installed: left out"
             continue
