@@ -20,6 +20,7 @@ const inputTime = (ms) => new Date(ms).toISOString().slice(0, 16);
 async function store(page) {
     await page.getByLabel('I have stored it').check();
     await button(page, 'Done').click();
+    await page.locator('.secret-text').waitFor({state: 'detached'}); // until then the page asks whoever leaves it
 }
 
 // A page that reads again by itself may be left, or its routes taken back, while an answer is under way: then nobody

@@ -369,6 +369,7 @@ describe('a decoy', () => {
         assert.match(secret, /^svc_sk_live_/);
         await page.getByLabel('I have stored it').check();
         await page.getByRole('button', {name: 'Done'}).click();
+        await page.locator('.secret-text').waitFor({state: 'detached'}); // until then it asks whoever leaves
         await page.goto('/console/?status=revoked');
         await row(page, 'Old backup script').getByText('Revoked').waitFor();
         assert.equal((await deployment.api('GET', '/v1/patients/7', {bearer: secret})).status, 401);

@@ -67,7 +67,7 @@ async function invite(owner, ada) {
     await owner.pressInDialog('Create invitation');
     await owner.reaches('Send them this link', ada);
     const link = await owner.read('.secret-text');
-    await owner.pressInDialog('Done');
+    await owner.closeDialog('Done');
     await owner.says('Pending invitations');
     return link;
 }
@@ -100,7 +100,7 @@ async function takeRecoveryCodes(visitor, grace) {
     await visitor.reaches('Keep these codes safe', grace);
     const code = await visitor.read('.recovery-codes li');
     await visitor.click('dialog input[name="stored"]');
-    await visitor.pressInDialog('Done');
+    await visitor.closeDialog('Done');
     await visitor.says('10 of 10 left.');
     return code;
 }
@@ -114,7 +114,7 @@ async function makeKey(visitor, grace) {
     await visitor.reaches('Store the secret now', grace);
     const secret = await visitor.read('.secret-text');
     await visitor.click('dialog input[name="stored"]');
-    await visitor.pressInDialog('Done');
+    await visitor.closeDialog('Done');
     return secret;
 }
 

@@ -84,6 +84,16 @@ export class Visitor {
         await this.press(text, '(//dialog)[last()]');
     }
 
+    // Presses a button that closes the topmost dialog. Its close event comes a task later, and until then a page that
+    // shows a secret asks whoever leaves it.
+    async closeDialog(text) {
+        const count = () => this.page.evaluate(() => document.querySelectorAll('dialog').length);
+        const before = await count();
+
+        await this.pressInDialog(text);
+        await until(`the end of a dialog at ${this.page.url()}`, async () => (await count()) < before);
+    }
+
     async signIn(person, path = '/console/') {
         await this.goto(path);
         await this.fillSignIn(person);
