@@ -192,7 +192,7 @@ latency_column() { # ROW
 }
 # It asks the node of its own machine, over the Unix socket, about keys that the table does not have.
 start_module_row() {
-    nginx_module=$build/src/nginx/ngx_http_chatelaine_module.so
+    nginx_module=$(realpath -m "$build/src/nginx/ngx_http_chatelaine_module.so") # nginx knows no working folder
     [ -n "${BUILD:-}" ] || build_preset pgo --target nginx_module
     if [ -e "$nginx_module" ]; then
         start_row nginx module "unix:$dir/check.sock"
