@@ -185,7 +185,7 @@ static enum answer recall_key(struct key_check *check, struct recalled *ret)
     return key_cache_is_unknown(checker->cache, check->digest, lease->now_ns) ? UNKNOWN : MISS;
 }
 
-/* What the cache found. If it is accepted, readers of the shared table may accept it, too. */
+/* Unpacks a key that the cache found, and shares it with the table's readers if a check accepts it. */
 static void unpack_found(struct key_check *check, struct recalled *recalled)
 {
     struct key_checker *checker = check->checker;
@@ -201,8 +201,10 @@ void key_check_share(struct key_check *check)
 {
     struct recalled recalled;
 
+    if (!check->checker->table)
+        return;
     look_again(check->checker);
-    if (check->checker->table && recall_key(check, &recalled) == FOUND)
+    if (recall_key(check, &recalled) == FOUND)
         unpack_found(check, &recalled);
 }
 

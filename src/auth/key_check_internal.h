@@ -55,8 +55,8 @@ enum key_verdict key_check_verdict(enum store_result result, const struct key_pr
 /* Goes on with what a read says: completes the check, or tries an older master key. */
 void key_check_found(struct key_check *check, enum store_result result, const struct key_principal *key);
 
-/* The key has just been read into the cache: puts it into the shared table as a check would that begins now. So readers
- * ask for a key once, not twice. */
+/* Shares a key that was just read into the cache, on the same conditions as a check that begins now. Without this,
+ * readers would ask twice for each key. Counts as a use of the cache's entry. */
 void key_check_share(struct key_check *check);
 
 /* In key_read.c. Reads the store for a check, whose token is well-formed and whose digest is made, or lets it join a

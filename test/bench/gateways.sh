@@ -151,7 +151,8 @@ prove_row() { # ROW
     BENCH_PATH=/v1/patients/1 load "$1" 1
     [[ $1 != *-module ]] || prove_table "$1"
 }
-# A key comes into the table when the node is asked for it. All are there soon, and the node is hardly asked any more.
+# The node puts a key into the table when it is first asked about it. Soon the table has all keys, and the node is hardly
+# asked.
 prove_table() { # ROW
     local before asked requests
     BENCH_ONCE=1 BENCH_PATH=/v1/patients/1 "${check_wrk[@]}" -t1 -c"$connections" -d600 "${url_of[$1]}" -- "$dir/keys" >/dev/null
@@ -190,7 +191,7 @@ latency_column() { # ROW
     [ -z "$pause_ms" ] ||
         printf ' %s, %s |' "$(cut -d' ' -f1 "$dir/latency.$1" | median)" "$(cut -d' ' -f2 "$dir/latency.$1" | median)"
 }
-# It asks the node of its own machine, over the Unix socket, about keys that the table does not have.
+# The module asks its own machine's node, over the Unix socket, about keys that are not in the table.
 start_module_row() {
     nginx_module=$(realpath -m "$build/src/nginx/ngx_http_chatelaine_module.so") # nginx knows no working folder
     [ -n "${BUILD:-}" ] || build_preset pgo --target nginx_module

@@ -84,8 +84,8 @@ export class Visitor {
         await this.press(text, '(//dialog)[last()]');
     }
 
-    // Presses a button that closes the topmost dialog. Its close event comes a task later, and until then a page that
-    // shows a secret asks whoever leaves it.
+    // Presses a button that closes the topmost dialog, and waits for its close event. That fires a task later; until then,
+    // a page that shows a secret asks before it lets anyone leave.
     async closeDialog(text) {
         const count = () => this.page.evaluate(() => document.querySelectorAll('dialog').length);
         const before = await count();

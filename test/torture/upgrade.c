@@ -278,7 +278,7 @@ void upgrade_run(struct upgrade *upgrade)
            counts.checks, counts.pages, counts.retried, counts.failed, upgrade->made);
     if (counts.failed > 0)
         history_violation(upgrade->plan.history, "a request failed in spite of a retry", "see above");
-    /* What is left is read at node 0. An older version may not know all that is in an audit trail (CHANGELOG.md). */
+    /* The checks that follow ask node 0. An older version cannot list every audit event (CHANGELOG.md). */
     restart(upgrade, 0, true);
 }
 

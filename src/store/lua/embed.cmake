@@ -1,11 +1,11 @@
 # Writes OUTPUT: a C table of the Lua scripts in INPUTS. Each is a function that epilogue.lua calls, behind those
-# definitions of prelude.lua that it needs: each call of a script makes all of its functions anew, and Redis compiles and
+# definitions of prelude.lua that it needs, because every call creates all functions in a script, and Redis compiles and
 # keeps its text. Run with cmake -P. A first line "#!lua flags=..." stays first, because Redis looks for it only there.
 # KEY_SOURCE (src/core/key.c) describes the record of a key: its LINE_FIELDS replace @KEY_FIELDS@ in the prelude.
 cmake_policy(SET CMP0007 NEW) # lists may have empty elements
 cmake_policy(SET CMP0054 NEW) # so that "prelude" below is a word, not the variable
 
-# Without comments, so that what they mention is not taken for needed. No string in a script has two hyphens.
+# Strips comments, so that a name in a comment does not count as a use. No string in a script contains two hyphens.
 function(read_lua file ret_text)
   file(READ ${file} text)
   string(REGEX REPLACE " *--[^\n]*" "" text "\n${text}")
@@ -13,8 +13,8 @@ function(read_lua file ret_text)
   set(${ret_text} "${text}" PARENT_SCOPE)
 endfunction()
 
-# The definitions of the prelude that text needs, in their order. Whatever one uses is defined before it, so that one way
-# from the last to the first finds all. Each begins with a head: "\nlocal function NAME", "\nlocal NAME, NAME..." or
+# The definitions of the prelude that text needs, in their order. A definition uses only earlier ones, so one pass from
+# the last to the first finds all. Each begins with a head: "\nlocal function NAME", "\nlocal NAME, NAME..." or
 # "\nfunction K.NAME".
 function(find_needed text ret_needed)
   set(needed "")
@@ -48,7 +48,7 @@ read_lua(${folder}/prelude.lua prelude)
 read_lua(${folder}/epilogue.lua epilogue)
 string(REPLACE "@KEY_FIELDS@" "${key_fields}" prelude "${prelude}")
 string(REGEX MATCHALL "\n(local function |function |local )[A-Za-z0-9_.]+(, [A-Za-z0-9_]+)*" heads "${prelude}")
-string(REGEX MATCHALL "\n[^ \n)}e]" starts "${prelude}")
+string(REGEX MATCHALL "\n([^ \n)}e]|e[^n]|en[^d]|end[A-Za-z0-9_])" starts "${prelude}")
 list(LENGTH heads head_count)
 list(LENGTH starts start_count)
 if(NOT head_count EQUAL start_count)

@@ -1,5 +1,5 @@
--- Shared by all scripts: embed.cmake puts in front of each what it needs of this. So each statement here that begins at
--- the margin is a definition, which uses only what is defined before it.
+-- Shared by all scripts: embed.cmake puts in front of each only the definitions that it needs. Every statement at the
+-- margin must be a definition, and may use only earlier ones.
 -- Every script is called as EVALSHA sha 1 key prefix argument... The key names the expected store (epilogue.lua), and
 -- like '<prefix>no_store' it never exists. The names of the real keys are built here from the prefix in ARGV[1] and not
 -- passed as KEYS. In Redis Cluster all of them lie in the slot of that one, by the braces in the prefix. While the slot
