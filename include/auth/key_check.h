@@ -45,10 +45,15 @@ struct key_check {
 struct key_checker *key_checker_create(struct keyring *keyring, const struct partitions *partitions,
                                        struct membership *const *members, const struct usage *usage,
                                        const struct key_memory *memory, struct shared_table *table, struct turn *turn);
-/* Call it when no check is under way and the memberships are closed. */
+/* Call it when the checker has stopped, no check is under way, and the memberships are closed. */
 void key_checker_destroy(struct key_checker *checker);
 /* done runs exactly once, later: in a slice of the turn, or when the store has answered. */
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
                      void *arg);
+/* Ends what the checker does of itself; checks go on. True: something is under way, and stopped runs once, later. */
+MUST_CHECK bool key_checker_stop(struct key_checker *checker, void (*stopped)(void *arg), void *arg);
+/* Readers of the shared table use that owner's key. So that they need not ask for it every few minutes, it is read
+ * again before the cache drops it by age. */
+void key_checker_in_use(struct key_checker *checker, uint32_t owner);
 /* The digest under which the key of an accepted check is stored. Computed here: answers from the cache need none. */
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES]);

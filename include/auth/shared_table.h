@@ -12,6 +12,8 @@ struct shared_table_settings {
     const char *deployment; /* for readers that ask for one; shorter than CHATELAINE_DEPLOYMENT_BYTES */
     /* A reader has accepted the key so often since it was asked last. */
     void (*used)(void *arg, const struct key_principal *key, uint32_t uses);
+    /* So has that owner's key, which is still in the table. */
+    void (*in_use)(void *arg, uint32_t owner);
     /* Whether the uses of one more key can be counted now. */
     bool (*has_room)(void *arg);
     void *arg;

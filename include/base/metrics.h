@@ -50,6 +50,8 @@
     X(METRIC_CACHE_ENTRIES, gauge, "chatelaine_cache_entries", "", "Keys in the cache.")                               \
     X(METRIC_CACHE_SHARED, counter, "chatelaine_cache_shared_reads_total", "",                                         \
       "Checks decided by a read that another check had started.")                                                      \
+    X(METRIC_CACHE_REFRESHES, counter, "chatelaine_cache_refreshes_total", "",                                         \
+      "Keys read again before they are too old for the cache, because readers of the shared table use them.")          \
     X(METRIC_TABLE_KEYS, gauge, "chatelaine_table_keys", "", "Keys in the shared table (--table).")                    \
     X(METRIC_TABLE_READERS, gauge, "chatelaine_table_readers", "", "Processes that have the shared table.")            \
     X(METRIC_TABLE_USES, counter, "chatelaine_table_uses_total", "", "Checks that readers of the table accepted.")     \

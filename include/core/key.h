@@ -73,7 +73,7 @@ struct PACKED key_packed {
     uint8_t name_len : 5;
     char name[KEY_PACKED_NAME_BYTES];
 };
-/* The ids must be well-formed. */
+/* The ids must be well-formed. Equal principals have equal bytes. */
 void key_pack(const struct key_principal *key, struct key_packed *ret_packed);
 /* The name points into `packed`. */
 void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);

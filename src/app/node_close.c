@@ -161,6 +161,13 @@ static void step_close_audit(struct node *node)
     audit_log_close(node->audit_log, node_part_ended, node);
 }
 
+/* Its reads of the store ask the memberships. */
+static void step_stop_checker(struct node *node)
+{
+    if (node->checker)
+        node->pending += key_checker_stop(node->checker, node_part_ended, node);
+}
+
 static void step_close_members(struct node *node)
 {
     node->pending += part_count(node);
@@ -194,10 +201,10 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_end_watchers,  step_leave,           step_close_gate,  step_drain_public, step_drain_internal,
-    step_close_table,   step_drain_usage,     step_close_tls,   step_close_http,   step_close_watch_feed,
-    step_close_usage,   step_close_passwords, step_end_audit,   step_close_canary, step_close_report,
-    step_close_members, step_close_store,     step_close_audit,
+    step_end_watchers, step_leave,           step_close_gate,  step_drain_public, step_drain_internal,
+    step_close_table,  step_drain_usage,     step_close_tls,   step_close_http,   step_close_watch_feed,
+    step_close_usage,  step_close_passwords, step_end_audit,   step_close_canary, step_close_report,
+    step_stop_checker, step_close_members,   step_close_store, step_close_audit,
 };
 
 static void node_next_step(struct node *node)

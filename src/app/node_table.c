@@ -15,6 +15,13 @@ static void on_table_used(void *arg, const struct key_principal *key, uint32_t u
     metric_add(METRIC_TABLE_USES, uses);
 }
 
+static void on_table_in_use(void *arg, uint32_t owner)
+{
+    struct node *node = arg;
+
+    key_checker_in_use(node->checker, owner);
+}
+
 static bool has_room_for_uses(void *arg)
 {
     const struct node *node = arg;
@@ -37,6 +44,7 @@ int node_create_table(struct node *node)
         .partitions = partitions_count(node->partitions),
         .deployment = s->table_deployment,
         .used = on_table_used,
+        .in_use = on_table_in_use,
         .has_room = has_room_for_uses,
         .arg = node,
     });

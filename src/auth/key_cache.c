@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
-#include "core/lease_rules.h"
+#include "key_shares_internal.h"
 #include "unknown_keys_internal.h"
 
 #include <stdlib.h>
@@ -27,6 +27,8 @@ enum { SLOTS_FIRST = 1024, SLOTS_DOUBLED_MAX = 128 * 1024 };
 /* A clock hand goes round all entries, one step per STEP_NS, and removes those that it has met before. So they leave
  * one by one; if all expired together, every key in use would be read from Redis at the same moment. */
 static const uint64_t ROUND_NS = KEY_CACHE_AGE_MAX_S * UINT64_C(500000000), STEP_NS = UINT64_C(100000000);
+/* A scout goes round that far ahead of the hand, and names entries that the hand would remove and that are in use. */
+static const uint64_t LEAD_NS = KEY_CACHE_AGE_MAX_S * UINT64_C(62500000);
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
 
@@ -67,11 +69,14 @@ struct key_cache {
     size_t slot_count; /* that are in use now */
     size_t touched;    /* entries from this one on were never used */
     size_t hand;       /* the next entry that it visits */
+    size_t scout;      /* the next one that key_cache_next_in_use() looks at */
+    size_t scout_to;   /* where it may stop */
+    bool scout_is_due; /* it has not come there yet; if it is there, it goes all the way round */
+    bool is_in_lead;   /* it is in the round that the hand has not begun */
     uint64_t round_began_ns, step_due_ns;
     struct queue trial, main;
     size_t bytes;
-    struct shared_table *table; /* NULL: the cache is not shared */
-    uint32_t *shared;           /* by number: slot + 1 of the table that an entry got, perhaps not its own any more */
+    struct key_shares *shares; /* NULL: the cache is not shared */
 };
 
 #define ENTRY_BYTES                                                                                     \
@@ -79,8 +84,10 @@ struct key_cache {
      sizeof(uint16_t))
 #define FIXED_BYTES (sizeof(struct key_cache) + UNKNOWN_KEYS_SLOTS * sizeof(struct unknown_key))
 
-_Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX,
-               "an entry and what belongs to it keep the header's promise");
+_Static_assert(ENTRY_BYTES <= (size_t)KEY_CACHE_ENTRY_BYTES_MAX && (int)KEY_SHARE_BYTES == (int)KEY_CACHE_SHARE_BYTES,
+               "an entry and what belongs to it keep the header's promises");
+_Static_assert((int)KEPT_BYTES + (int)KEY_SHARE_NOTE_BYTES == (int)KEYRING_DIGEST_BYTES,
+               "what is shared has the rest of its inner hash in its note");
 
 static uint32_t load32(const uint8_t *bytes)
 {
@@ -122,7 +129,7 @@ static void set_empty(struct key_cache *cache)
 {
     cache->trial = cache->main = (struct queue){NO_ENTRY, NO_ENTRY, 0};
     cache->first_free = NO_ENTRY;
-    cache->touched = cache->hand = 0;
+    cache->touched = cache->hand = cache->scout = cache->scout_to = 0;
     cache->slot_count = cache->slots_max < SLOTS_FIRST ? cache->slots_max : SLOTS_FIRST;
 }
 
@@ -152,8 +159,13 @@ void key_cache_destroy(struct key_cache *cache)
     free(cache->chains);
     free(cache->ghosts);
     free(cache->unknown);
-    free(cache->shared);
+    key_shares_destroy(cache->shares);
     free(cache);
+}
+
+static uint32_t number_of(const struct key_cache *cache, const struct entry *entry)
+{
+    return (uint32_t)(entry - cache->entries);
 }
 
 /* The index */
@@ -235,12 +247,12 @@ static void chain(struct key_cache *cache, struct entry *entry)
 {
     uint32_t *first = chain_of(cache, entry->digest_hash);
     entry->chained = *first;
-    *first = (uint32_t)(entry - cache->entries) + 1;
+    *first = number_of(cache, entry) + 1;
 }
 
 static void unchain(struct key_cache *cache, const struct entry *entry)
 {
-    const uint32_t number = (uint32_t)(entry - cache->entries) + 1;
+    const uint32_t number = number_of(cache, entry) + 1;
     uint32_t *link = chain_of(cache, entry->digest_hash);
     while (*link != number)
         link = &cache->entries[*link - 1].chained;
@@ -256,7 +268,7 @@ static struct queue *queue_of(struct key_cache *cache, const struct entry *entry
 
 static void enqueue(struct key_cache *cache, struct entry *entry, bool in_main)
 {
-    const uint32_t number = (uint32_t)(entry - cache->entries);
+    const uint32_t number = number_of(cache, entry);
     entry->in_main = in_main;
     struct queue *queue = queue_of(cache, entry);
     entry->older = queue->newest;
@@ -285,17 +297,14 @@ static void dequeue(struct key_cache *cache, struct entry *entry)
 
 static void unshare(struct key_cache *cache, const struct entry *entry)
 {
-    const uint32_t number = (uint32_t)(entry - cache->entries);
-    if (!cache->table || !cache->shared[number] || !RULE(RULE_TABLE_CLEAR))
-        return;
-    shared_table_remove(cache->table, cache->shared[number] - 1, number);
-    cache->shared[number] = 0;
+    if (cache->shares)
+        key_shares_remove(cache->shares, number_of(cache, entry));
 }
 
 static void unshare_bucket(struct key_cache *cache, unsigned bucket)
 {
-    if (cache->table && RULE(RULE_TABLE_SESSION))
-        shared_table_clear_bucket(cache->table, bucket);
+    if (cache->shares)
+        key_shares_clear_bucket(cache->shares, bucket);
 }
 
 static void remove_entry(struct key_cache *cache, struct entry *entry)
@@ -306,7 +315,7 @@ static void remove_entry(struct key_cache *cache, struct entry *entry)
     dequeue(cache, entry);
     entry->is_free = true;
     entry->newer = cache->first_free;
-    cache->first_free = (uint32_t)(entry - cache->entries);
+    cache->first_free = number_of(cache, entry);
 }
 
 /* Replacement */
@@ -330,9 +339,17 @@ static bool take_ghost(struct key_cache *cache, const uint8_t *inner)
     return true;
 }
 
-/* The oldest entry gets another round if it was used enough. */
+static void count_use(struct entry *entry)
+{
+    if (entry->uses < USES_MAX)
+        entry->uses++;
+}
+
+/* The oldest entry gets another round if it was used enough. However often readers used it, they count once. */
 static bool spare(struct key_cache *cache, struct entry *oldest)
 {
+    if (cache->shares && key_shares_take_use(cache->shares, number_of(cache, oldest), KEY_SHARES_EVICTION))
+        count_use(oldest);
     if (oldest->uses <= (oldest->in_main ? 0 : TRIAL_USES))
         return false;
     oldest->uses = oldest->in_main ? (oldest->uses - 1) & USES_MAX : 0;
@@ -371,8 +388,7 @@ static struct entry *take_free_entry(struct key_cache *cache)
 
 static void point_to(struct key_cache *cache, struct entry *entry)
 {
-    cache->slots[find_slot(cache, entry->inner)] =
-        tag_of(cache, entry->inner) | ((uint32_t)(entry - cache->entries) + 1);
+    cache->slots[find_slot(cache, entry->inner)] = tag_of(cache, entry->inner) | (number_of(cache, entry) + 1);
     chain(cache, entry);
 }
 
@@ -407,6 +423,8 @@ static struct entry *add(struct key_cache *cache, const uint8_t *inner, const ui
     else if ((key_cache_count(cache) + 1) * SLOTS_PER_ENTRY > cache->slot_count)
         grow_index(cache);
     struct entry *entry = take_free_entry(cache);
+    if (cache->shares)
+        key_shares_forget(cache->shares, number_of(cache, entry));
     memcpy(entry->inner, inner, KEPT_BYTES);
     entry->digest_hash = digest_hash_of(digest);
     entry->uses = 0;
@@ -441,6 +459,20 @@ static void move_hand(struct key_cache *cache, size_t to)
     }
 }
 
+static size_t place_in_round(const struct key_cache *cache, uint64_t passed_ns)
+{
+    return (size_t)((double)cache->touched * (double)passed_ns / (double)ROUND_NS);
+}
+
+static void send_scout(struct key_cache *cache, uint64_t passed_ns)
+{
+    const bool was_in_lead = cache->is_in_lead;
+    const size_t from = cache->scout_to;
+    cache->is_in_lead = passed_ns + LEAD_NS >= ROUND_NS;
+    cache->scout_to = place_in_round(cache, passed_ns + LEAD_NS - (cache->is_in_lead ? ROUND_NS : 0));
+    cache->scout_is_due |= cache->scout_to != from || (cache->is_in_lead && !was_in_lead);
+}
+
 /* The functions in the header */
 
 void key_cache_prefetch_slot(const struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES])
@@ -469,8 +501,7 @@ bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_
     struct entry *entry = entry_at(cache, at);
     if (!is_current(cache, entry))
         return false;
-    if (entry->uses < USES_MAX)
-        entry->uses++;
+    count_use(entry);
     *ret_key = entry->key;
     *ret_bucket = bucket_of(entry);
     return true;
@@ -488,7 +519,8 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
     const size_t at = find_slot(cache, inner);
     struct entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
     CHECK(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
-    unshare(cache, entry);
+    if (!is_current(cache, entry) || memcmp(&entry->key, key, sizeof *key) != 0)
+        unshare(cache, entry);
     entry->key = *key;
     entry->was_met = false;
     const unsigned generation = cache->generation[bucket_of(entry)];
@@ -497,19 +529,55 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
 
 void key_cache_share_with(struct key_cache *cache, struct shared_table *table)
 {
-    cache->table = table;
-    cache->shared = take(cache, cache->capacity, sizeof *cache->shared);
+    cache->shares = key_shares_create(table, cache->capacity);
+    cache->bytes += cache->capacity * KEY_SHARE_BYTES;
 }
 
 void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct text secret,
                      unsigned account_bucket)
 {
     const uint32_t number = entry_number(cache, cache->slots[find_slot(cache, inner)]);
-    const uint32_t slot = cache->shared[number];
-    if (slot && shared_table_holds(cache->table, slot - 1, number))
-        return;
-    cache->shared[number] =
-        shared_table_put(cache->table, number, secret, account_bucket, &cache->entries[number].key) + 1;
+    key_shares_put(cache->shares, number, secret, account_bucket, &cache->entries[number].key, inner + KEPT_BYTES);
+}
+
+void key_cache_note_use(struct key_cache *cache, uint32_t number)
+{
+    key_shares_count_use(cache->shares, number);
+}
+
+/* Whether the hand will remove it, although readers use it. */
+static bool is_to_be_refreshed(struct key_cache *cache, uint32_t number)
+{
+    const struct entry *entry = &cache->entries[number];
+    return key_shares_take_use(cache->shares, number, KEY_SHARES_REFRESH) && entry->was_met && is_current(cache, entry);
+}
+
+bool key_cache_next_in_use(struct key_cache *cache, uint32_t *ret_number)
+{
+    bool is_found = false;
+    while (cache->scout_is_due && !is_found) {
+        if (cache->scout < cache->touched) {
+            *ret_number = (uint32_t)cache->scout++;
+            is_found = is_to_be_refreshed(cache, *ret_number);
+        } else {
+            cache->scout = 0;
+        }
+        cache->scout_is_due = cache->scout != cache->scout_to;
+    }
+    return is_found;
+}
+
+void key_cache_recall_shared(const struct key_cache *cache, uint32_t number, uint8_t ret_inner[KEYRING_DIGEST_BYTES],
+                             struct key_packed *ret_key)
+{
+    memcpy(ret_inner, cache->entries[number].inner, KEPT_BYTES);
+    key_shares_note(cache->shares, number, ret_inner + KEPT_BYTES);
+    *ret_key = cache->entries[number].key;
+}
+
+bool key_cache_is_of(const struct key_cache *cache, uint32_t number, const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    return cache->entries[number].digest_hash == digest_hash_of(digest);
 }
 
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns)
@@ -582,7 +650,8 @@ bool key_cache_age(struct key_cache *cache, uint64_t now_ns)
         cache->hand = 0;
         cache->round_began_ns += ROUND_NS;
     }
-    move_hand(cache, (size_t)((double)cache->touched * (double)(now_ns - cache->round_began_ns) / (double)ROUND_NS));
+    move_hand(cache, place_in_round(cache, now_ns - cache->round_began_ns));
+    send_scout(cache, now_ns - cache->round_began_ns);
     return key_cache_count(cache) != count;
 }
 

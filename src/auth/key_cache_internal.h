@@ -12,7 +12,7 @@
 #include "core/key.h"
 #include "core/keyring.h"
 
-enum { KEY_CACHE_ENTRY_BYTES_MAX = 96, KEY_CACHE_AGE_MAX_S = 300 };
+enum { KEY_CACHE_ENTRY_BYTES_MAX = 96, KEY_CACHE_SHARE_BYTES = 20, KEY_CACHE_AGE_MAX_S = CHATELAINE_CACHE_AGE_S };
 
 struct key_cache;
 
@@ -28,14 +28,26 @@ bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_
                     unsigned *ret_bucket);
 /* now_ns: clock_boot_ns(). */
 bool key_cache_is_unknown(const struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
-/* Adds or replaces a key. The digest must be that of the inner hash (keyring_outer()). */
+/* Adds or replaces a key. The digest must be that of the inner hash (keyring_outer()). A shared key stays shared if
+ * nothing about it has changed. */
 void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES],
                      const uint8_t digest[KEY_DIGEST_BYTES], const struct key_packed *key);
-/* From now on, keys can be shared. A key that leaves the cache leaves the table, which outlives the cache. */
+/* From now on, keys can be shared, which takes KEY_CACHE_SHARE_BYTES more for each entry, beyond bytes_max. A key that
+ * leaves the cache leaves the table, which outlives the cache. */
 void key_cache_share_with(struct key_cache *cache, struct shared_table *table);
 /* Shares a key that key_cache_find() has just found, if it is not shared. Call it only for one that is accepted now. */
 void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct text secret,
                      unsigned account_bucket);
+/* For a number that the table knows as an owner's: its readers used the key. */
+void key_cache_note_use(struct key_cache *cache, uint32_t number);
+/* The next key that readers used in the last KEY_CACHE_AGE_MAX_S / 2 and that leaves by age unless it is stored again
+ * within an eighth of that. False: there is none until key_cache_age() says that time has passed. The cache is shared.
+ */
+bool key_cache_next_in_use(struct key_cache *cache, uint32_t *ret_number);
+/* The shared key with that number, and whether that is its digest (or, once in 2^24, seems to be). */
+void key_cache_recall_shared(const struct key_cache *cache, uint32_t number, uint8_t ret_inner[KEYRING_DIGEST_BYTES],
+                             struct key_packed *ret_key);
+bool key_cache_is_of(const struct key_cache *cache, uint32_t number, const uint8_t digest[KEY_DIGEST_BYTES]);
 /* Notes for at most 5 s that no key has this digest. A cached key with it is dropped. */
 void key_cache_store_unknown(struct key_cache *cache, const uint8_t digest[KEY_DIGEST_BYTES], uint64_t now_ns);
 /* Drops everything about the digest (and, once in 2^24, another key in its bucket). */

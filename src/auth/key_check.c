@@ -82,12 +82,22 @@ void key_checker_destroy(struct key_checker *checker)
     free(checker);
 }
 
+bool key_checker_stop(struct key_checker *checker, void (*stopped)(void *arg), void *arg)
+{
+    CHECK(!checker->stopped);
+    checker->stopped = stopped;
+    checker->stopped_arg = arg;
+    return checker->refreshes > 0;
+}
+
 /* The cache */
 
 static void age_cache(struct key_checker *checker, uint64_t now_ns)
 {
     if (key_cache_age(checker->cache, now_ns))
         metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(checker->cache));
+    if (checker->table)
+        key_read_refresh(checker);
 }
 
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
@@ -140,6 +150,11 @@ static void on_account(void *arg, const struct id *account)
     shared_table_clear_bucket(checker->table, bucket_of_account(account));
     if (!membership_knows_suspended(part->member))
         shared_table_withdraw(checker->table, part->number);
+}
+
+void key_checker_in_use(struct key_checker *checker, uint32_t owner)
+{
+    key_cache_note_use(checker->cache, owner);
 }
 
 static void look_again(struct key_checker *checker)

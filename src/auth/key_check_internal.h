@@ -36,7 +36,10 @@ struct key_checker {
     struct turn_part part;
     struct log_pause altered_pause;
     struct list reads[KEY_READ_LISTS]; /* struct key_read, by digest */
-    unsigned part_count;               /* a power of two */
+    unsigned refreshes;                /* those of them that refresh a key */
+    void (*stopped)(void *arg);        /* when there are none any more; NULL: not stopping */
+    void *stopped_arg;
+    unsigned part_count; /* a power of two */
     struct part parts[];
 };
 
@@ -62,3 +65,6 @@ void key_check_share(struct key_check *check);
 /* In key_read.c. Reads the store for a check, whose token is well-formed and whose digest is made, or lets it join a
  * read that is under way; key_check_found() goes on, later. Needs a cache. */
 void key_read_for(struct key_check *check);
+/* Reads keys again that readers of the shared table use and that the cache would soon drop by age: a few at a time, and
+ * the next ones when these are answered. Needs a table. */
+void key_read_refresh(struct key_checker *checker);

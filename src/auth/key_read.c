@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Refreshes under way at a time, so that checks need not wait for many of them. */
+enum { REFRESHES_MAX = 128 };
+
 /* A read of the store that fills the cache. It decides the checks that began before it was sent. It may decide a later
  * one only if the cache could: between read and reply, the key may have been revoked and the revocation answered before
  * that check began. */
@@ -21,6 +24,7 @@ struct key_read {
     enum key_mode mode;
     uint64_t epoch;          /* when it was sent */
     struct list early, late; /* struct key_check */
+    bool is_refresh;         /* began for no check */
 };
 
 /* For speed, the store checks only an id's prefix and length. But key_pack() needs well-formed ids. */
@@ -97,15 +101,16 @@ static void read_send(struct key_read *read)
     key_store_find(part->store, read->digest, read_answered, read);
 }
 
-static struct key_read *read_begin(const struct key_check *check)
+static struct key_read *read_begin(struct key_checker *checker, const uint8_t inner[KEYRING_DIGEST_BYTES],
+                                   const uint8_t digest[KEY_DIGEST_BYTES], enum key_kind kind, enum key_mode mode)
 {
     struct key_read *read = mem_alloc(sizeof *read);
 
-    read->part = part_of(check->checker, bucket_of_digest(check->digest));
-    memcpy(read->inner, check->inner, sizeof read->inner);
-    memcpy(read->digest, check->digest, sizeof read->digest);
-    read->kind = check->kind;
-    read->mode = check->mode;
+    read->part = part_of(checker, bucket_of_digest(digest));
+    memcpy(read->inner, inner, sizeof read->inner);
+    memcpy(read->digest, digest, sizeof read->digest);
+    read->kind = kind;
+    read->mode = mode;
     read_send(read);
     return read;
 }
@@ -115,6 +120,7 @@ static struct key_read *read_again(const struct key_read *before)
     struct key_read *read = mem_alloc(sizeof *read);
 
     *read = *before;
+    read->is_refresh = false;
     read_send(read);
     return read;
 }
@@ -123,10 +129,50 @@ void key_read_for(struct key_check *check)
 {
     struct key_read *read = find_read(check->checker, check->digest);
 
-    if (read)
+    if (read) {
         list_append(&read->late, &check->node);
-    else
-        list_append(&read_begin(check)->early, &check->node);
+        return;
+    }
+    read = read_begin(check->checker, check->inner, check->digest, check->kind, check->mode);
+    list_append(&read->early, &check->node);
+}
+
+/* False only for a key that the cache has with a digest that is not its own, which cannot be. */
+static bool find_digest(const struct key_checker *checker, uint32_t number, const uint8_t inner[KEYRING_DIGEST_BYTES],
+                        uint8_t ret_digest[KEY_DIGEST_BYTES])
+{
+    for (size_t i = 0; i < keyring_generations(checker->keyring); i++) {
+        keyring_outer(checker->keyring, KEYRING_KEY_DIGEST, i, inner, ret_digest);
+        if (key_cache_is_of(checker->cache, number, ret_digest))
+            return true;
+    }
+    return false;
+}
+
+static void refresh(struct key_checker *checker, uint32_t number)
+{
+    uint8_t inner[KEYRING_DIGEST_BYTES], digest[KEY_DIGEST_BYTES];
+    struct key_packed key;
+    struct key_read *read;
+    uint64_t now_ns;
+
+    key_cache_recall_shared(checker->cache, number, inner, &key);
+    if (!find_digest(checker, number, inner, digest) || find_read(checker, digest) ||
+        !membership_has_lease(part_of(checker, bucket_of_digest(digest))->member, &now_ns))
+        return;
+    read =
+        read_begin(checker, inner, digest, key.is_device ? KEY_DEVICE : KEY_API, key.is_live ? MODE_LIVE : MODE_TEST);
+    read->is_refresh = true;
+    checker->refreshes++;
+    metric_add(METRIC_CACHE_REFRESHES, 1);
+}
+
+void key_read_refresh(struct key_checker *checker)
+{
+    uint32_t number;
+
+    while (!checker->stopped && checker->refreshes < REFRESHES_MAX && key_cache_next_in_use(checker->cache, &number))
+        refresh(checker, number);
 }
 
 static void move_all(struct list *from, struct list *to)
@@ -137,6 +183,16 @@ static void move_all(struct list *from, struct list *to)
         list_remove(node);
         list_append(to, node);
     }
+}
+
+/* A store that does not answer is not asked for the next ones at once. */
+static void refreshed(struct key_checker *checker, bool is_failure)
+{
+    checker->refreshes--;
+    if (!checker->stopped && !is_failure)
+        key_read_refresh(checker);
+    else if (checker->stopped && checker->refreshes == 0)
+        checker->stopped(checker->stopped_arg);
 }
 
 static void read_decided(struct key_read *read, enum store_result result, const struct key_principal *key)
@@ -158,6 +214,8 @@ static void read_decided(struct key_read *read, enum store_result result, const 
         list_remove(node);
         key_check_found(LIST_ENTRY(node, struct key_check, node), result, key);
     }
+    if (read->is_refresh)
+        refreshed(read->part->checker, is_failure);
     free(read);
 }
 

@@ -22,6 +22,12 @@ _Static_assert((int)BUCKETS == (int)CHATELAINE_BUCKETS, "as chatelaine/check.h h
 _Static_assert((int)PARTITIONS_MAX <= (int)CHATELAINE_PARTITIONS_MAX, "as chatelaine/check.h has it");
 _Static_assert(sizeof(struct chatelaine_table_header) <= CHATELAINE_HEADER_BYTES, "it fits");
 
+/* What the node itself knows of a slot. */
+struct slot {
+    uint32_t owner;      /* a number + 1; 0: nobody's */
+    uint32_t generation; /* as in its entry, so that going round all slots reads few bytes of each */
+};
+
 struct shared_table {
     struct shared_table_settings settings;
     struct chatelaine_table_header *header;
@@ -30,7 +36,7 @@ struct shared_table {
     chatelaine_uses *uses;
     size_t table_bytes, uses_bytes;
     int table_fd, uses_fd;
-    uint32_t *owners; /* by slot: a number + 1; 0: nobody's */
+    struct slot *slots;
     uint32_t set_mask, slot_count;
     uint32_t next;                    /* slot whose uses are reported next */
     uint64_t round_ms, last_round_ms; /* when this round began, and the one before */
@@ -117,7 +123,7 @@ struct shared_table *shared_table_create(const struct shared_table_settings *set
     }
     table->sets = (struct chatelaine_set *)((char *)table->header + CHATELAINE_HEADER_BYTES);
     table->uses = (chatelaine_uses *)((char *)table->uses_header + CHATELAINE_HEADER_BYTES);
-    table->owners = mem_alloc_large(table->slot_count * sizeof *table->owners);
+    table->slots = mem_alloc_large(table->slot_count * sizeof *table->slots);
     table->round_ms = table->last_round_ms = clock_boot_ns() / CLOCK_NS_PER_MS;
     fill_headers(table, sets);
     return table;
@@ -139,7 +145,7 @@ void shared_table_destroy(struct shared_table *table)
         munmap(table->uses_header, table->uses_bytes);
         close(table->uses_fd);
     }
-    free(table->owners);
+    free(table->slots);
     free(table);
     errno = error;
 }
@@ -176,7 +182,7 @@ static bool is_current(const struct shared_table *table, uint32_t slot)
 {
     uint64_t fields = word(entry_of(table, slot), 3);
 
-    return table->owners[slot] &&
+    return table->slots[slot].owner &&
            (uint32_t)fields ==
                atomic_load_explicit(&table->header->epoch[fields >> BUCKET_AT & (BUCKETS - 1)], memory_order_relaxed);
 }
@@ -187,11 +193,6 @@ static void begin_write(struct chatelaine_entry *entry)
 {
     set_word(entry, 0, word(entry, 0) | 1);
     atomic_thread_fence(memory_order_release);
-}
-
-static uint32_t generation_of(const struct chatelaine_entry *entry)
-{
-    return (uint32_t)(word(entry, 0) >> GENERATION_AT);
 }
 
 static void end_write(struct chatelaine_entry *entry, uint32_t generation)
@@ -229,25 +230,30 @@ static void read_principal(const struct chatelaine_entry *entry, struct key_prin
     id_from_bytes(key_id_kind(ret_key->kind), ulid, &ret_key->id);
 }
 
-/* Takes what readers have counted and lets them count under that generation. Readers that saw the slot under an earlier
- * one can count no more. */
-static void take_uses(struct shared_table *table, uint32_t slot, uint32_t generation)
+static uint64_t unused_under(uint32_t generation)
 {
-    const struct chatelaine_entry *entry = entry_of(table, slot);
+    return (uint64_t)generation << GENERATION_AT;
+}
+
+/* Takes what readers have counted and lets them count under that generation. Readers that saw the slot under an earlier
+ * one can count no more. Returns whether its key was used. */
+static bool take_uses(struct shared_table *table, uint32_t slot, uint32_t generation)
+{
+    const uint32_t before = table->slots[slot].generation;
     uint64_t most = (clock_boot_ns() / CLOCK_NS_PER_MS - table->last_round_ms + 1) * USES_PER_MS;
-    uint64_t seen =
-        atomic_exchange_explicit(&table->uses[slot], (uint64_t)generation << GENERATION_AT, memory_order_relaxed);
+    uint64_t seen = atomic_exchange_explicit(&table->uses[slot], unused_under(generation), memory_order_relaxed);
     uint32_t uses = (uint32_t)seen;
     struct key_principal key;
 
-    if (seen == (uint64_t)generation_of(entry) << GENERATION_AT)
-        return;
-    if ((uint32_t)(seen >> GENERATION_AT) != generation_of(entry) || uses > most || table->owners[slot] == 0) {
+    if (seen == unused_under(before))
+        return false;
+    if ((uint32_t)(seen >> GENERATION_AT) != before || uses > most || table->slots[slot].owner == 0) {
         note_garbage(table);
-        return;
+        return false;
     }
-    read_principal(entry, &key);
+    read_principal(entry_of(table, slot), &key);
     table->settings.used(table->settings.arg, &key, uses);
+    return true;
 }
 
 static void begin_round(struct shared_table *table)
@@ -261,13 +267,13 @@ static void begin_round(struct shared_table *table)
 bool shared_table_count_uses(struct shared_table *table, size_t slots)
 {
     for (; slots > 0; slots--) {
-        const uint64_t seen = atomic_load_explicit(&table->uses[table->next], memory_order_relaxed);
-        const uint32_t generation = generation_of(entry_of(table, table->next));
+        const struct slot *slot = &table->slots[table->next];
 
-        if (seen != (uint64_t)generation << GENERATION_AT) {
+        if (atomic_load_explicit(&table->uses[table->next], memory_order_relaxed) != unused_under(slot->generation)) {
             if (!table->settings.has_room(table->settings.arg))
                 return false;
-            take_uses(table, table->next, generation);
+            if (take_uses(table, table->next, slot->generation) && is_current(table, table->next))
+                table->settings.in_use(table->settings.arg, slot->owner - 1);
         }
         if (++table->next == table->slot_count)
             begin_round(table);
@@ -280,7 +286,7 @@ bool shared_table_count_uses(struct shared_table *table, size_t slots)
 static void empty_slot(struct shared_table *table, uint32_t slot)
 {
     struct chatelaine_entry *entry = entry_of(table, slot);
-    uint32_t generation = generation_of(entry) + 1;
+    uint32_t generation = table->slots[slot].generation + 1;
 
     begin_write(entry);
     atomic_store_explicit(hint_of(table, slot), 0, memory_order_relaxed);
@@ -288,19 +294,19 @@ static void empty_slot(struct shared_table *table, uint32_t slot)
     for (int at = 1; at < CHATELAINE_ENTRY_WORDS; at++)
         set_word(entry, at, 0);
     end_write(entry, generation);
-    table->keys -= table->owners[slot] != 0;
-    table->owners[slot] = 0;
+    table->keys -= table->slots[slot].owner != 0;
+    table->slots[slot] = (struct slot){.generation = generation};
     metric_set(METRIC_TABLE_KEYS, (int64_t)table->keys);
 }
 
 bool shared_table_holds(const struct shared_table *table, uint32_t slot, uint32_t owner)
 {
-    return table->owners[slot] == owner + 1 && is_current(table, slot);
+    return table->slots[slot].owner == owner + 1 && is_current(table, slot);
 }
 
 void shared_table_remove(struct shared_table *table, uint32_t slot, uint32_t owner)
 {
-    if (table->owners[slot] == owner + 1)
+    if (table->slots[slot].owner == owner + 1)
         empty_slot(table, slot);
     atomic_thread_fence(memory_order_seq_cst); /* before any acknowledgement leaves */
 }
@@ -363,7 +369,6 @@ uint32_t shared_table_put(struct shared_table *table, uint32_t owner, struct tex
     empty_slot(table, slot);
 
     struct chatelaine_entry *entry = entry_of(table, slot);
-    const uint32_t generation = generation_of(entry);
     begin_write(entry);
     set_word(entry, 1, hash[0]);
     set_word(entry, 2, hash[1]);
@@ -375,9 +380,9 @@ uint32_t shared_table_put(struct shared_table *table, uint32_t owner, struct tex
     set_word(entry, 5, load_be(key->account + 8));
     set_word(entry, 6, load_be(key->id));
     set_word(entry, 7, load_be(key->id + 8));
-    end_write(entry, generation);
+    end_write(entry, table->slots[slot].generation);
     atomic_store_explicit(hint_of(table, slot), hash[0], memory_order_relaxed);
-    table->owners[slot] = owner + 1;
+    table->slots[slot].owner = owner + 1;
     table->keys++;
     metric_set(METRIC_TABLE_KEYS, (int64_t)table->keys);
     return slot;

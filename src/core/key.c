@@ -64,13 +64,15 @@ void key_pack(const struct key_principal *key, struct key_packed *ret_packed)
 {
     const bool has_short_name = key->name.len <= KEY_PACKED_NAME_BYTES;
     CHECK((key->scopes & ~(scope_set)SCOPE_ALL) == 0);
+    *ret_packed = (struct key_packed){
+        .scopes = (uint16_t)key->scopes,
+        .is_device = key->kind == KEY_DEVICE,
+        .is_live = key->mode == MODE_LIVE,
+        .is_revoked = key->is_revoked,
+        .name_len = has_short_name ? key->name.len & 0x1f : 0,
+    };
     id_to_bytes(&key->id, ret_packed->id);
     id_to_bytes(&key->account, ret_packed->account);
-    ret_packed->scopes = (uint16_t)key->scopes;
-    ret_packed->is_device = key->kind == KEY_DEVICE;
-    ret_packed->is_live = key->mode == MODE_LIVE;
-    ret_packed->is_revoked = key->is_revoked;
-    ret_packed->name_len = has_short_name ? key->name.len & 0x1f : 0;
     if (ret_packed->name_len)
         memcpy(ret_packed->name, key->name.ptr, ret_packed->name_len);
 }

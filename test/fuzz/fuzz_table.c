@@ -129,6 +129,13 @@ static void on_used(void *arg, const struct key_principal *principal, uint32_t u
     w->keys[key].reported += uses;
 }
 
+static void on_in_use(void *arg, uint32_t owner)
+{
+    const struct world *w = arg;
+
+    CHECK(owner < KEYS && is_in_table(w, owner) && w->keys[owner].epoch == w->epochs[w->keys[owner].bucket]);
+}
+
 static bool has_room(void *arg)
 {
     const struct world *w = arg;
@@ -306,6 +313,7 @@ static void begin(struct world *w)
                                                                    .partitions = PARTITIONS,
                                                                    .deployment = "",
                                                                    .used = on_used,
+                                                                   .in_use = on_in_use,
                                                                    .has_room = has_room,
                                                                    .arg = w});
     CHECK(w->table && shared_table_slots(w->table) <= SLOTS_MAX);

@@ -7,7 +7,7 @@
 #include "store/partitions.h"
 #include "store/usage_store.h"
 
-enum { FAKE_FINDS_MAX = 8 };
+enum { FAKE_FINDS_MAX = 512 };
 
 struct store {
     struct {

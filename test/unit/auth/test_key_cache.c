@@ -410,6 +410,215 @@ Test(key_cache, what_was_cleared_leaves_with_the_hand)
     key_cache_destroy(cache);
 }
 
+/* Shared with readers of a table */
+
+static void on_used(UNUSED void *arg, UNUSED const struct key_principal *key, UNUSED uint32_t uses)
+{
+}
+
+static void on_in_use(UNUSED void *arg, UNUSED uint32_t owner)
+{
+}
+
+static bool has_room(UNUSED void *arg)
+{
+    return true;
+}
+
+static struct shared_table *make_table(void)
+{
+    struct shared_table *table = shared_table_create(&(struct shared_table_settings){
+        .keys_max = 64, .partitions = 1, .deployment = "", .used = on_used, .in_use = on_in_use, .has_room = has_room});
+    cr_assert(table);
+    return table;
+}
+
+/* The cache gives its first key the number 0. */
+static void store_and_share(struct key_cache *cache, uint64_t n)
+{
+    store(cache, n);
+    cr_assert(has(cache, n));
+    const struct digest secret = digest_of(n);
+    key_cache_share(cache, inner_of(n).bytes, (struct text){(const char *)secret.bytes, sizeof secret.bytes}, 0);
+}
+
+Test(key_cache, a_key_stays_shared_while_nothing_about_it_changes)
+{
+    struct shared_table *table = make_table();
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    const struct key_packed changed = key_of(2);
+    key_cache_share_with(cache, table);
+    store_and_share(cache, 1);
+    store(cache, 1);
+    cr_expect_eq(shared_table_keys(table), 1);
+    store_key(cache, 1, &changed);
+    cr_expect_eq(shared_table_keys(table), 0);
+    store_and_share(cache, 1);
+    key_cache_clear_partition(cache, bucket_of_digest(digest_of(1).bytes), BUCKETS);
+    store(cache, 1);
+    cr_expect_eq(shared_table_keys(table), 0, "it was dropped meanwhile");
+    store_and_share(cache, 1);
+    drop(cache, 1);
+    cr_expect_eq(shared_table_keys(table), 0);
+    key_cache_destroy(cache);
+    shared_table_destroy(table);
+}
+
+Test(key_cache, a_shared_key_is_known_by_its_number)
+{
+    struct shared_table *table = make_table();
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    const struct key_packed stored = key_of(1);
+    uint8_t inner[KEYRING_DIGEST_BYTES];
+    struct key_packed key;
+    key_cache_share_with(cache, table);
+    store_and_share(cache, 1);
+    key_cache_recall_shared(cache, 0, inner, &key);
+    cr_expect_arr_eq(inner, inner_of(1).bytes, sizeof inner);
+    assert_kept(&key, &stored);
+    cr_expect(key_cache_is_of(cache, 0, digest_of(1).bytes));
+    cr_expect_not(key_cache_is_of(cache, 0, digest_of(2).bytes));
+    key_cache_destroy(cache);
+    shared_table_destroy(table);
+}
+
+enum { ROUND_S = KEY_CACHE_AGE_MAX_S / 2 };
+
+/* Lets a second pass, and stores again what is to be: returns how many that were. */
+static unsigned age_and_refresh(struct key_cache *cache, uint64_t *now_ns)
+{
+    unsigned named = 0;
+    uint32_t number;
+    key_cache_age(cache, *now_ns += SECOND_NS);
+    for (; key_cache_next_in_use(cache, &number); named++)
+        store(cache, number); /* in these tests, the n-th key has that number */
+    return named;
+}
+
+static unsigned age_a_round(struct key_cache *cache, uint64_t *now_ns)
+{
+    unsigned named = 0;
+    for (int i = 0; i < ROUND_S; i++)
+        named += age_and_refresh(cache, now_ns);
+    return named;
+}
+
+static struct key_cache *make_shared(struct shared_table *table, uint64_t now_ns, unsigned keys)
+{
+    struct key_cache *cache = key_cache_create(64, BYTES_PLENTY);
+    key_cache_share_with(cache, table);
+    key_cache_age(cache, now_ns);
+    for (unsigned n = 0; n < keys; n++)
+        store_and_share(cache, n);
+    return cache;
+}
+
+/* Once in a round of the hand, one by one, and so it stays. */
+Test(key_cache, what_readers_use_is_named_before_it_leaves)
+{
+    static const unsigned KEYS[] = {1, 2, 40};
+    enum { ROUNDS = 10 };
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        struct shared_table *table = make_table();
+        uint64_t now_ns = NOW_NS;
+        struct key_cache *cache = make_shared(table, now_ns, KEYS[i]);
+        unsigned named = 0, most = 0;
+        for (int second = 0; second < ROUNDS * ROUND_S; second++) {
+            for (uint32_t number = 0; number < KEYS[i]; number++)
+                key_cache_note_use(cache, number);
+            const unsigned now = age_and_refresh(cache, &now_ns);
+            named += now;
+            most = now > most ? now : most;
+        }
+        cr_expect(named >= KEYS[i] * (ROUNDS - 2) && named <= KEYS[i] * ROUNDS, "%u keys: %u times", KEYS[i], named);
+        cr_expect_leq(most, KEYS[i] / ROUND_S + 1);
+        for (uint64_t n = 0; n < KEYS[i]; n++)
+            cr_expect(has(cache, n));
+        cr_expect_eq(shared_table_keys(table), KEYS[i]);
+        key_cache_destroy(cache);
+        shared_table_destroy(table);
+    }
+}
+
+Test(key_cache, what_readers_do_not_use_or_what_has_left_is_not_named)
+{
+    enum { YOUNG, DROPPED, CLEARED, USED_LONG_AGO, KEYS };
+    struct shared_table *table = make_table();
+    uint64_t now_ns = NOW_NS;
+    struct key_cache *cache = make_shared(table, now_ns, KEYS);
+    key_cache_note_use(cache, USED_LONG_AGO);
+    cr_expect_eq(age_a_round(cache, &now_ns), 0, "all are young");
+    for (uint32_t number = YOUNG; number <= CLEARED; number++)
+        key_cache_note_use(cache, number);
+    store(cache, YOUNG); /* a check has read it */
+    drop(cache, DROPPED);
+    key_cache_clear_partition(cache, bucket_of_digest(digest_of(CLEARED).bytes), BUCKETS);
+    cr_expect_eq(age_a_round(cache, &now_ns), 0);
+    cr_expect(has(cache, YOUNG));
+    cr_expect_not(has(cache, USED_LONG_AGO));
+    key_cache_destroy(cache);
+    shared_table_destroy(table);
+}
+
+Test(key_cache, a_cache_that_was_emptied_names_nothing_of_before)
+{
+    enum { KEYS = 40 };
+    struct shared_table *table = make_table();
+    uint64_t now_ns = NOW_NS;
+    struct key_cache *cache = make_shared(table, now_ns, KEYS);
+    uint32_t number;
+    age_a_round(cache, &now_ns);
+    for (uint32_t i = 0; i < KEYS; i++)
+        key_cache_note_use(cache, i);
+    for (int i = 0; i < ROUND_S / 2; i++)
+        key_cache_age(cache, now_ns += SECOND_NS);
+    cr_assert(key_cache_next_in_use(cache, &number));
+    key_cache_clear(cache);
+    store(cache, 0);
+    cr_expect_not(key_cache_next_in_use(cache, &number));
+    for (int i = 0; i < 2; i++)
+        cr_expect_eq(age_a_round(cache, &now_ns), 0, "no reader has used it since");
+    key_cache_destroy(cache);
+    shared_table_destroy(table);
+}
+
+/* Between the scout, which has passed its number, and the hand. */
+Test(key_cache, a_key_at_the_number_of_one_that_readers_used_is_not_named)
+{
+    struct shared_table *table = make_table();
+    uint64_t now_ns = NOW_NS;
+    struct key_cache *cache = make_shared(table, now_ns, 1);
+    for (int i = 0; i < ROUND_S - 1; i++)
+        age_and_refresh(cache, &now_ns);
+    key_cache_note_use(cache, 0);
+    key_cache_clear(cache);
+    store(cache, 0);
+    for (int i = 0; i < 2; i++)
+        cr_expect_eq(age_a_round(cache, &now_ns), 0);
+    key_cache_destroy(cache);
+    shared_table_destroy(table);
+}
+
+/* Each report counts as one use of the key. */
+Test(key_cache, keys_that_readers_use_are_not_evicted_by_others_that_are_used_once)
+{
+    enum { CAPACITY = 64, OTHERS = 1000 };
+    for (int is_used = 0; is_used < 2; is_used++) {
+        struct shared_table *table = make_table();
+        struct key_cache *cache = key_cache_create(CAPACITY, BYTES_PLENTY);
+        key_cache_share_with(cache, table);
+        store_and_share(cache, 1);
+        for (uint64_t n = 2; n < OTHERS; n++) {
+            if (is_used)
+                key_cache_note_use(cache, 0);
+            store(cache, n);
+        }
+        cr_expect_eq(has(cache, 1), is_used);
+        key_cache_destroy(cache);
+        shared_table_destroy(table);
+    }
+}
+
 /* Unknown digests */
 
 Test(key_cache, unknown_is_known_for_five_seconds)

@@ -1098,7 +1098,7 @@ Test(key_check, where_a_master_may_be_replaced_reads_decide_under_the_lease_of_t
 
 /* With a shared table: readers accept what the checker would accept from its cache, and nothing else. */
 
-enum { TABLE_KEYS = 64 };
+enum { TABLE_KEYS = 256 };
 
 struct sharing {
     struct cached f;
@@ -1110,6 +1110,8 @@ static void on_used(void *arg, const struct key_principal *key, uint32_t uses)
 {
     (void)arg, (void)key, (void)uses;
 }
+
+static void on_in_use(void *arg, uint32_t owner);
 
 static bool has_room(void *arg)
 {
@@ -1132,18 +1134,23 @@ static bool reader_accepts(const struct sharing *s)
 }
 
 /* With a read of the key under way. */
-static void set_up_reading(struct sharing *s)
+static void set_up_reading_under(struct sharing *s, size_t generations)
 {
     struct partitions partitions = {.stores = {&s->f.store}, .count = 1};
     struct membership *members[] = {&s->f.member};
     int fds[2];
 
-    set_up_cached(&s->f, 1);
+    set_up_cached(&s->f, generations);
     key_checker_destroy(s->f.checker);
-    s->table = shared_table_create(&(struct shared_table_settings){
-        .keys_max = TABLE_KEYS, .partitions = 1, .deployment = "", .used = on_used, .has_room = has_room});
-    s->f.checker = key_checker_create(s->f.keyring, &partitions, members, s->f.usage, &(struct key_memory){64, 1 << 20},
-                                      s->table, s->f.turn);
+    s->table = shared_table_create(&(struct shared_table_settings){.keys_max = TABLE_KEYS,
+                                                                   .partitions = 1,
+                                                                   .deployment = "",
+                                                                   .used = on_used,
+                                                                   .in_use = on_in_use,
+                                                                   .has_room = has_room,
+                                                                   .arg = s});
+    s->f.checker = key_checker_create(s->f.keyring, &partitions, members, s->f.usage,
+                                      &(struct key_memory){TABLE_KEYS, 1 << 20}, s->table, s->f.turn);
     shared_table_fds(s->table, &fds[0], &fds[1]);
     fds[0] = dup(fds[0]);
     fds[1] = dup(fds[1]);
@@ -1152,6 +1159,11 @@ static void set_up_reading(struct sharing *s)
     renew_lease(s);
     expect_read(&s->f, 0);
     cr_assert_not(reader_accepts(s));
+}
+
+static void set_up_reading(struct sharing *s)
+{
+    set_up_reading_under(s, 1);
 }
 
 /* With the key in the cache and in the table. */
@@ -1291,6 +1303,230 @@ Test(key_check, shared_keys_age_with_each_renewal)
     renew_lease(&s);
     cr_expect_not(reader_accepts(&s));
     tear_down_sharing(&s);
+}
+
+/* Keys that readers use are read again before they are too old for the cache. */
+
+static void on_in_use(void *arg, uint32_t owner)
+{
+    struct sharing *s = arg;
+
+    key_checker_in_use(s->f.checker, owner);
+}
+
+/* A round of the uses, after readers accepted the key. */
+static void use(struct sharing *s)
+{
+    cr_assert(reader_accepts(s));
+    cr_assert(shared_table_count_uses(s->table, shared_table_slots(s->table)));
+}
+
+/* A key that is alone in the cache is met by the clock hand at the end of a round, and refreshed an eighth of a round
+ * before its second end. */
+enum { ROUND_S = KEY_CACHE_AGE_MAX_S / 2, LEAD_S = ROUND_S / 8 };
+
+static void let_pass(struct sharing *s, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        s->f.member.now_ns += UINT64_C(1000) * CLOCK_NS_PER_MS;
+        renew_lease(s);
+    }
+}
+
+/* With a refresh under way: the store's second read. */
+static void set_up_refreshing(struct sharing *s)
+{
+    set_up_sharing(s);
+    renew_lease(s);
+    use(s);
+    let_pass(s, ROUND_S);
+    use(s);
+    cr_assert_eq(s->f.store.find_count, 1, "it was young");
+    let_pass(s, ROUND_S - LEAD_S);
+    cr_assert_eq(s->f.store.find_count, 2);
+    cr_assert_arr_eq(s->f.store.finds[1].digest, s->f.digest, KEY_DIGEST_BYTES);
+}
+
+Test(key_check, a_key_in_use_is_read_again_and_stays)
+{
+    struct sharing s;
+
+    set_up_refreshing(&s);
+    for (size_t i = 1; i < 4; i++) {
+        cr_assert_eq(s.f.store.find_count, i + 1);
+        use(&s);
+        fake_store_answer_find(&s.f.store, i, STORE_OK, &s.f.key);
+        let_pass(&s, ROUND_S);
+    }
+    fake_store_answer_find(&s.f.store, 4, STORE_OK, &s.f.key);
+    let_pass(&s, ROUND_S);
+    cr_expect_eq(s.f.store.find_count, 5, "nobody used it");
+    cr_expect(reader_accepts(&s));
+    let_pass(&s, LEAD_S);
+    cr_expect_not(reader_accepts(&s));
+    tear_down_sharing(&s);
+}
+
+/* What it says, or that it may say nothing. */
+Test(key_check, a_refresh_decides_no_more_than_a_read)
+{
+    static const struct {
+        void (*happens)(struct sharing *); /* before the answer; NULL: nothing */
+        enum store_result result;
+        bool stays, grows_old;
+    } CASES[] = {
+        {NULL, STORE_OK, true, false},          {NULL, STORE_NOT_FOUND, false, true},
+        {NULL, STORE_UNAVAILABLE, true, true},  {revoke_key, STORE_OK, false, true},
+        {miss_a_message, STORE_OK, true, true}, {lose_lease, STORE_OK, true, false},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct sharing s;
+
+        set_up_refreshing(&s);
+        if (CASES[i].happens)
+            CASES[i].happens(&s);
+        fake_store_answer_find(&s.f.store, 1, CASES[i].result, &s.f.key);
+        cr_expect_eq(reader_accepts(&s), CASES[i].stays, "case %zu", i);
+        s.f.member.has_lease = true;
+        let_pass(&s, LEAD_S);
+        cr_expect_eq(reader_accepts(&s), !CASES[i].grows_old, "case %zu", i);
+        tear_down_sharing(&s);
+    }
+}
+
+Test(key_check, a_key_of_an_older_master_key_is_refreshed_by_its_own_digest)
+{
+    struct sharing s;
+
+    set_up_reading_under(&s, 2);
+    fake_store_answer_find(&s.f.store, 0, STORE_NOT_FOUND, NULL);
+    fake_store_answer_find(&s.f.store, 1, STORE_OK, &s.f.key);
+    renew_lease(&s);
+    let_pass(&s, ROUND_S);
+    use(&s);
+    let_pass(&s, ROUND_S - LEAD_S);
+    cr_assert_eq(s.f.store.find_count, 3);
+    cr_expect_arr_eq(s.f.store.finds[2].digest, s.f.store.finds[1].digest, KEY_DIGEST_BYTES);
+    fake_store_answer_find(&s.f.store, 2, STORE_OK, &s.f.key);
+    let_pass(&s, LEAD_S);
+    cr_expect(reader_accepts(&s));
+    tear_down_sharing(&s);
+}
+
+static void count_stopped(void *arg)
+{
+    ++*(int *)arg;
+}
+
+/* One that began before the revocation decides no check that begins after it. */
+Test(key_check, a_check_that_joins_a_refresh_is_decided_by_a_later_read)
+{
+    struct sharing s;
+    int stopped = 0;
+
+    set_up_refreshing(&s);
+    s.f.member.epoch++;
+    s.f.member.events.on_invalidated(s.f.member.arg, s.f.digest);
+    expect_joins(&s.f, 1);
+    fake_store_answer_find(&s.f.store, 1, STORE_OK, &s.f.key);
+    cr_assert_eq(s.f.answers[1].count, 0);
+    cr_assert_eq(s.f.store.find_count, 3);
+    s.f.key.revoked_ms = 1;
+    fake_store_answer_find(&s.f.store, 2, STORE_OK, &s.f.key);
+    expect_answer(&s.f, 1, KEY_REVOKED);
+    cr_expect_not(reader_accepts(&s));
+    cr_expect_not(key_checker_stop(s.f.checker, count_stopped, &stopped), "the later read was no refresh");
+    tear_down_sharing(&s);
+}
+
+Test(key_check, a_refresh_joins_a_read)
+{
+    struct sharing s;
+
+    set_up_sharing(&s);
+    renew_lease(&s);
+    let_pass(&s, ROUND_S);
+    use(&s);
+    s.f.member.has_lease = false;
+    expect_read(&s.f, 1);
+    s.f.member.has_lease = true;
+    let_pass(&s, ROUND_S - LEAD_S);
+    cr_expect_eq(s.f.store.find_count, 2);
+    fake_store_answer_find(&s.f.store, 1, STORE_OK, &s.f.key);
+    let_pass(&s, LEAD_S);
+    cr_expect(reader_accepts(&s));
+    tear_down_sharing(&s);
+}
+
+static void share_more(struct sharing *s, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t nth = s->f.store.find_count;
+
+        s->f.key.id = id_mint(ID_KEY, 1);
+        secret_mint(KEY_API, MODE_LIVE, &s->f.secret);
+        begin_nth(&s->f, 0);
+        turn_finish(s->f.turn);
+        fake_store_answer_find(&s->f.store, nth, STORE_OK, &s->f.key);
+        cr_assert(reader_accepts(s));
+    }
+}
+
+/* Some at a time; the next ones when these are answered, but not while the store does not answer. */
+Test(key_check, many_keys_are_refreshed_in_turn)
+{
+    enum { MORE = 200, AT_A_TIME = 128 };
+    struct sharing s;
+    int stopped = 0;
+
+    set_up_sharing(&s);
+    renew_lease(&s);
+    share_more(&s, MORE);
+    let_pass(&s, ROUND_S - LEAD_S - 1);
+    for (uint32_t owner = 0; owner <= MORE; owner++)
+        key_checker_in_use(s.f.checker, owner);
+    let_pass(&s, ROUND_S);
+    const size_t first = 1 + MORE;
+    cr_assert_eq(s.f.store.find_count, first + AT_A_TIME);
+    fake_store_answer_find(&s.f.store, first, STORE_NOT_FOUND, NULL);
+    cr_expect_eq(s.f.store.find_count, first + AT_A_TIME + 1);
+    fake_store_answer_find(&s.f.store, first + 1, STORE_UNAVAILABLE, NULL);
+    cr_expect_eq(s.f.store.find_count, first + AT_A_TIME + 1);
+    s.f.member.now_ns += UINT64_C(1000) * CLOCK_NS_PER_MS;
+    renew_lease(&s);
+    cr_expect_eq(s.f.store.find_count, first + AT_A_TIME + 2);
+    cr_expect(key_checker_stop(s.f.checker, count_stopped, &stopped));
+    for (size_t i = first + 2; i < s.f.store.find_count; i++) {
+        cr_expect_eq(stopped, 0);
+        let_pass(&s, 1);
+        fake_store_answer_find(&s.f.store, i, STORE_NOT_FOUND, NULL);
+    }
+    cr_expect_eq(stopped, 1);
+    cr_expect_eq(s.f.store.find_count, first + AT_A_TIME + 2, "no new one");
+    tear_down_sharing(&s);
+}
+
+/* Checks of what is no key let the cache age. */
+Test(key_check, nothing_is_refreshed_without_a_lease)
+{
+    struct sharing s;
+    int stopped = 0;
+
+    set_up_sharing(&s);
+    renew_lease(&s);
+    let_pass(&s, ROUND_S);
+    use(&s);
+    s.f.member.has_lease = false;
+    for (int i = 0; i < ROUND_S - LEAD_S; i++) {
+        s.f.member.now_ns += UINT64_C(1000) * CLOCK_NS_PER_MS;
+        key_check_begin(s.f.checker, &s.f.checks[0], TEXT("no key"), on_checked, &s.f.answers[0]);
+        turn_finish(s.f.turn);
+    }
+    cr_expect_eq(s.f.store.find_count, 1);
+    cr_expect_not(key_checker_stop(s.f.checker, count_stopped, &stopped));
+    tear_down_sharing(&s);
+    cr_expect_eq(stopped, 0);
 }
 
 Test(key_check, a_key_that_was_read_again_is_shared_as_it_is_now)

@@ -15,6 +15,8 @@ struct world {
     struct chatelaine_table reader;
     uint64_t reported;
     struct key_principal last;
+    unsigned in_use; /* reports */
+    uint32_t last_owner;
     bool is_full;
 };
 
@@ -26,6 +28,14 @@ static void on_used(void *arg, const struct key_principal *key, uint32_t uses)
 
     w->reported += uses;
     w->last = *key;
+}
+
+static void on_in_use(void *arg, uint32_t owner)
+{
+    struct world *w = arg;
+
+    w->in_use++;
+    w->last_owner = owner;
 }
 
 static bool has_room(void *arg)
@@ -44,6 +54,7 @@ static void set_up(struct world *w, size_t keys)
                                                                    .partitions = PARTITIONS,
                                                                    .deployment = "test",
                                                                    .used = on_used,
+                                                                   .in_use = on_in_use,
                                                                    .has_room = has_room,
                                                                    .arg = w});
     cr_assert(w->table);
@@ -255,6 +266,36 @@ Test(shared_table, each_use_is_reported_once)
     tear_down(&w);
 }
 
+/* Once in a round, and not while it leaves. */
+Test(shared_table, its_owner_hears_that_a_key_is_in_use)
+{
+    struct world w;
+    uint32_t slot;
+
+    set_up(&w, KEYS);
+    shared_table_set_lease(w.table, PARTITION, in_an_hour());
+    put(&w, 1, BUCKET);
+    slot = put(&w, 5, BUCKET);
+    cr_assert(count_all(&w));
+    cr_expect_eq(w.in_use, 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert(accepts(&w, 5));
+    cr_assert(count_all(&w));
+    cr_assert(count_all(&w));
+    cr_expect_eq(w.in_use, 1);
+    cr_expect_eq(w.last_owner, 5);
+    cr_assert(accepts(&w, 5));
+    shared_table_remove(w.table, slot, 5);
+    cr_expect_eq(w.reported, 4);
+    put(&w, 1, BUCKET);
+    cr_assert(accepts(&w, 1));
+    shared_table_clear_bucket(w.table, BUCKET);
+    cr_assert(count_all(&w));
+    cr_expect_eq(w.reported, 5);
+    cr_expect_eq(w.in_use, 1, "its place may be given away");
+    tear_down(&w);
+}
+
 /* A reader that was paused between its decision and its count. */
 Test(shared_table, a_use_of_an_earlier_key_is_not_counted_for_the_next)
 {
@@ -301,6 +342,7 @@ Test(shared_table, garbage_in_the_counters_is_not_reported)
         w.reader.uses[i] += i != slot;
     cr_expect(count_all(&w));
     cr_expect_eq(w.reported, 1, "nobody's");
+    cr_expect_eq(w.in_use, 1);
     tear_down(&w);
 }
 

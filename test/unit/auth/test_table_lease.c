@@ -31,6 +31,10 @@ static void on_used(UNUSED void *arg, UNUSED const struct key_principal *key, UN
 {
 }
 
+static void on_in_use(UNUSED void *arg, UNUSED uint32_t owner)
+{
+}
+
 static bool has_room(UNUSED void *arg)
 {
     return true;
@@ -52,8 +56,12 @@ static void set_up(struct world *w)
     cr_assert_eq(uv_loop_init(&w->loop), 0);
     w->turn = turn_create(&w->loop);
     w->usage = usage_create(&w->loop, &partitions, INTERVAL_MS);
-    w->table = shared_table_create(&(struct shared_table_settings){
-        .keys_max = 64, .partitions = PARTITIONS, .deployment = "", .used = on_used, .has_room = has_room});
+    w->table = shared_table_create(&(struct shared_table_settings){.keys_max = 64,
+                                                                   .partitions = PARTITIONS,
+                                                                   .deployment = "",
+                                                                   .used = on_used,
+                                                                   .in_use = on_in_use,
+                                                                   .has_room = has_room});
     cr_assert(w->table);
     w->checker = key_checker_create(w->keyring, &partitions, members, w->usage, &(struct key_memory){64, 1 << 20},
                                     w->table, w->turn);

@@ -28,6 +28,10 @@ static void on_used(void *arg, const struct key_principal *key, uint32_t uses)
     (void)arg, (void)key, (void)uses;
 }
 
+static void on_in_use(UNUSED void *arg, UNUSED uint32_t owner)
+{
+}
+
 static bool has_room(void *arg)
 {
     (void)arg;
@@ -43,7 +47,7 @@ static void set_up(struct world *w)
     snprintf(w->path, sizeof w->path, "%s/t", w->folder);
     cr_assert_eq(uv_loop_init(&w->loop), 0);
     w->table = shared_table_create(&(struct shared_table_settings){
-        .keys_max = 64, .partitions = 1, .deployment = "", .used = on_used, .has_room = has_room});
+        .keys_max = 64, .partitions = 1, .deployment = "", .used = on_used, .in_use = on_in_use, .has_room = has_room});
     w->listener = table_listener_create(&w->loop, w->table, w->path, ROUND_MS, &error);
     cr_assert(w->listener, "%d", error);
 }

@@ -350,10 +350,13 @@ static void assert_comes_back(const struct key_record *record, bool has_name)
 {
     const struct key_principal key = key_principal_of(record);
     struct key_principal again;
-    struct key_packed packed;
+    struct key_packed packed, same;
     memset(&packed, 0xa5, sizeof packed); /* earlier content must not matter */
+    memset(&same, 0x5a, sizeof same);
     memset(&again, 0xa5, sizeof again);
     key_pack(&key, &packed);
+    key_pack(&key, &same);
+    cr_assert_eq(memcmp(&packed, &same, sizeof packed), 0);
     key_unpack(&packed, &again);
     cr_assert(id_equal(&again.id, &record->id) && id_equal(&again.account, &record->account));
     cr_assert(again.kind == record->kind && again.mode == record->mode && again.scopes == record->scopes);
