@@ -221,4 +221,6 @@ void aftermath_check(struct cluster *cluster, struct history *history, const str
     for (unsigned account = 0; account < cluster->account_count; account++)
         check_orphans(&inspection, account, ret_aftermath);
     check_events(&inspection, ret_aftermath);
+    for (unsigned node = 0; node < CLUSTER_NODES; node++)
+        ret_aftermath->refreshes += cluster_metric(cluster, node, "\nchatelaine_cache_refreshes_total ");
 }

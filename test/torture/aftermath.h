@@ -8,6 +8,7 @@ struct aftermath {
     unsigned sessions;
     size_t active, orphans_excused; /* listed as active; of those: of a node that was ended while it made them */
     size_t audit_pages;
+    long refreshes; /* of cached keys, by the nodes that are left */
 };
 
 void aftermath_check(struct cluster *cluster, struct history *history, const struct clients *clients,

@@ -237,6 +237,14 @@ int cluster_call(struct cluster *cluster, unsigned node, const struct http_call 
     return status;
 }
 
+long cluster_metric(struct cluster *cluster, unsigned node, const char *line_start)
+{
+    netns_enter(cluster->netns, node);
+    long value = fixture_metric(&cluster->fixture, node, line_start);
+    netns_leave(cluster->netns);
+    return value;
+}
+
 int cluster_login(struct cluster *cluster, unsigned node, const struct fixture_user *user,
                   struct fixture_session *ret_session, struct http_answer *ret_answer)
 {

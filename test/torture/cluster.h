@@ -75,5 +75,7 @@ unsigned cluster_find_dead(struct cluster *cluster);
 int cluster_open_socket(void *cluster, unsigned node, uint16_t *ret_port);
 /* fixture_call() and fixture_login() where the node may be in a namespace of its own; the node must be up. */
 int cluster_call(struct cluster *cluster, unsigned node, const struct http_call *call, struct http_answer *ret_answer);
+/* As fixture_metric(). */
+long cluster_metric(struct cluster *cluster, unsigned node, const char *line_start);
 int cluster_login(struct cluster *cluster, unsigned node, const struct fixture_user *user,
                   struct fixture_session *ret_session, struct http_answer *ret_answer);

@@ -329,9 +329,9 @@ static void look_at_what_is_left(struct torture *torture)
     if (torture->endings)
         endings_check_whole(torture->endings);
     printf("afterwards: all nodes served within %ld ms; %u sessions, %zu active keys (%zu of ended nodes, which nobody "
-           "knows), %zu pages of audit events\n",
+           "knows), %zu pages of audit events; these nodes refreshed %ld cached keys\n",
            (long)aftermath.back_ms, aftermath.sessions, aftermath.active, aftermath.orphans_excused,
-           aftermath.audit_pages);
+           aftermath.audit_pages, aftermath.refreshes);
 }
 
 static void write_history(struct torture *torture)
