@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154,SC2034 # measure.sh sets and reads the others
 
 declare -A gateway_ns=() node_ns=() requests_of=() # ROW: of the round so far
-gateway_rows=()                                    # "nginx-alone", "nginx-tcp", "nginx-unix", "nginx-module", …
+use_every_s=60
+gateway_rows=() # "nginx-alone", "nginx-tcp", "nginx-unix", "nginx-module", …
 
 # Those of one gateway: one process each, with one thread, which passes requests on to one backend. `alone` asks nobody;
 # `tcp` and `unix` ask the same node before each request; `module` looks into that node's table, and asks over the
@@ -132,7 +133,8 @@ N
     await_listener "$backend_port" "the backend"
 }
 gateway_turn() { # ROW: a second of requests
-    local own=${pid_of[$1]} before node_before requests options=()
+    local own=${pid_of[$1]} before node_before requests asked=0 options=()
+    [[ $1 != *-module ]] || asked=$(checks_answered)
     [ -z "$pause_ms" ] || options=(--latency)
     before=$(cpu_ns "$own") node_before=$(cpu_ns "$node_pid")
     BENCH_DELAY_MS=$pause_ms BENCH_PATH=/v1/patients/1 load "$1" 1 "${options[@]}"
@@ -140,6 +142,7 @@ gateway_turn() { # ROW: a second of requests
     requests_of[$1]=$((${requests_of[$1]} + requests))
     gateway_ns[$1]=$((${gateway_ns[$1]} + $(cpu_ns "$own") - before))
     node_ns[$1]=$((${node_ns[$1]} + $(cpu_ns "$node_pid") - node_before))
+    [[ $1 != *-module ]] || asked_of_round=$((asked_of_round + $(checks_answered) - asked))
 }
 # A gateway that asks must refuse who has no key, and one that does not ask must not: each measures what it says.
 prove_row() { # ROW
@@ -171,6 +174,7 @@ checks_answered() { # over HTTP
 gateway_round() { # ROUND
     local row second
     say "round $1 of $rounds"
+    asked_of_round=0
     for row in "${gateway_rows[@]}"; do gateway_ns[$row]=0 node_ns[$row]=0 requests_of[$row]=0; done
     for second in $(seq "$each"); do
         for row in $(shuf -e "${gateway_rows[@]}"); do gateway_turn "$row"; done
@@ -178,7 +182,16 @@ gateway_round() { # ROUND
     for row in "${gateway_rows[@]}"; do
         echo "$(per_request "${gateway_ns[$row]}" "${requests_of[$row]}") $(per_request "${node_ns[$row]}" "${requests_of[$row]}")" \
             "$((${requests_of[$row]} / each))" >>"$dir/gateway.$row"
+        [[ $row != *-module ]] ||
+            awk -v a="$asked_of_round" -v n="${requests_of[$row]}" 'BEGIN {printf "%.2f\n", 100 * a / n}' >>"$dir/asked.$row"
     done
+}
+# Each turn begins with some seconds without requests, and each row has one turn in four. So that the table's keys are
+# in use all the time, as they are behind a gateway with as many requests, another reader asks for each once a minute.
+use_table() {
+    taskset -c 1 "$build/test/bench/bench_table" "$dir/table.sock" "$dir/keys" 86400 $((keys / use_every_s + 1)) >/dev/null &
+    table_user=$!
+    pids+=("$table_user")
 }
 spread() { # ROW COLUMN: median (least to most)
     printf '%s (%s to %s)' "$(cut -d' ' -f"$2" "$dir/gateway.$1" | median)" \
@@ -224,6 +237,7 @@ bench_gateways() {
         [ "$gateway" != nginx ] || start_module_row
     done
     for row in "${gateway_rows[@]}"; do prove_row "$row"; done
+    [[ " ${gateway_rows[*]} " != *" nginx-module "* ]] || use_table
     for round in $(seq "$rounds"); do gateway_round "$round"; done
     printf '\n| %s keys, %s connections, medians of %s rounds of %s s in turns of 1 s | gateway CPU us/request | added by the check | node CPU us/request | requests/s |%s\n' \
         "$keys" "$connections" "$rounds" "$each" "${pause_ms:+ p50 us, p99 us: medians of the turns |}"
@@ -237,6 +251,11 @@ bench_gateways() {
 }
 # Keys that are older than some minutes have left the table; the gateway asks for them again.
 table_alone() {
+    kill "$table_user"
+    forget "$table_user"
+    printf '\nOf the requests through the module, %s %% asked the node (least %s, most %s).\n' \
+        "$(median <"$dir/asked.nginx-module")" "$(sort -g "$dir/asked.nginx-module" | head -1)" \
+        "$(sort -g "$dir/asked.nginx-module" | tail -1)"
     prove_table nginx-module
     printf '\nThe table alone, without a gateway: %s.\n' \
         "$(taskset -c 0 "$build/test/bench/bench_table" "$dir/table.sock" "$dir/keys" "$each")"

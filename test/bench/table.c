@@ -1,5 +1,6 @@
-/* bench_table TABLE SECRETS SECONDS: checks the file's keys in turn, in a scattered order, through a node's shared
- * table, and prints the CPU time of one and how many the table decided. The file's lines are secrets. */
+/* bench_table TABLE SECRETS SECONDS [PER_SECOND]: checks the file's keys in turn, in a scattered order, through a
+ * node's shared table, as often as it can or that often, and prints the CPU time of one and how many the table decided.
+ * The file's lines are secrets. */
 #include <chatelaine/check.h>
 #include <poll.h>
 #include <stdio.h>
@@ -60,6 +61,15 @@ static size_t check_batch(struct chatelaine_table *table, const struct secrets *
     return accepted;
 }
 
+/* Waits until that many checks are due. */
+static void keep_pace(size_t checks, double per_second, double began_s)
+{
+    double early_s = began_s + (double)checks / per_second - clock_s(CLOCK_MONOTONIC);
+
+    if (early_s > 0)
+        poll(NULL, 0, (int)(early_s * 1000));
+}
+
 /* The node hands its table out in a turn of its own. */
 static void await_table(struct chatelaine_table *table)
 {
@@ -79,8 +89,9 @@ int main(int argc, char **argv)
     struct chatelaine_table table;
     size_t at = 0, checks = 0, accepted = 0;
 
-    if (argc != 4)
+    if (argc != 4 && argc != 5)
         return 2;
+    const double per_second = argc == 5 ? strtod(argv[4], NULL) : 0;
     struct secrets secrets = read_secrets(argv[2]);
     if (secrets.count == 0) {
         fprintf(stderr, "no secrets in %s\n", argv[2]);
@@ -97,6 +108,8 @@ int main(int argc, char **argv)
         }
         accepted += check_batch(&table, &secrets, &at);
         checks += BATCH;
+        if (per_second > 0)
+            keep_pace(checks, per_second, began_s);
         now = clock_s(CLOCK_MONOTONIC);
     }
     printf("%.0f ns of CPU a check, %.2f %% of %zu by the table\n",
