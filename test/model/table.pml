@@ -217,8 +217,8 @@ begin:
               T.lease = sent + L;
 #endif
               sent = 0; rest = 0 }
-        /* A read. */
-        :: d_step { rd == IDLE && up && !cached -> rd = SENT; clean = up }
+        /* A read: of what is not cached, or a refresh. */
+        :: d_step { rd == IDLE && up -> rd = SENT; clean = up }
         :: d_step { rd >= SAYS_YES -> suspended = suspended || rd == SAYS_SUSPENDED; rd = IDLE; cached = cached || (clean && up); clean = false
 #ifdef NO_TABLEFILL
               ; says_yes = true
