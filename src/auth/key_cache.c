@@ -540,7 +540,7 @@ void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
     key_shares_put(cache->shares, number, secret, account_bucket, &cache->entries[number].key, inner + KEPT_BYTES);
 }
 
-void key_cache_note_use(struct key_cache *cache, uint32_t number)
+void key_cache_count_use(struct key_cache *cache, uint32_t number)
 {
     key_shares_count_use(cache->shares, number);
 }

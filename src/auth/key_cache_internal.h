@@ -39,7 +39,7 @@ void key_cache_share_with(struct key_cache *cache, struct shared_table *table);
 void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_BYTES], struct text secret,
                      unsigned account_bucket);
 /* For a number that the table knows as an owner's: its readers used the key. */
-void key_cache_note_use(struct key_cache *cache, uint32_t number);
+void key_cache_count_use(struct key_cache *cache, uint32_t number);
 /* The next key that readers used in the last KEY_CACHE_AGE_MAX_S / 2 and that leaves by age unless it is stored again
  * within an eighth of that. False: there is none until key_cache_age() says that time has passed. The cache is shared.
  */

@@ -154,7 +154,7 @@ static void on_account(void *arg, const struct id *account)
 
 void key_checker_in_use(struct key_checker *checker, uint32_t owner)
 {
-    key_cache_note_use(checker->cache, owner);
+    key_cache_count_use(checker->cache, owner);
 }
 
 static void look_again(struct key_checker *checker)

@@ -249,14 +249,11 @@ bench_gateways() {
     [[ " ${gateway_rows[*]} " != *" nginx-module "* ]] || table_alone
     stop_gateways
 }
-# Keys that are older than some minutes have left the table; the gateway asks for them again.
 table_alone() {
-    kill "$table_user"
-    forget "$table_user"
+    stop_node "$table_user"
     printf '\nOf the requests through the module, %s %% asked the node (least %s, most %s).\n' \
         "$(median <"$dir/asked.nginx-module")" "$(sort -g "$dir/asked.nginx-module" | head -1)" \
         "$(sort -g "$dir/asked.nginx-module" | tail -1)"
-    prove_table nginx-module
     printf '\nThe table alone, without a gateway: %s.\n' \
         "$(taskset -c 0 "$build/test/bench/bench_table" "$dir/table.sock" "$dir/keys" "$each")"
 }

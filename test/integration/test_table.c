@@ -118,6 +118,52 @@ Test(table, accepts_what_the_node_accepts)
     stop(&s);
 }
 
+/* Until the node has counted so many. */
+static void await_uses(const struct shared *s, long uses)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (fixture_metric(&s->fixture, sharing_node(s), "\nchatelaine_table_uses_total ") < uses) {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, 10);
+    }
+}
+
+static long misses(const struct shared *s)
+{
+    return fixture_metric(&s->fixture, sharing_node(s), "\nchatelaine_cache_lookups_total{result=\"miss\"} ");
+}
+
+/* The node hears of it only by the table. */
+Test(table, a_key_in_use_is_not_evicted_from_a_full_cache)
+{
+    enum { OTHERS = 100 };
+    struct shared s;
+    struct fixture_key first, key, others[OTHERS];
+
+    fixture_start(&s.fixture, 0, NULL);
+    snprintf(s.path, sizeof s.path, "%s/table.sock", s.fixture.folder);
+    fixture_add_node(&s.fixture, (const char *const[]){"--table", s.path, "--cache-entries", "64", NULL});
+    chatelaine_table_init(&s.table, s.path, CHATELAINE_ANY_DEPLOYMENT, CHATELAINE_OWNER_OF_FOLDER);
+    fixture_open_store(&s.fixture);
+    add_key(&s, SCOPE_PATIENTS_READ, &first);
+    add_key(&s, SCOPE_PATIENTS_READ, &key);
+    for (int i = 0; i < OTHERS; i++)
+        add_key(&s, SCOPE_PATIENTS_READ, &others[i]);
+    fixture_close_store(&s.fixture);
+    share(&s, &first); /* now there is a lease, so that the node is asked once about each of the others */
+    await_uses(&s, 1);
+    share(&s, &key);
+    await_uses(&s, 2);
+    for (int i = 0; i < OTHERS; i++)
+        fixture_try_key(&s.fixture, sharing_node(&s), others[i].secret);
+    cr_expect_not(is_accepted(&s, &others[0]));
+    const long before = misses(&s);
+    share(&s, &key); /* asks the node only if it has lost its lease meanwhile */
+    cr_expect_eq(misses(&s), before);
+    stop(&s);
+}
+
 Test(table, accepts_nothing_that_was_revoked_at_another_node)
 {
     enum { KEYS = 30 };

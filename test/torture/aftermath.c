@@ -221,6 +221,10 @@ void aftermath_check(struct cluster *cluster, struct history *history, const str
     for (unsigned account = 0; account < cluster->account_count; account++)
         check_orphans(&inspection, account, ret_aftermath);
     check_events(&inspection, ret_aftermath);
-    for (unsigned node = 0; node < CLUSTER_NODES; node++)
-        ret_aftermath->refreshes += cluster_metric(cluster, node, "\nchatelaine_cache_refreshes_total ");
+    for (unsigned node = 0; node < CLUSTER_NODES; node++) {
+        long refreshes = cluster_metric(cluster, node, "\nchatelaine_cache_refreshes_total ");
+
+        if (refreshes > 0) /* a node of an earlier version has no such metric */
+            ret_aftermath->refreshes += refreshes;
+    }
 }

@@ -525,7 +525,7 @@ Test(key_cache, what_readers_use_is_named_before_it_leaves)
         unsigned named = 0, most = 0;
         for (int second = 0; second < ROUNDS * ROUND_S; second++) {
             for (uint32_t number = 0; number < KEYS[i]; number++)
-                key_cache_note_use(cache, number);
+                key_cache_count_use(cache, number);
             const unsigned now = age_and_refresh(cache, &now_ns);
             named += now;
             most = now > most ? now : most;
@@ -546,10 +546,10 @@ Test(key_cache, what_readers_do_not_use_or_what_has_left_is_not_named)
     struct shared_table *table = make_table();
     uint64_t now_ns = NOW_NS;
     struct key_cache *cache = make_shared(table, now_ns, KEYS);
-    key_cache_note_use(cache, USED_LONG_AGO);
+    key_cache_count_use(cache, USED_LONG_AGO);
     cr_expect_eq(age_a_round(cache, &now_ns), 0, "all are young");
     for (uint32_t number = YOUNG; number <= CLEARED; number++)
-        key_cache_note_use(cache, number);
+        key_cache_count_use(cache, number);
     store(cache, YOUNG); /* a check has read it */
     drop(cache, DROPPED);
     key_cache_clear_partition(cache, bucket_of_digest(digest_of(CLEARED).bytes), BUCKETS);
@@ -569,7 +569,7 @@ Test(key_cache, a_cache_that_was_emptied_names_nothing_of_before)
     uint32_t number;
     age_a_round(cache, &now_ns);
     for (uint32_t i = 0; i < KEYS; i++)
-        key_cache_note_use(cache, i);
+        key_cache_count_use(cache, i);
     for (int i = 0; i < ROUND_S / 2; i++)
         key_cache_age(cache, now_ns += SECOND_NS);
     cr_assert(key_cache_next_in_use(cache, &number));
@@ -590,7 +590,7 @@ Test(key_cache, a_key_at_the_number_of_one_that_readers_used_is_not_named)
     struct key_cache *cache = make_shared(table, now_ns, 1);
     for (int i = 0; i < ROUND_S - 1; i++)
         age_and_refresh(cache, &now_ns);
-    key_cache_note_use(cache, 0);
+    key_cache_count_use(cache, 0);
     key_cache_clear(cache);
     store(cache, 0);
     for (int i = 0; i < 2; i++)
@@ -610,7 +610,7 @@ Test(key_cache, keys_that_readers_use_are_not_evicted_by_others_that_are_used_on
         store_and_share(cache, 1);
         for (uint64_t n = 2; n < OTHERS; n++) {
             if (is_used)
-                key_cache_note_use(cache, 0);
+                key_cache_count_use(cache, 0);
             store(cache, n);
         }
         cr_expect_eq(has(cache, 1), is_used);
