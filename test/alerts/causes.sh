@@ -235,7 +235,7 @@ cause_HandshakesRefused() {
 cause_DurabilityAsserted() {
     local port
     scene
-    port=$(free_port)
+    port=$(test/support/free-port)
     redis config set port "$port" >/dev/null
     redis acl setuser managed on '>managed' '~*' '&*' +@all -config >/dev/null
     CHATELAINE_REDIS=redis://managed:managed@127.0.0.1:$port add_node --redis-durability asserted

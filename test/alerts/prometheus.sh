@@ -3,7 +3,7 @@
 
 start_prometheus() {
     local port
-    port=$(free_port)
+    port=$(test/support/free-port)
     prometheus=http://127.0.0.1:$port
     mkdir "$dir/prometheus"
     cat >"$dir/prometheus/prometheus.yml" <<Y

@@ -101,7 +101,7 @@ forget_attempts() {
 scene_of_sentinel() {
     local master_port replica_port
     start_redis
-    master_port=$(free_port) replica_port=$(free_port) sentinel_port=$(free_port)
+    master_port=$(test/support/free-port) replica_port=$(test/support/free-port) sentinel_port=$(test/support/free-port)
     redis config set port "$master_port" >/dev/null
     make_account
     mkdir "$dir/replica" "$dir/sentinel"

@@ -102,7 +102,7 @@ C
 }
 start_row() { # GATEWAY WAY ASKED
     local port row=$1-$2
-    port=$(free_port)
+    port=$(test/support/free-port)
     "$1_row" "$row" "$port" "$3"
     pid_of[$row]=$! url_of[$row]=http://127.0.0.1:$port
     pids+=("$!")
@@ -118,7 +118,7 @@ await_listener() { # PORT NAME
 }
 # On core 1, beside wrk: only the gateways and the node are measured.
 start_backend() {
-    backend_port=$(free_port)
+    backend_port=$(test/support/free-port)
     cat >"$dir/backend.conf" <<N
 worker_processes 1; daemon off; master_process off; pid $dir/backend.pid; error_log /dev/null crit;
 events { worker_connections 4096; }

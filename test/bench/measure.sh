@@ -88,9 +88,9 @@ start_nginx() {
     if [ "$scheme" = https ]; then
         ssl=' ssl' tls="ssl_certificate $dir/bench.pem; ssl_certificate_key $dir/bench.key; ssl_protocols TLSv1.2 TLSv1.3;"
     fi
-    port=$(free_port)
+    port=$(test/support/free-port)
     if [ -n "${1:-}" ]; then
-        page_port=$(free_port)
+        page_port=$(test/support/free-port)
         printf -v body '%*s' $(($1 - NGINX_HEAD_BYTES)) ''
         page="server { listen 127.0.0.1:$page_port$ssl; server_tokens off;
       location / { default_type application/json; return 200 '${body// /.}'; } }"

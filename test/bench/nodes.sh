@@ -14,7 +14,7 @@ measure_together() {
         measure nginx
         return
     fi
-    node_listen=127.0.0.1:$(free_port)
+    node_listen=127.0.0.1:$(test/support/free-port)
     for id in $(seq "${row%.*}"); do
         # shellcheck disable=SC2086 # a command and its arguments
         CHATELAINE_REUSE_PORT=true node "$row.$id" "$lease_ms" ${node_places[${row#*.}]}

@@ -13,7 +13,7 @@ declare -A partitions_of=() replicas_of=()
 run_server() {
     local name=$1
     shift
-    server_port=$(free_port "${ports[@]}" "${bus_ports[@]}")
+    server_port=$(test/support/free-port)
     mkdir "$dir/$name"
     redis_flags=(--port "$server_port" --bind 127.0.0.1 --auto-aof-rewrite-percentage 0 "$@")
     run_redis "$name"
@@ -30,7 +30,7 @@ start_store() {
         names=("$store") url_of_store[$store]=redis://127.0.0.1:$server_port
     else
         for number in $(seq $((primaries * (1 + replicas)))); do
-            bus_ports+=("$(free_port "${ports[@]}" "${bus_ports[@]}")")
+            bus_ports+=("$(test/support/free-port)")
             run_server "$store.$number" --cluster-enabled yes --cluster-port "${bus_ports[-1]}" --repl-diskless-sync-delay 0
             names+=("$store.$number") hosts+=(127.0.0.1) ports+=("$server_port")
         done

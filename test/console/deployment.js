@@ -10,7 +10,7 @@ export class Deployment extends Basis {
     // others: how many nodes there are besides the one that browsers use.
     // auditLogs: for each node, where it writes its audit log, or undefined.
     static async start({others = 0, auditLogs = []} = {}) {
-        const port = await freePort();
+        const port = freePort();
         const origin = `http://localhost:${port}`;
         const nodes = Array.from({length: 1 + others}, (_, i) => ({
             origin,

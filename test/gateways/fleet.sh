@@ -5,7 +5,7 @@
 declare -A port=() node_pids=() gateway_url=()
 for server in backend h2c healthbackend healthh2c healthsample node1 check1 node2 check2 node3 check3 node4 check4 healthsidecar "${gateways[@]}" "${gateways[@]/%/-h2c}" \
     "${gateways[@]/%/-sidecar}"; do
-    port[$server]=$(free_port "${port[@]}")
+    port[$server]=$(test/support/free-port)
 done
 port[sidecar]=${port[backend]}
 check_socket=$dir/check.sock # of the fourth node

@@ -236,7 +236,7 @@ before(async () => {
   folder = deployment.folder;
   mkdirSync(join(folder, 'run'));
   chmodSync(folder, 0o755);
-  [port, http2Port] = [await freePort(), await freePort()];
+  [port, http2Port] = [freePort(), freePort()];
   [node, backend] = [startNode(), startBackend()];
   node.port = await listen(node);
   backend.port = await listen(backend);

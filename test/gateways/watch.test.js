@@ -16,7 +16,7 @@ const backends = [];
 
 /** HAProxy as it is shipped, with the addresses of this deployment. */
 async function startHaproxy(name, backendPort) {
-  const port = await freePort();
+  const port = freePort();
   const { folder } = deployment;
   const [{ url, internalUrl }] = deployment.nodes;
   const checks = new URL(internalUrl).host;

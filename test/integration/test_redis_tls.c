@@ -2,6 +2,7 @@
  * operators look. */
 #include "certificates.h"
 #include "deadline.h"
+#include "free_port.h"
 #include "fixture.h"
 #include "leak_guard.h"
 #include "redis_cluster.h"
@@ -72,7 +73,7 @@ static void scene_start(bool asks_for_certificates)
     fixture_start(&scene.fixture, 0, NULL);
     scene.fixture.redis.options.tls = scene.folder;
     scene.fixture.redis.options.asks_for_certificates = asks_for_certificates;
-    scene.fixture.redis.port = redis_server_free_port();
+    scene.fixture.redis.port = free_port();
     redis_server_restart(&scene.fixture.redis);
     snprintf(scene.url, sizeof scene.url, "rediss://localhost:%u", scene.fixture.redis.port);
 }
@@ -201,7 +202,7 @@ Test(redis_tls, plain_and_tls_are_told_apart)
     const char *const none[] = {NULL};
     snprintf(plain, sizeof plain, "redis://localhost:%u", scene.fixture.redis.port);
     expect_list(plain, none, "use rediss://");
-    snprintf(port, sizeof port, "%u", redis_server_free_port());
+    snprintf(port, sizeof port, "%u", free_port());
     redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "port", port, NULL);
     snprintf(other, sizeof other, "rediss://localhost:%s", port);
     expect_list(other, more, "TLS"); /* Redis reads the handshake as a command, or waits for its end */

@@ -27,3 +27,9 @@ add_test(NAME meta_check_docs_can_fail
 set_tests_properties(meta_check_docs PROPERTIES TIMEOUT 120)
 set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 120 PASS_REGULAR_EXPRESSION
   "leads nowhere.*no such heading.*no function.*nobody explains this.*no source says this.*no metric.*other alerts.*no setting.*no such heading.*api.md.*design 6.*no rule 99.*no rule H99.*other rules")
+
+# Tests that run at once do not get the same port.
+add_executable(port ${CMAKE_CURRENT_LIST_DIR}/port.c)
+target_link_libraries(port PRIVATE test_support)
+add_test(NAME meta_ports COMMAND ${CMAKE_CURRENT_LIST_DIR}/ports $<TARGET_FILE:port>)
+set_tests_properties(meta_ports PROPERTIES TIMEOUT 120)

@@ -2,7 +2,7 @@ import {freePort, listens, until} from '../support/deployment.js';
 
 /** A validating proxy in front of the node. Where it is strict, an answer that breaks the document comes out as 500. */
 export async function startPrism(deployment, name, document, strict) {
-    const port = await freePort();
+    const port = freePort();
     const {log} = deployment.launch(name, process.execPath, [
         'node_modules/@stoplight/prism-cli/dist/index.js',
         'proxy',

@@ -3,7 +3,7 @@
 import {execFileSync, spawn, spawnSync} from 'node:child_process';
 import {createHmac, randomBytes} from 'node:crypto';
 import {closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
-import {connect, createServer} from 'node:net';
+import {connect} from 'node:net';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {setTimeout as pause} from 'node:timers/promises';
@@ -36,14 +36,8 @@ export async function listens(where) {
     });
 }
 
-export async function freePort() {
-    return await new Promise((resolve) => {
-        const server = createServer().listen(0, '127.0.0.1', () => {
-            const {port} = server.address();
-
-            server.close(() => resolve(port));
-        });
-    });
+export function freePort() {
+    return Number(execFileSync(join(process.env.CHATELAINE_SOURCE, 'test/support/free-port')));
 }
 
 // Returns {status, headers, text, json}; follows no redirect.

@@ -106,18 +106,6 @@ stop_node() {
     forget "$1"
 }
 
-# free_port [PORT…]: a port that nobody listens on, other than these.
-free_port() {
-    local port
-    for port in $(shuf -i 20000-29999 -n 50); do
-        [[ " $* " == *" $port "* ]] || (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || {
-            echo "$port"
-            return
-        }
-    done
-    die "no free port found"
-}
-
 # --- a person at the console: curl, with the cookie and the CSRF token kept here -----------------------------------
 cookie='' csrf='' seed='' status='' email=ada@console.test origin=https://console.test
 # http METHOD PATH [curl options]: prints the body; the status is in $dir/status.

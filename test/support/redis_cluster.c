@@ -1,5 +1,6 @@
 #include "redis_cluster.h"
 #include "deadline.h"
+#include "free_port.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -142,9 +143,9 @@ void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primari
     *cluster = (struct cluster_servers){.primaries = primaries, .count = has_replicas ? 2 * primaries : primaries};
     for (unsigned i = 0; i < cluster->count; i++) {
         struct redis_server_options options = {
-            .tcp = true, .cluster_port = redis_server_free_port(), .serves_part = true, .tls = tls};
+            .tcp = true, .cluster_port = free_port(), .serves_part = true, .tls = tls};
 
-        options.tls_port = tls ? redis_server_free_port() : 0;
+        options.tls_port = tls ? free_port() : 0;
         redis_server_start(&cluster->servers[i], &options);
     }
     cluster_servers_join(cluster);

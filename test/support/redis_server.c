@@ -1,5 +1,6 @@
 #include "redis_server.h"
 #include "deadline.h"
+#include "free_port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,33 +31,6 @@ const char *redis_server_binary(void)
     const char *other = getenv("CHATELAINE_TEST_REDIS_SERVER");
 
     return other ? other : "redis-server";
-}
-
-static bool is_free(uint16_t port)
-{
-    const struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_bound = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return is_bound;
-}
-
-/* Not one of those that the kernel gives to connections: before the server has it, a connection would. */
-uint16_t redis_server_free_port(void)
-{
-    enum { FIRST = 10000, COUNT = 10000, TRIES = 1000 };
-    uint16_t number;
-
-    for (int tries = 0; tries < TRIES; tries++) {
-        if (getrandom(&number, sizeof number, 0) != sizeof number)
-            test_give_up("getrandom: %s", strerror(errno));
-        if (is_free((uint16_t)(FIRST + number % COUNT)))
-            return (uint16_t)(FIRST + number % COUNT);
-    }
-    test_give_up("no free port");
 }
 
 static int connect_unix(const char *path)
@@ -301,7 +275,7 @@ void redis_server_wait_up(struct redis_server *server)
 
     while (!answers(server)) {
         if (process_wait(&server->process, 5) || deadline_left_ms(deadline) == 0)
-            test_give_up("redis-server does not come up, see %s", server->process.out_path);
+            test_give_up("redis-server does not come up: %s", file_read(server->process.out_path));
     }
 }
 
@@ -417,7 +391,7 @@ void redis_server_start(struct redis_server *server, const struct redis_server_o
     snprintf(server->socket_path, sizeof server->socket_path, "%.100s/redis.sock", server->folder);
     snprintf(server->url, sizeof server->url, "unix:%s%s%.40s", server->socket_path,
              server->options.password ? "?password=" : "", server->options.password ? server->options.password : "");
-    server->port = server->options.tcp ? redis_server_free_port() : 0;
+    server->port = server->options.tcp ? free_port() : 0;
     run(server);
 }
 
@@ -425,7 +399,7 @@ void redis_server_open_port(struct redis_server *server)
 {
     char port[8];
 
-    server->port = redis_server_free_port();
+    server->port = free_port();
     snprintf(port, sizeof port, "%u", server->port);
     redis_server_tell(server, "CONFIG", "SET", "port", port, NULL);
 }

@@ -35,8 +35,6 @@ struct redis_server {
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
 /* CHATELAINE_TEST_REDIS_SERVER (valkey-server), or redis-server. Sentinels are the same program. */
 const char *redis_server_binary(void);
-/* A port of 127.0.0.1 that was free a moment ago. */
-uint16_t redis_server_free_port(void);
 /* Waits until it answers PING; aborts the test if it does not. */
 void redis_server_wait_up(struct redis_server *server);
 /* Makes a server that was started without tcp listen on a port too, now and after restarts. */

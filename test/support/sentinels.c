@@ -1,5 +1,6 @@
 #include "sentinels.h"
 #include "deadline.h"
+#include "free_port.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ static void sentinel_start(struct redis_server *server, uint16_t master_port, co
     server->options.tcp = true;
     folder_make(server->folder);
     snprintf(server->socket_path, sizeof server->socket_path, "%.100s/sentinel.sock", server->folder);
-    server->port = redis_server_free_port();
+    server->port = free_port();
     snprintf(path, sizeof path, "%.100s/sentinel.conf", server->folder);
     print_tls(tls, server->port, tls_conf, sizeof tls_conf);
     snprintf(conf, sizeof conf,

@@ -1,4 +1,5 @@
 #include "shards.h"
+#include "free_port.h"
 #include "netns.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static void start_server(struct shards *shards, unsigned server)
     const struct redis_server_options options = {
         .tcp = true,
         .guarded = true,
-        .cluster_port = redis_server_free_port(),
+        .cluster_port = free_port(),
         .cluster_timeout_ms = NODE_TIMEOUT_MS,
         .serves_part = true,
         .address = shards->netns ? netns_address(shards->netns, shards->first_namespace + server) : NULL};
