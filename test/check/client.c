@@ -1,7 +1,8 @@
 /* A service in C that lets a Chatelaine node decide about API keys, and needs no HTTP for those that the node has in
- * its table: cc -std=gnu11 -D_GNU_SOURCE client.c -o client client /run/chatelaine/table.sock 8081 Reads API keys from
- * stdin, one in a line, each as if a request GET /v1/patients had come with it, and prints what was decided, and by
- * whom. The node's internal listener is at that port of this machine. */
+ * its table. Build it by `cc -std=gnu11 -D_GNU_SOURCE client.c -o client`, run it by
+ * `client /run/chatelaine/table.sock 8081`: the node's table, and the port of this machine where its internal listener
+ * is. It reads API keys from stdin, one in a line, each as if a request GET /v1/patients had come with it, and prints
+ * what was decided, and by whom. */
 #include <chatelaine/check.h>
 
 #include <arpa/inet.h>
