@@ -22,12 +22,13 @@ static void start(void)
 
 TestSuite(key_holder, .init = start, .fini = fixture_stop, .timeout = TEST_WITHIN_S);
 
-/* A key whose digest leads to the partition that many after its account's. */
+/* A key whose digest leads to the partition that many after its account's. Accounts may share a bucket. */
 static struct key_record add_key(unsigned partitions_away, enum key_mode mode, struct token_digests *ret_secret)
 {
+    static uint8_t number;
     struct id account = some_account();
     uint8_t digest[KEY_DIGEST_BYTES];
-    struct key_record key = some_key(&account, mode, 7, digest);
+    struct key_record key = some_key(&account, mode, ++number, digest);
 
     digest[KEY_DIGEST_BYTES - 1] = (uint8_t)(bucket_of_account(&account) + partitions_away);
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
