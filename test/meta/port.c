@@ -1,4 +1,4 @@
-/* Prints as many ports as it is told to, as free-port prints one. */
+/* port [COUNT]: prints that many ports from free_port(), or one. */
 #include "free_port.h"
 
 #include <stdio.h>

@@ -275,7 +275,8 @@ void redis_server_wait_up(struct redis_server *server)
 
     while (!answers(server)) {
         if (process_wait(&server->process, 5) || deadline_left_ms(deadline) == 0)
-            test_give_up("redis-server does not come up: %s", file_read(server->process.out_path));
+            test_give_up("redis-server does not come up, see %s: %s", server->process.out_path,
+                         file_read(server->process.out_path));
     }
 }
 
