@@ -218,7 +218,8 @@ static void expect_refusal(const char *const *args, const char *sentence)
 /* One of two acknowledges: the other may be promoted that has never heard of this lease. */
 Test(takeover, serve_refuses_what_a_replica_may_not_know_of)
 {
-    static const char *const LONG_LEASE[] = {SERVE, "--min-replicas", "1", "--lease-ms", "1001", NULL};
+    static const char *const LONG_LEASE[] = {SERVE,  "--min-replicas", "1",    "--redis-timeout-ms",
+                                             "1000", "--lease-ms",     "1001", NULL};
     static const char *const LONG_TIMEOUT[] = {SERVE, "--min-replicas", "1", "--redis-timeout-ms", "1001", NULL};
 
     scene_begin();
