@@ -7,13 +7,19 @@ api() { # METHOD URL [OPTION OF curl]...
 field() { printf '%s' "$ANSWER" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; } # of the last response
 
 # Each code works once. A node also accepts the next one; if both are used, this waits up to a minute for another.
+totp_step() { echo $(($(date +%s) / 30)); }
 new_code() {
-    last=$(cat "$DIR/totp.last" 2>/dev/null || echo 0) step=$(($(date +%s) / 30))
-    [ "$step" -ge "$last" ] || echo "Each code works once. Waiting up to a minute for a new one." >&2
-    until step=$(($(date +%s) / 30)) && [ "$step" -ge "$last" ]; do sleep 1; done
-    if [ "$step" -gt "$last" ]; then next=; else next=--next step=$((step + 1)); fi
+    last=$(cat "$DIR/totp.last" 2>/dev/null || echo 0) code=
+    [ "$(totp_step)" -ge "$last" ] || echo "Each code works once. Waiting up to a minute for a new one." >&2
+    until [ -n "$code" ]; do
+        now=$(totp_step) step=$now next=
+        [ "$now" -ge "$last" ] || { sleep 1; continue; }
+        [ "$now" -gt "$last" ] || next=--next step=$((now + 1))
+        code=$("$BIN" totp $next "$DIR/totp.uri") || return
+        [ "$(totp_step)" -eq "$now" ] || code= # it may be of the step that has begun meanwhile
+    done
     echo "$step" >"$DIR/totp.last"
-    "$BIN" totp $next "$DIR/totp.uri"
+    echo "$code"
 }
 
 # Signs in with email, password and code. Replaces the file with the session cookie only if that succeeds.

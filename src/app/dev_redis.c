@@ -83,7 +83,8 @@ static int stop_leftover(struct dev_redis *redis, const struct dev_server *serve
     if (pid == 0)
         return EXIT_DONE;
     LOG(LOG_INFO, "stopping a redis-server left running in this folder", log_int("pid", pid));
-    if (kill(pid, SIGTERM) == 0 && dev_redis_wait(redis, nobody_listens, server, START_WITHIN_MS))
+    /* It may be ending: it gets a signal when the one that started it ends. */
+    if ((kill(pid, SIGTERM) == 0 || errno == ESRCH) && dev_redis_wait(redis, nobody_listens, server, START_WITHIN_MS))
         return EXIT_DONE;
     return command_fail(EXIT_FAILED, "the redis-server left running in %s (process %ld) does not stop; kill it",
                         redis->home->path, (long)pid);
