@@ -14,4 +14,4 @@ set_tests_properties(${console_names} console_firefox console_firefox_life PROPE
                      LABELS console TIMEOUT 1200 PROCESSORS 2)
 add_test(NAME console_assets COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DFOLDER=${PROJECT_BINARY_DIR}/assets
                                      -P ${CMAKE_CURRENT_LIST_DIR}/assets.cmake)
-set_tests_properties(console_assets PROPERTIES LABELS console TIMEOUT 60)
+set_tests_properties(console_assets PROPERTIES LABELS console TIMEOUT 300)

@@ -16,7 +16,7 @@ run_node() { # NUMBER: the fourth is the one that gateways know by its socket al
     node_flags=(--listen "127.0.0.1:${port[node$1]}" --internal-listen "127.0.0.1:${port[check$1]}"
         --policy-file docker/policy.json --step-up-ms 1h --table "$dir/table$1.sock")
     [ "$1" != 4 ] || node_flags+=(--check-socket "$check_socket")
-    start_node "node$1" 20
+    start_node "node$1" 120
     node_pids[$1]=$node_pid
 }
 
@@ -35,7 +35,7 @@ fitted() {
 }
 
 await_port() { # PORT NAME
-    for _ in $(seq 500); do
+    for _ in $(seq 6000); do # 2 min
         (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
         sleep 0.02
     done

@@ -13,7 +13,7 @@ if(NGINX AND OATHTOOL AND JQ AND NGHTTP AND NGHTTPX)
   set_tests_properties(gateways PROPERTIES COST 200)
 endif()
 add_npm_test(gateways_lint gateways node --test lint.test.js)
-set_tests_properties(gateways_lint PROPERTIES LABELS gateways TIMEOUT 60)
+set_tests_properties(gateways_lint PROPERTIES LABELS gateways TIMEOUT 300)
 
 find_program(HAPROXY haproxy)
 find_program(CURL curl)
@@ -28,7 +28,7 @@ if(NGINX AND TARGET nginx_module AND (CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT 
   add_executable(table_server EXCLUDE_FROM_ALL gateways/table_server.c)
   target_include_directories(table_server PRIVATE ${PROJECT_SOURCE_DIR}/include)
   add_test(NAME gateways_module_build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target nginx_module table_server)
-  set_tests_properties(gateways_module_build PROPERTIES FIXTURES_SETUP nginx_module LABELS gateways TIMEOUT 300)
+  set_tests_properties(gateways_module_build PROPERTIES FIXTURES_SETUP nginx_module LABELS gateways TIMEOUT 900)
   add_npm_test(gateways_module gateways node --test module.test.js)
   set_property(TEST gateways_module APPEND PROPERTY ENVIRONMENT "NGINX_PROGRAM=${NGINX}"
     "NGINX_MODULE=$<TARGET_FILE:nginx_module>" "TABLE_SERVER=$<TARGET_FILE:table_server>")

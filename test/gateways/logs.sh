@@ -26,7 +26,7 @@ logs_of() { # GATEWAY [options of grep]: what it wrote
 look_at_log() { # GATEWAY
     local secret
     send_secrets "$1"
-    for _ in $(seq 200); do
+    for _ in $(seq 6000); do
         ! logs_of "$1" -q last-one || break
         sleep 0.02
     done

@@ -22,7 +22,7 @@ asks_sidecar() {
     [ $(($(checks_of 4) - sidecar)) -ge 10 ] && [ $(($(checks_of 1 2 3) - others)) -le 5 ]
 }
 await_sidecar() { # WHERE
-    for _ in $(seq 30); do
+    for _ in $(seq 300); do
         ! asks_sidecar "$1" || return 0
         sleep 0.2
     done

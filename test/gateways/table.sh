@@ -36,7 +36,7 @@ look_at_hits() {
 await_hit() {
     local attempt
     [ "$1" = nginx-module ] || return 0
-    for attempt in $(seq 500); do
+    for attempt in $(seq 3000); do
         http GET /v1/patients/1 -H "Authorization: Bearer $2" >/dev/null
         judge "$1: awaiting the table, request $attempt" '200 mode=live'
         [ "$(checked_by)" != table ] || return 0

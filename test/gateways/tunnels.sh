@@ -5,7 +5,7 @@
 # two_streams URL KEY [--upgrade]: two requests on one HTTP/2 connection, by a key that may both, and both forged.
 # $dir/streams has what came of it.
 two_streams() {
-    timeout 10 nghttp "${@:3}" --verbose --no-dep -H "authorization: Bearer $2" -H 'x-auth-account: acct_other' \
+    timeout 30 nghttp "${@:3}" --verbose --no-dep -H "authorization: Bearer $2" -H 'x-auth-account: acct_other' \
         -H 'x-auth-mode: live' "$1/v1/patients/1" "$1/v1/sandbox" >"$dir/streams" 2>&1 || true
 }
 streams_have() { grep -q "$1" "$dir/streams"; }

@@ -5,31 +5,31 @@ if(CHATELAINE_SANITIZE MATCHES "address")
     add_executable(canary_${canary} ${CMAKE_CURRENT_LIST_DIR}/canary_${canary}.c)
     target_link_libraries(canary_${canary} PRIVATE test_support)
     add_test(NAME meta_canary_${canary}_fails COMMAND canary_${canary})
-    set_tests_properties(meta_canary_${canary}_fails PROPERTIES WILL_FAIL TRUE TIMEOUT 60)
+    set_tests_properties(meta_canary_${canary}_fails PROPERTIES WILL_FAIL TRUE TIMEOUT 300)
     add_test(NAME meta_canary_${canary}_is_reported COMMAND canary_${canary})
   endforeach()
-  set_tests_properties(meta_canary_leak_is_reported PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION "LeakSanitizer")
-  set_tests_properties(meta_canary_undefined_is_reported PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION "runtime error:")
+  set_tests_properties(meta_canary_leak_is_reported PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION "LeakSanitizer")
+  set_tests_properties(meta_canary_undefined_is_reported PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION "runtime error:")
 endif()
 
 foreach(check layers banned cleanup)
   add_test(NAME meta_check_${check} COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-${check})
   add_test(NAME meta_check_${check}_can_fail
            COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-${check} ${CMAKE_CURRENT_LIST_DIR}/wrong-layers)
-  set_tests_properties(meta_check_${check} PROPERTIES TIMEOUT 60)
-  set_tests_properties(meta_check_${check}_can_fail PROPERTIES TIMEOUT 60 WILL_FAIL TRUE)
+  set_tests_properties(meta_check_${check} PROPERTIES TIMEOUT 300)
+  set_tests_properties(meta_check_${check}_can_fail PROPERTIES TIMEOUT 300 WILL_FAIL TRUE)
 endforeach()
 
 # Every kind of finding, in the order in which they are told.
 add_test(NAME meta_check_docs COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-docs)
 add_test(NAME meta_check_docs_can_fail
          COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-docs ${CMAKE_CURRENT_LIST_DIR}/wrong-docs)
-set_tests_properties(meta_check_docs PROPERTIES TIMEOUT 120)
-set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 120 PASS_REGULAR_EXPRESSION
+set_tests_properties(meta_check_docs PROPERTIES TIMEOUT 600)
+set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 600 PASS_REGULAR_EXPRESSION
   "leads nowhere.*no such heading.*no function.*nobody explains this.*no source says this.*no metric.*other alerts.*no setting.*no such heading.*api.md.*design 6.*no rule 99.*no rule H99.*other rules")
 
 # Tests that run at once do not get the same port.
 add_executable(port ${CMAKE_CURRENT_LIST_DIR}/port.c)
 target_link_libraries(port PRIVATE test_support)
 add_test(NAME meta_ports COMMAND ${CMAKE_CURRENT_LIST_DIR}/ports $<TARGET_FILE:port>)
-set_tests_properties(meta_ports PROPERTIES TIMEOUT 120)
+set_tests_properties(meta_ports PROPERTIES TIMEOUT 600)

@@ -12,6 +12,7 @@ export const PASSWORD = 'amber falcons drift at 42';
 export const PATIENCE_MS = 120000; // for a machine that has other things to do
 const TOTP_STEP_MS = 30000;
 const STEP_UP_MS = 240000; // it is valid for five minutes
+const REDIS_TIMEOUT = ['--redis-timeout-ms', '5s']; // more than by default: a busy disk holds Redis up
 const REPORT = /AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:/;
 
 // Calls holds() until it is true; fails with `what` if that takes too long.
@@ -196,7 +197,9 @@ export class Deployment {
     }
 
     get #store() {
-        return ['--redis', `unix:${this.redisSocket}`, '--master-key-file', this.#path('master.key')];
+        const redis = ['--redis', `unix:${this.redisSocket}`, ...REDIS_TIMEOUT];
+
+        return [...redis, '--master-key-file', this.#path('master.key')];
     }
 
     // A program that ends with the deployment: a child process, with {name, log (a path), ended (a promise)}.
