@@ -88,6 +88,7 @@ describe('a key is replaced', () => {
         // Both are used.
         assert.equal(await statusOf(old), 200);
         await until('both uses to be told', async () => {
+            await whoami(made); // on a slow machine, the last time is no longer just now
             await button(page, 'Check again').click();
             await settled(page);
             return (
@@ -145,6 +146,45 @@ describe('a key is replaced', () => {
         await button(page, 'Check again').click();
         await panel(page).getByText('The new key is revoked, so nothing replaces this one').waitFor();
         assert.equal(await button(page, 'Revoke now').count(), 0);
+        await page.unrouteAll({behavior: 'wait'});
+    });
+
+    browse('an answer that a revocation has overtaken is not shown', async (page, {person}) => {
+        const {
+            made: [old],
+            session,
+        } = await someKeys(['Overtaken', 'test']);
+        const isReading = (request) => request.method() === 'GET' && request.url().endsWith(pathOf(old));
+        let read, letGo;
+        const wasRead = new Promise((resolve) => (read = resolve));
+        const mayGo = new Promise((resolve) => (letGo = resolve));
+
+        await session.send('POST', `${pathOf(old)}/replacement`, {overlap_seconds: 3600, name: 'Its successor'});
+        await signIn(page, person, pageOf(old));
+        await panel(page).getByText('Wait longer').waitFor();
+        await page.route(
+            (url) => url.pathname === pathOf(old),
+            async (route) => {
+                if (!isReading(route.request())) return await route.continue();
+                const response = await route.fetch();
+                read();
+                await mayGo;
+                return await route.fulfill({response});
+            },
+        );
+        const late = page.waitForEvent('requestfinished', isReading);
+        await button(page, 'Check again').click();
+        await wasRead;
+        await button(page, 'Revoke').click();
+        await button(page, 'Revoke key').click();
+        await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
+        await button(page, 'Close').last().click();
+        await page.getByText('This key has not been used since it was revoked.').waitFor();
+        letGo();
+        await late;
+        await settled(page);
+        assert.equal(await panel(page).count(), 0);
+        assert.equal(await button(page, 'Revoke').count(), 0);
         await page.unrouteAll({behavior: 'wait'});
     });
 

@@ -224,6 +224,7 @@ export function keyPage() {
     let key = null;
     let end = null; // its scheduled revocation
     let readMs = 0;
+    let readings = 0; // only the last one is shown
     let events = [];
     let lastRefusals = {};
     let redrawChart = () => {};
@@ -310,21 +311,27 @@ export function keyPage() {
         );
     }
     function revoked(record) {
+        readings += 1;
         Object.assign(key, record);
         end = null;
         draw();
     }
-    // The key as it is now; what else the page shows is as it was read. False if it could not be read.
+    // The key as it is now; what else the page shows is as it was read. False if it could not be read, or if something
+    // newer is known by then.
     async function readAgain() {
         const wasRevoked = key.revoked_at;
+        const reading = ++readings;
+        let read;
 
         show(problem);
         try {
-            [key, end] = await load(id);
+            read = await load(id);
         } catch (refusal) {
-            if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
+            if (refusal.kind !== 'cancelled' && reading === readings) show(problem, explain(refusal));
             return false;
         }
+        if (reading !== readings) return false;
+        [key, end] = read;
         readMs = Date.now();
         if (key.revoked_at === wasRevoked) drawKey();
         else draw();
