@@ -36,7 +36,7 @@ describe('a day', () => {
         assert.match(secret, /^svc_sk_test_[0-9A-Za-z]{38}$/);
 
         await page.getByRole('button', {name: 'Copy secret'}).click();
-        await page.getByRole('button', {name: 'Copied'}).waitFor();
+        await page.locator('#announcer').getByText('Copied').waitFor();
         assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
         const [download] = await Promise.all([
             page.waitForEvent('download'),

@@ -12,7 +12,7 @@ let browser;
 
 before(async () => {
     deployment = await Deployment.start();
-    browser = await puppeteer.launch({browser: 'firefox', executablePath: FIREFOX, headless: true});
+    browser = await puppeteer.launch({browser: 'firefox', executablePath: FIREFOX, headless: true, timeout: PATIENCE_MS});
 });
 
 after(async () => {

@@ -141,7 +141,7 @@ describe('links', () => {
         await page.getByRole('heading', {name: 'Send them this link'}).waitFor();
         const link = await page.locator('.secret-text').textContent();
         await page.getByRole('button', {name: 'Copy link'}).click();
-        await page.getByRole('button', {name: 'Copied'}).waitFor();
+        await page.locator('#announcer').getByText('Copied').waitFor();
         assert.equal(await page.evaluate(() => navigator.clipboard.readText()), link);
         await page.getByRole('button', {name: 'Done'}).click();
         await page.locator('.secret-text').waitFor({state: 'detached'});

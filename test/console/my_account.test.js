@@ -130,6 +130,7 @@ describe('my account', () => {
         const codes = await page.locator('.recovery-codes li').allTextContents();
         assert.equal(new Set(codes).size, 10);
         await page.getByRole('button', {name: 'Copy codes'}).click();
+        await page.locator('#announcer').getByText('Copied').waitFor();
         assert.equal(await page.evaluate(() => navigator.clipboard.readText()), codes.join('\n'));
         const [download] = await Promise.all([
             page.waitForEvent('download'),

@@ -14,7 +14,7 @@ const LAUNCH = {
 const isNoise = (text) => text.startsWith('Failed to load resource:');
 
 export async function launch() {
-    return await puppeteer.launch({headless: true, ...LAUNCH[BROWSER]});
+    return await puppeteer.launch({headless: true, timeout: PATIENCE_MS, ...LAUNCH[BROWSER]});
 }
 
 export class Visitor {

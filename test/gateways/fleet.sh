@@ -35,7 +35,7 @@ fitted() {
 }
 
 await_port() { # PORT NAME
-    for _ in $(seq 6000); do # 2 min
+    for _ in $(seq 6000); do
         (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
         sleep 0.02
     done

@@ -7,10 +7,10 @@ find_program(NGHTTPX nghttpx)
 if(NGINX AND OATHTOOL AND JQ AND NGHTTP AND NGHTTPX)
   add_test(NAME gateways COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways)
   add_test(NAME gateways_day COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways --day)
-  set_tests_properties(gateways gateways_day PROPERTIES TIMEOUT 1200 LABELS gateways PROCESSORS 2
+  set_tests_properties(gateways gateways_day PROPERTIES TIMEOUT 3600 LABELS gateways PROCESSORS 2
     ENVIRONMENT "BUILD=$<TARGET_FILE_DIR:chatelaine>"
     FAIL_REGULAR_EXPRESSION "LeakSanitizer;runtime error:;AddressSanitizer;ThreadSanitizer")
-  set_tests_properties(gateways PROPERTIES COST 200)
+  set_tests_properties(gateways PROPERTIES COST 250)
 endif()
 add_npm_test(gateways_lint gateways node --test lint.test.js)
 set_tests_properties(gateways_lint PROPERTIES LABELS gateways TIMEOUT 300)

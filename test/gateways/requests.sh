@@ -33,9 +33,9 @@ fill_in() { # TEXT: with the values of ${NAME}
     for key in "${!value[@]}"; do text=${text//"\${$key}"/${value[$key]}}; done
     echo "$text"
 }
-# What must not differ between gateways. Usage does: it counts these very requests.
+# What must not differ between gateways. Usage does: it counts these very requests, and midnight may come between them.
 essence() {
-    local varying='.last_used_at, .idle_expires_at, (.. | objects | .requests, .billable, .refused)'
+    local varying='.last_used_at, .idle_expires_at, .from, .to, (.. | objects | .requests, .billable, .refused)'
     if [ "$(<"$dir/status")" = 200 ]; then
         jq -cS "del($varying)" "$dir/body" 2>/dev/null || cat "$dir/body"
     else jq -cS '.error | del(.request_id, .message)' "$dir/body" 2>/dev/null || cat "$dir/body"; fi

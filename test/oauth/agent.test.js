@@ -7,6 +7,7 @@ import {join} from 'node:path';
 import {after, before, test} from 'node:test';
 import {promisify} from 'node:util';
 
+import {PATIENCE_MS} from '../support/deployment.js';
 import {Stage} from './stage.js';
 
 const AGENT = join(process.env.CHATELAINE_SOURCE, 'scripts/agent');
@@ -19,7 +20,7 @@ before(
     async () => {
         await stage.raise();
     },
-    {timeout: 60000},
+    {timeout: 2 * PATIENCE_MS},
 );
 after(() => stage.strike());
 
@@ -29,8 +30,9 @@ function makeHome() {
     return {home, folder: join(home, 'chatelaine-agent'), env: {...process.env, XDG_CONFIG_HOME: home}};
 }
 
-// Starts to enrol; decide(userCode) once the code is shown. {code, output}, and all command lines seen meanwhile.
-async function enrol(shell, {env}, name, decide) {
+// Starts to enrol; decide(userCode) once the code is shown. {code, output}, and all its command lines that were seen: other
+// tests run beside it.
+async function enrol(shell, {home, env}, name, decide) {
     const child = spawn(`/bin/${shell}`, [AGENT, 'enrol', stage.origin, name], {env});
     const lines = new Set();
     let output = '',
@@ -39,7 +41,8 @@ async function enrol(shell, {env}, name, decide) {
     const watch = setInterval(() => {
         for (const process of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
             try {
-                lines.add(readFileSync(`/proc/${process}/cmdline`, 'utf8').replaceAll('\0', ' '));
+                if (readFileSync(`/proc/${process}/environ`, 'utf8').split('\0').includes(`XDG_CONFIG_HOME=${home}`))
+                    lines.add(readFileSync(`/proc/${process}/cmdline`, 'utf8').replaceAll('\0', ' '));
             } catch {
                 // It has ended.
             }
@@ -61,7 +64,7 @@ async function enrol(shell, {env}, name, decide) {
 }
 
 for (const shell of SHELLS) {
-    test(`${shell}: enrols and uploads`, {timeout: 60000}, async () => {
+    test(`${shell}: enrols and uploads`, {timeout: 2 * PATIENCE_MS}, async () => {
         const place = makeHome();
         const file = join(place.home, 'Letter [1] {a,b}.pdf'); // no pattern
         let approval;
@@ -99,7 +102,7 @@ for (const shell of SHELLS) {
     });
 }
 
-test('is refused', {timeout: 60000}, async () => {
+test('is refused', {timeout: 2 * PATIENCE_MS}, async () => {
     const place = makeHome();
     const refused = await enrol(SHELLS[0], place, 'x', (code) => stage.decide(code, 'deny'));
 
@@ -109,7 +112,7 @@ test('is refused', {timeout: 60000}, async () => {
     await assert.rejects(run(`/bin/${SHELLS[0]}`, [AGENT, 'upload', AGENT], {env: place.env}), /is not enrolled/);
 });
 
-test('cannot wait', {timeout: 60000}, async () => {
+test('cannot wait', {timeout: 2 * PATIENCE_MS}, async () => {
     const place = makeHome();
     const programs = join(place.home, 'programs');
 
@@ -122,7 +125,7 @@ test('cannot wait', {timeout: 60000}, async () => {
     assert.ok(!existsSync(place.folder));
 });
 
-test('a server that says that it is another one', {timeout: 60000}, async () => {
+test('a server that says that it is another one', {timeout: 2 * PATIENCE_MS}, async () => {
     await assert.rejects(
         run(`/bin/${SHELLS[0]}`, [AGENT, 'enrol', stage.other.replace('127.0.0.1', 'localhost')]),
         /names another server as its issuer/,

@@ -8,6 +8,7 @@ import {after, before, test} from 'node:test';
 import {promisify} from 'node:util';
 import * as jose from 'jose';
 
+import {PATIENCE_MS} from '../support/deployment.js';
 import {Stage} from './stage.js';
 
 const run = promisify(execFile);
@@ -23,7 +24,7 @@ let key;
 before(
     async () => {
         folder = await mkdtemp(path.join(os.tmpdir(), 'receipt-'));
-        await stage.raise();
+        await stage.raise(['--lease-ms', '10s']); // so long may a node stand still that is not waited for
         const made = await stage.session.send('POST', '/v1/console/api_keys', {name: 'Lost laptop', mode: 'live'});
         key = made.json;
         await stage.session.send('DELETE', `/v1/console/api_keys/${key.id}`);
@@ -32,7 +33,7 @@ before(
         receipt = answer.text;
         jwks = await (await fetch(`${stage.origin}/.well-known/jwks.json`)).json();
     },
-    {timeout: 60000},
+    {timeout: 2 * PATIENCE_MS},
 );
 after(async () => {
     await stage.strike();

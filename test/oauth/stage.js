@@ -75,11 +75,12 @@ export class Stage {
     #deployment;
 
     // strike() also ends what has been raised in part.
-    async raise() {
+    // more: arguments of `chatelaine serve`.
+    async raise(more = []) {
         await this.#gateway.listen();
         this.origin = this.#gateway.origin;
         this.uploads = this.#gateway.uploads;
-        this.#deployment = await Deployment.start([{origin: this.origin}, {origin: this.origin}]);
+        this.#deployment = await Deployment.start([{origin: this.origin, more}, {origin: this.origin, more}]);
         this.folder = this.#deployment.folder;
         [this.#gateway.node, {url: this.other}] = this.#deployment.nodes;
         this.session = await Session.open(this.origin, this.#deployment.addPerson());

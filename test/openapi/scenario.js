@@ -697,7 +697,7 @@ async function devices(talk, browser) {
 
 /** Creates, and revokes again where it says so, until the answer is that one. */
 async function createUntil(talk, title, path, headers, mode, again, code) {
-    for (let tries = 0; tries < 40; tries++) {
+    for (let tries = 0; tries < 200; tries++) {
         const request = post(path, {name: `Key ${tries}`, mode, scopes: ['keys:manage']}, headers);
         const {answer} = await talk.either(title, request, [201], [code === 'rate_limited' ? 429 : 409, code]);
         if (answer.status !== 201) return;
@@ -791,10 +791,7 @@ async function storeAway(talk, deployment, browser) {
     deployment.pauseRedis();
     await talk.right('no store', get('/v1/console/session', browser.reading), 503, 'store_unavailable');
     deployment.resumeRedis();
-    await until(
-        'the store is back',
-        async () => (await send(deployment.nodes[0].url, get('/v1/console/session', browser.reading))).status === 200,
-    );
+    await until('the store is back', async () => (await send(deployment.nodes[0].internalUrl, get('/readyz'))).status === 200);
 }
 
 /** Keys that manage people, and may not. */

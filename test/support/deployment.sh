@@ -65,7 +65,7 @@ run_redis() {
         --appendfsync always --maxmemory-policy noeviction --save '' --daemonize no "${redis_flags[@]}" >>"$dir/$server.log" 2>&1 &
     redis_pid=$! redis_pid_of[$server]=$!
     pids+=("$redis_pid")
-    for _ in $(seq 6000); do # 2 min
+    for _ in $(seq 6000); do
         [ "$(redis_at "$server" ping 2>/dev/null)" = PONG ] && return
         sleep 0.02
     done
