@@ -615,15 +615,21 @@ int fixture_call(const struct fixture *fixture, size_t node, const struct http_c
     return http_call(fixture->nodes[node].port, call, ret_answer);
 }
 
-long fixture_metric(const struct fixture *fixture, size_t node, const char *line_start)
+/* Only a whole line: in "# HELP name 1 while ..." the name stands as well, with a number behind it. */
+long fixture_metric(const struct fixture *fixture, size_t node, const char *sample)
 {
     struct http_answer answer;
+    char line[200];
     const char *at;
 
+    sample += strspn(sample, "\n");
+    snprintf(line, sizeof line, "\n%.*s ", (int)strcspn(sample, " "), sample);
     if (http_call(fixture->nodes[node].internal_port, &(struct http_call){.target = "/metrics"}, &answer) != 200)
         test_give_up("node %zu has no metrics", node);
-    at = strstr(answer.body, line_start);
-    return at ? strtol(at + strlen(line_start), NULL, 10) : -1;
+    at = strstr(answer.body, line);
+    if (!at)
+        test_give_up("node %zu has no metric %s", node, sample);
+    return strtol(at + strlen(line), NULL, 10);
 }
 
 int fixture_try_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key)

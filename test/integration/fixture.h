@@ -124,8 +124,8 @@ int fixture_run(struct fixture *fixture, const char *const *args, const char *in
 /* One request to a node's public listener on a connection of its own. Returns the status. */
 int fixture_call(const struct fixture *fixture, size_t node, const struct http_call *call,
                  struct http_answer *ret_answer);
-/* The number behind what a line of /metrics begins with, -1 where there is none. */
-long fixture_metric(const struct fixture *fixture, size_t node, const char *line_start);
+/* The value of a sample of /metrics: its name and labels, in full. Stops the test if there is none. */
+long fixture_metric(const struct fixture *fixture, size_t node, const char *sample);
 /* POST /v1/api_keys by the manager key. Returns the status; the key is set only with 201. */
 int fixture_try_create_key(const struct fixture *fixture, size_t node, const char *json, struct fixture_key *ret_key);
 /* The same; stops the test unless 201. */
