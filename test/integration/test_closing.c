@@ -13,8 +13,6 @@ TestSuite(closing, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { NODES = 2, KEYS = 250, PEOPLE = 25 };
 
-static const char *const LEASE_500[] = {"--lease-ms", "500", NULL};
-
 /* More keys and people than one step of closing takes. */
 struct scene {
     struct fixture fixture;
@@ -29,7 +27,7 @@ static void scene_start(struct scene *scene)
     struct fixture *fixture = &scene->fixture;
     struct fixture_key other;
 
-    fixture_start(fixture, NODES, LEASE_500);
+    fixture_start(fixture, NODES, NULL);
     fixture_open_store(fixture);
     fixture_add_account(fixture, scene->account);
     fixture_add_key(fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &scene->keys[0]);
@@ -64,6 +62,7 @@ static void expect_closed(struct scene *scene)
         for (size_t i = 0; i < 3; i++) {
             struct http_call call = {.target = "/v1/whoami", .bearer = scene->keys[i].secret};
 
+            fixture_await_key(fixture, node, scene->keys[i].secret, 401);
             cr_expect_eq(fixture_call(fixture, node, &call, &answer), 401, "%s", answer.body);
             cr_expect_str_eq(http_answer_code(&answer), i < 2 ? "api_key_revoked" : "device_key_revoked");
         }

@@ -3,6 +3,7 @@
 #include "fixture.h"
 #include "leak_guard.h"
 #include "redis_cluster.h"
+#include "watched_keys.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -17,13 +18,15 @@ enum { NODES = 2, PRIMARIES = 3, COUNT = 4, REPLY_BYTES = 32 * 1024, LEASE_MS = 
 
 #define LEASE_TEXT "5000"
 
-static const char *const MORE[] = {"--redis-timeout-ms", "1000", "--lease-ms", LEASE_TEXT, NULL};
+/* The canary would add names to the slot. */
+static const char *const MORE[] = {"--lease-ms", LEASE_TEXT, "--canary-interval-ms", "0", NULL};
 
 static struct scene {
     struct fixture fixture;
     struct cluster_servers cluster;
-    char tag[8];       /* of the partition of the fixture's account */
-    unsigned home, to; /* primaries */
+    struct watched_keys keys; /* for its functions */
+    char tag[8];              /* of the partition of the fixture's account */
+    unsigned home, to;        /* primaries */
 } s;
 
 static void scene_start(void)
@@ -33,6 +36,7 @@ static void scene_start(void)
     setenv("CHATELAINE_UNSAFE_REDIS", "1", 1);
     cluster_servers_start(&s.cluster, PRIMARIES, false);
     fixture_start_in_cluster(&s.fixture, s.cluster.url, 0);
+    s.keys.fixture = &s.fixture;
     for (unsigned i = 0; i < NODES; i++)
         fixture_add_node(&s.fixture, MORE);
     for (unsigned i = 0; i < NODES; i++)
@@ -134,17 +138,6 @@ static void await_undecided(const struct fixture_key *key)
     }
 }
 
-static int try_revoke(size_t node, const struct fixture_key *key)
-{
-    struct http_answer answer;
-    char target[64];
-
-    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
-    return fixture_call(&s.fixture, node,
-                        &(struct http_call){.method = "DELETE", .target = target, .bearer = s.fixture.manager.secret},
-                        &answer);
-}
-
 Test(cluster_moves, with_half_of_its_names_elsewhere_a_partition_decides_and_writes_nothing)
 {
     struct fixture_key key, other, refused;
@@ -152,7 +145,7 @@ Test(cluster_moves, with_half_of_its_names_elsewhere_a_partition_decides_and_wri
 
     scene_start();
     add_other(&other);
-    fixture_create_key(&s.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    watched_keys_create(&s.keys, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
     keys = count_names("key:") + count_names("id:");
     events = count_events();
     cr_assert(keys > 0 && events > 0);
@@ -161,8 +154,8 @@ Test(cluster_moves, with_half_of_its_names_elsewhere_a_partition_decides_and_wri
     await_undecided(&s.fixture.manager);
     for (size_t i = 0; i < NODES; i++) {
         cr_expect_eq(fixture_try_create_key(&s.fixture, i, "{\"name\":\"b\",\"mode\":\"live\"}", &refused), 503);
-        cr_expect_eq(try_revoke(i, &key), 503);
-        cr_expect_eq(fixture_try_key(&s.fixture, i, other.secret), 200, "its slot stays");
+        cr_expect_eq(watched_keys_try_revoke(&s.keys, i, &key), 503);
+        fixture_await_key(&s.fixture, i, other.secret, 200); /* its slot stays */
         cr_expect_eq(fixture_try_key(&s.fixture, i, key.secret), 503);
     }
     cr_expect_eq(count_names("key:") + count_names("id:"), keys);
@@ -172,8 +165,7 @@ Test(cluster_moves, with_half_of_its_names_elsewhere_a_partition_decides_and_wri
     cr_expect_eq(count_names("key:") + count_names("id:"), keys);
     cr_expect_eq(count_events(), events);
     cr_expect_eq(names_left(s.home), 0);
-    while (try_revoke(0, &key) != 200)
-        poll(NULL, 0, 20);
+    watched_keys_revoke(&s.keys, 0, &key);
     for (size_t i = 0; i < NODES; i++)
         fixture_await_key(&s.fixture, i, key.secret, 401);
     scene_stop();
@@ -234,7 +226,7 @@ static void expect_never_early(enum moment moment)
 
     for (size_t i = 0; i < NODES; i++)
         fixture_await_all_ready(&s.fixture, i);
-    fixture_create_key(&s.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    watched_keys_create(&s.keys, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
     for (size_t i = 0; i < NODES; i++)
         fixture_await_key(&s.fixture, i, key.secret, 200);
     cr_assert_eq(fixture_try_key(&s.fixture, 1, key.secret), 200);
@@ -242,8 +234,8 @@ static void expect_never_early(enum moment moment)
     frozen_ms = deadline_now_ms();
     status = revoke_around(moment, &key);
     cr_assert(status == 200 || status == 503, "%d", status);
-    for (; status != 200; status = try_revoke(0, &key))
-        poll(NULL, 0, 20);
+    if (status != 200)
+        watched_keys_revoke(&s.keys, 0, &key);
     cr_expect_geq(deadline_now_ms() - frozen_ms, LEASE_MS, "moment %d: answered while a lease may be held",
                   (int)moment);
     process_signal(&s.fixture.nodes[1].process, SIGCONT);

@@ -2,6 +2,7 @@
 #include "fixture.h"
 #include "leak_guard.h"
 #include "redis_cluster.h"
+#include "watched_keys.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -21,6 +22,7 @@ static const char *const MORE[] = {"--partitions", "1", "--min-replicas", "1", "
 static struct scene {
     struct fixture fixture;
     struct cluster_servers cluster;
+    struct watched_keys keys;           /* for its functions */
     char slot[16], ends[PRIMARIES][32]; /* addresses of the primaries */
     unsigned from, to;
 } s;
@@ -40,6 +42,7 @@ static void scene_start(void)
     fixture_use_one_partition("the test starts a cluster of its own, with one partition");
     cluster_servers_start(&s.cluster, PRIMARIES, true);
     fixture_start_in_cluster(&s.fixture, s.cluster.url, 1);
+    s.keys.fixture = &s.fixture;
     fixture_add_node(&s.fixture, MORE);
     s.from = cluster_servers_primary_of(&s.cluster, TAG, -1);
     s.to = (s.from + 1) % PRIMARIES;
@@ -100,8 +103,8 @@ Test(move_slot, moves_everything_even_if_it_is_interrupted)
     struct process mover;
 
     scene_start();
-    fixture_create_key(&s.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
-    fixture_create_key(&s.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &revoked);
+    watched_keys_create(&s.keys, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    watched_keys_create(&s.keys, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &revoked);
     fixture_revoke_key(&s.fixture, &revoked);
     interrupt_on_the_way();
     for (unsigned round = 0; round < 2; round++) { /* the second finds it done */

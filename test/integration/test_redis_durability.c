@@ -3,6 +3,7 @@
 #include "deadline.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "watched_keys.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -77,16 +78,26 @@ static void add_node(struct service *service, const char *const *more)
     fixture->node_count++;
 }
 
+/* With asserted durability a node without a lease answers 503. */
+static void make_key(const struct service *service, size_t node, struct fixture_key *ret_key)
+{
+    const struct watched_keys keys = {.fixture = &service->fixture};
+
+    watched_keys_create(&keys, 0, "{\"name\":\"k\",\"mode\":\"live\"}", ret_key);
+    watched_keys_await(&keys, node, ret_key, 200);
+}
+
 static void expect_told(const struct service *service, const char *log_line)
 {
     const struct node *node = &service->fixture.nodes[0];
+    struct deadline deadline = deadline_in(PATIENCE_MS);
     struct http_answer answer;
     char *log = node_log(node);
 
     cr_expect_not_null(strstr(log, log_line), "%s", log);
     cr_expect_eq(fixture_metric(&service->fixture, 0, "\nchatelaine_redis_durability_asserted "), 1);
-    cr_expect_eq(http_call(node->internal_port, &(struct http_call){.method = "GET", .target = "/readyz"}, &answer),
-                 200);
+    while (http_call(node->internal_port, &(struct http_call){.target = "/readyz"}, &answer) != 200)
+        cr_assert(deadline_left_ms(deadline) > 0 && poll(NULL, 0, STEP_MS) == 0, "%s", answer.body);
     cr_expect_not_null(strstr(answer.body, "\"redis_durability\":\"asserted\""), "%s", answer.body);
     free(log);
 }
@@ -131,8 +142,7 @@ Test(redis_durability, a_service_that_forbids_config_is_refused_until_somebody_v
     expect_told(&service, "--redis-durability asserted: if Redis loses an acknowledged write");
     expect_events(&service, 1, 0);
     add_node(&service, MORE);
-    fixture_create_key(&service.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
-    cr_expect_eq(fixture_try_key(&service.fixture, 1, key.secret), 200);
+    make_key(&service, 1, &key);
     fixture_await_read(&service.fixture, 1);
     expect_events(&service, 1, 0);
 
@@ -196,8 +206,7 @@ Test(redis_durability, a_service_that_shows_nearly_nothing)
     expect_run(&service, DOCTOR, 0, "maxmemory-policy             not visible, asserted", "");
     expect_run(&service, LIST, 0, "North Clinic", "");
     add_node(&service, MORE);
-    fixture_create_key(&service.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
-    cr_expect_eq(fixture_try_key(&service.fixture, 0, key.secret), 200);
+    make_key(&service, 0, &key);
     fixture_stop(&service.fixture);
 }
 
@@ -210,8 +219,7 @@ Test(redis_durability, without_acknowledged_heartbeats_nothing_is_decided)
 
     service_start(&service, MANAGED);
     add_node(&service, MORE);
-    fixture_create_key(&service.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
-    cr_expect_eq(fixture_try_key(&service.fixture, 0, key.secret), 200);
+    make_key(&service, 0, &key);
     redis_server_tell(&service.fixture.redis, "CLIENT", "PAUSE", "600000", "WRITE", NULL);
     struct deadline deadline = deadline_in(PATIENCE_MS);
     int status;

@@ -6,6 +6,7 @@
 #include "leak_guard.h"
 #include "redis_proxy.h"
 #include "sentinels.h"
+#include "watched_keys.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -27,6 +28,7 @@ static struct scene {
     struct fixture fixture;
     struct redis_proxy *proxy; /* in front of the first master */
     struct sentinels sentinels;
+    struct watched_keys keys; /* for its functions */
     struct fixture_key key;
 } scene;
 
@@ -38,6 +40,7 @@ static void start_fixture(void)
 
 static void scene_begin(void)
 {
+    scene.keys.fixture = &scene.fixture;
     if (!scene.fixture.redis.process.pid)
         start_fixture();
     scene.proxy = redis_proxy_start(scene.fixture.redis.socket_path, 1, (const char *const[]){"127.0.0.1"});
@@ -62,9 +65,9 @@ static void scene_start(const char *const *more)
     scene_begin();
     add_node(scene.sentinels.url_of_first, more);
     add_node(scene.sentinels.url, more);
-    fixture_create_key(&scene.fixture, ELSEWHERE, "{\"name\":\"a\",\"mode\":\"live\"}", &scene.key);
+    watched_keys_create(&scene.keys, ELSEWHERE, "{\"name\":\"a\",\"mode\":\"live\"}", &scene.key);
     for (unsigned node = 0; node < NODES; node++)
-        cr_assert_eq(check(node), 200);
+        watched_keys_await(&scene.keys, node, &scene.key, 200);
     redis_server_freeze(&scene.sentinels.servers[0]);
 }
 
@@ -95,20 +98,7 @@ static void wait_for_takeover(void)
 
 static void revoke_elsewhere(void)
 {
-    int64_t start_ms = deadline_now_ms();
-    struct http_answer answer;
-    char target[64];
-    int status;
-
-    snprintf(target, sizeof target, "/v1/api_keys/%s", scene.key.id);
-    while ((status = fixture_call(
-                &scene.fixture, ELSEWHERE,
-                &(struct http_call){.method = "DELETE", .target = target, .bearer = scene.fixture.manager.secret},
-                &answer)) != 200) {
-        cr_assert_eq(status, 503);
-        cr_assert_lt(deadline_now_ms() - start_ms, PATIENCE_MS, "changes do not come back");
-        poll(NULL, 0, STEP_MS);
-    }
+    watched_keys_revoke(&scene.keys, ELSEWHERE, &scene.key);
 }
 
 static void expect_not_accepted(void)
@@ -135,7 +125,7 @@ static void wait_until_missed(void)
         poll(NULL, 0, STEP_MS);
         redis_server_ask(&scene.sentinels.servers[1], reply, sizeof reply, "SENTINEL", "MASTER", SENTINELS_MASTER_NAME,
                          NULL);
-    } while (!strstr(reply, "s_down"));
+    } while (!strstr(reply, "s_down") && sentinels_master(&scene.sentinels) == 0);
 }
 
 /* Its clock goes on, as with a virtual machine that is stunned or moved. */

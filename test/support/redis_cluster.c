@@ -129,12 +129,13 @@ void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, 
     cluster_servers_start_tls(cluster, primaries, has_replicas, NULL);
 }
 
-/* Only now: on a busy machine, servers that meet would take each other for dead. */
+/* Only now: on a busy machine, servers that meet would take each other for dead. Those that are held up for a second
+ * or two are not replaced. */
 static void replace_soon(struct cluster_servers *cluster)
 {
     for (unsigned i = 0; i < cluster->count; i++) {
-        cluster->servers[i].options.cluster_timeout_ms = 1000;
-        redis_server_tell(&cluster->servers[i], "CONFIG", "SET", "cluster-node-timeout", "1000", NULL);
+        cluster->servers[i].options.cluster_timeout_ms = 3000;
+        redis_server_tell(&cluster->servers[i], "CONFIG", "SET", "cluster-node-timeout", "3000", NULL);
     }
 }
 

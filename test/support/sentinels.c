@@ -41,7 +41,7 @@ static void sentinel_start(struct redis_server *server, uint16_t master_port, co
     snprintf(conf, sizeof conf,
              "%sport %u\nbind 127.0.0.1\nunixsocket %s\ndir %s\n"
              "sentinel monitor " SENTINELS_MASTER_NAME " 127.0.0.1 %u 2\n"
-             "sentinel down-after-milliseconds " SENTINELS_MASTER_NAME " 1000\n"
+             "sentinel down-after-milliseconds " SENTINELS_MASTER_NAME " 3000\n"
              "sentinel failover-timeout " SENTINELS_MASTER_NAME " 4000\n",
              tls_conf, tls ? 0 : server->port, server->socket_path, server->folder, master_port);
     file_write(path, conf);
