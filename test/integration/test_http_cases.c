@@ -183,6 +183,8 @@ static void directive(struct conversation *c, const char *line)
         talk_to(c, c->fixture->nodes[1].port);
     } else if (strcmp(line, "internal policy") == 0) {
         talk_to(c, c->fixture->nodes[1].internal_port);
+    } else if (strcmp(line, "hasty") == 0) {
+        talk_to(c, c->fixture->nodes[2].port);
     } else if (strcmp(line, "once") == 0) {
         c->skipping = c->single_bytes;
         c->out_len = 0;
@@ -368,12 +370,17 @@ static void name_credentials(struct conversation *c, const struct credentials *m
     memcpy(c->names, names, sizeof names);
 }
 
+/* The cases know of no run yet. */
+#define CANARY_LATER "--canary-interval-ms", "1h"
+
 Test(http_cases, every_file_whole_and_in_single_bytes)
 {
-    static const char *const MORE[] = {"--head-timeout-ms", "3000", "--body-timeout-ms", "3000", NULL};
+    static const char *const PATIENT[] = {CANARY_LATER, "--head-timeout-ms",       "600000", "--body-timeout-ms",
+                                          "600000",     "--body-total-timeout-ms", "600000", NULL};
+    static const char *const HASTY[] = {CANARY_LATER, "--head-timeout-ms", "3000", "--body-timeout-ms", "3000", NULL};
     const char *source = getenv("CHATELAINE_SOURCE");
     char policy[512];
-    const char *const with_policy[] = {"--policy-file", policy, "--check-status", "strict401", NULL};
+    const char *const with_policy[] = {CANARY_LATER, "--policy-file", policy, "--check-status", "strict401", NULL};
     struct conversation *c = calloc(1, sizeof *c);
     struct credentials made;
     struct fixture fixture;
@@ -382,8 +389,9 @@ Test(http_cases, every_file_whole_and_in_single_bytes)
 
     cr_assert(source && c);
     snprintf(policy, sizeof policy, "%s/test/http/policy.json", source);
-    fixture_start(&fixture, 1, MORE);
+    fixture_start(&fixture, 1, PATIENT);
     fixture_add_node(&fixture, with_policy);
+    fixture_add_node(&fixture, HASTY);
     make_credentials(&fixture, &made);
     c->fixture = &fixture;
     c->client.fd = -1;
