@@ -11,6 +11,9 @@ TestSuite(actor, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { HEAD_BYTES = 1024 };
 
+/* However long the test is held up between head and body. */
+static const char *const PATIENT[] = {"--body-timeout-ms", "600000", "--body-total-timeout-ms", "600000", NULL};
+
 #define BODY "{\"name\":\"successor\",\"mode\":\"live\"}"
 
 /* A POST whose head was sent. */
@@ -89,7 +92,7 @@ Test(actor, a_key_that_was_revoked_while_the_body_came_makes_no_other)
     struct http_answer answer;
     struct fixture fixture;
 
-    fixture_start(&fixture, 2, NULL);
+    fixture_start(&fixture, 2, PATIENT);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &leaked);
     for (size_t node = 0; node < 2; node++)
         begin_by_key(&fixture, node, &leaked, &posts[node]);
@@ -112,7 +115,7 @@ Test(actor, a_key_that_revoked_itself_makes_no_other)
     struct http_answer answer;
     struct fixture fixture;
 
-    fixture_start(&fixture, 1, NULL);
+    fixture_start(&fixture, 1, PATIENT);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     begin_by_key(&fixture, 0, &key, &post);
     revoke(&fixture, 0, key.secret, &key);
@@ -128,7 +131,7 @@ Test(actor, a_living_one_may_be_slow)
     struct http_answer answer;
     struct fixture fixture;
 
-    fixture_start(&fixture, 1, NULL);
+    fixture_start(&fixture, 1, PATIENT);
     fixture_add_session(&fixture, NULL, true, &session);
     begin_by_key(&fixture, 0, &fixture.manager, &posts[0]);
     begin_by_session(&fixture, 0, &session, &posts[1]);
@@ -145,7 +148,7 @@ Test(actor, a_session_that_ended_while_the_body_came_makes_no_key)
     struct http_answer answer;
     struct fixture fixture;
 
-    fixture_start(&fixture, 2, NULL);
+    fixture_start(&fixture, 2, PATIENT);
     fixture_add_session(&fixture, NULL, true, &session);
     for (size_t node = 0; node < 2; node++)
         begin_by_session(&fixture, node, &session, &posts[node]);

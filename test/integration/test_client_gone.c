@@ -111,12 +111,11 @@ Test(client_gone, clients_that_left_early_leave_no_key_that_nobody_has)
 
 Test(client_gone, a_key_whose_creation_was_not_confirmed_in_time_is_revoked)
 {
-    static const char *const MORE[] = {"--redis-timeout-ms", "2000", NULL};
     struct http_client client;
     struct http_answer answer;
     struct fixture fixture;
 
-    fixture_start(&fixture, 1, MORE);
+    fixture_start(&fixture, 1, NULL);
     send_create_head(&fixture, &client);
     redis_server_freeze(&fixture.redis);
     http_client_send(&client, "{\"name\":\"late\",\"mode\":\"test\"}", 29);
@@ -252,7 +251,7 @@ Test(client_gone, sigterm_refuses_what_begins_after_it)
     struct fixture fixture;
     char value[32];
 
-    fixture_start(&fixture, 1, NULL);
+    fixture_start(&fixture, 1, (const char *const[]){"--head-timeout-ms", "600000", NULL});
     for (size_t i = 0; i < 2; i++) {
         http_client_connect(&late[i], fixture.nodes[0].port);
         http_client_send(&late[i], HEADS[i], strlen(HEADS[i]));

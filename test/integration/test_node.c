@@ -153,7 +153,7 @@ static void check_limit(const struct fixture *fixture)
 
 Test(node, connections_beyond_the_limit_are_shed_and_the_others_served)
 {
-    static const char *const MORE[] = {"--connections-max", "10", NULL};
+    static const char *const MORE[] = {"--connections-max", "10", "--head-timeout-ms", "600000", NULL};
     struct fixture fixture;
 
     fixture_start(&fixture, 1, MORE);
@@ -200,7 +200,7 @@ Test(node, takes_no_more_connections_than_files_may_be_open)
 
     fixture_start(&fixture, 0, NULL);
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-    fixture_add_node(&fixture, NULL);
+    fixture_add_node(&fixture, (const char *const[]){"--head-timeout-ms", "600000", NULL});
     check_limit(&fixture);
     cr_expect(file_contains(fixture.nodes[0].process.err_path, "the open-files limit is too low"));
     fixture_stop(&fixture);

@@ -19,6 +19,10 @@ enum { FIXED_BYTES = 16, IPV4_BYTES = 12, IPV6_BYTES = 36, HEADER_MAX_BYTES = FI
 
 static const char *const TRUSTED[] = {"--proxy-protocol", "--trusted-proxies", "127.0.0.0/8, 10.0.0.0/8", NULL};
 
+/* A header that comes in bytes, with requests between them, takes a while. */
+static const char *const PATIENT[] = {
+    "--proxy-protocol", "--trusted-proxies", "127.0.0.0/8, 10.0.0.0/8", "--head-timeout-ms", "600000", NULL};
+
 struct header {
     char bytes[HEADER_MAX_BYTES];
     size_t len;
@@ -119,7 +123,7 @@ Test(proxy_protocol, requests_may_come_with_the_header_and_the_header_in_bytes)
     struct fixture fixture;
     size_t len;
 
-    fixture_start(&fixture, 1, TRUSTED);
+    fixture_start(&fixture, 1, PATIENT);
     print_request(&fixture, request);
     memcpy(sent, header.bytes, header.len);
     len = header.len + (size_t)snprintf(sent + header.len, 512, "%s%s", request, request);

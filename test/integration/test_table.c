@@ -63,16 +63,25 @@ static bool is_accepted(const struct shared *s, const struct fixture_key *key)
     return ask(s, key->secret, CHATELAINE_PATIENTS_READ, &who);
 }
 
-/* Asks the node until the reader accepts the key: the first requests may come before there is a lease. */
-static void share(struct shared *s, const struct fixture_key *key)
+/* Asks the node until the reader accepts the key, once: the first requests may come before there is a lease, and a
+ * lease may end on a busy machine. */
+static void share_with(struct shared *s, const struct fixture_key *key, uint32_t scopes,
+                       struct chatelaine_principal *ret_who)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
 
-    while (!is_accepted(s, key)) {
+    while (!ask(s, key->secret, scopes, ret_who)) {
         cr_assert_gt(deadline_left_ms(deadline), 0);
         get_table(s);
         fixture_try_key(&s->fixture, sharing_node(s), key->secret);
     }
+}
+
+static void share(struct shared *s, const struct fixture_key *key)
+{
+    struct chatelaine_principal who;
+
+    share_with(s, key, CHATELAINE_PATIENTS_READ, &who);
 }
 
 static void add_key(struct shared *s, scope_set scopes, struct fixture_key *ret_key)
@@ -101,8 +110,7 @@ Test(table, accepts_what_the_node_accepts)
     fixture_add_key(&s.fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &device);
     get_table(&s);
     cr_expect_not(is_accepted(&s, &key), "the node has not met it");
-    share(&s, &key);
-    cr_assert(ask(&s, key.secret, CHATELAINE_PATIENTS_READ, &who));
+    share_with(&s, &key, CHATELAINE_PATIENTS_READ, &who);
     cr_expect_str_eq(who.principal, key.id);
     cr_expect_str_eq(who.account, s.fixture.account);
     cr_expect_eq(who.scopes, SCOPE_PATIENTS_READ | SCOPE_EXCHANGES_READ);
@@ -110,9 +118,7 @@ Test(table, accepts_what_the_node_accepts)
     cr_expect_not(ask(&s, key.secret, CHATELAINE_PATIENTS_WRITE, &who));
     cr_expect_not(ask(&s, key.secret, CHATELAINE_PATIENTS_READ | CHATELAINE_PATIENTS_WRITE, &who));
     cr_expect_not(chatelaine_check(&s.table, key.secret, strlen(key.secret) - 1, 0, &who));
-    for (int i = 0; i < 2; i++) /* reads it, then finds it in the cache */
-        fixture_try_key(&s.fixture, 0, device.secret);
-    cr_assert(ask(&s, device.secret, CHATELAINE_DOCUMENTS_WRITE, &who));
+    share_with(&s, &device, CHATELAINE_DOCUMENTS_WRITE, &who);
     cr_expect_str_eq(who.principal, device.id);
     cr_expect(who.is_device);
     stop(&s);
@@ -143,7 +149,9 @@ Test(table, a_key_in_use_is_not_evicted_from_a_full_cache)
 
     fixture_start(&s.fixture, 0, NULL);
     snprintf(s.path, sizeof s.path, "%s/table.sock", s.fixture.folder);
-    fixture_add_node(&s.fixture, (const char *const[]){"--table", s.path, "--cache-entries", "64", NULL});
+    /* The canary reads keys, too. */
+    fixture_add_node(&s.fixture, (const char *const[]){"--table", s.path, "--cache-entries", "64",
+                                                       "--canary-interval-ms", "0", NULL});
     chatelaine_table_init(&s.table, s.path, CHATELAINE_ANY_DEPLOYMENT, CHATELAINE_OWNER_OF_FOLDER);
     fixture_open_store(&s.fixture);
     add_key(&s, SCOPE_PATIENTS_READ, &first);
@@ -221,17 +229,11 @@ Test(table, each_use_is_counted_once)
     long counted, uses = 0;
 
     start(&s, 1);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         add_key(&s, SCOPE_PATIENTS_READ, &keys[i]);
-        share(&s, &keys[i]);
-        uses++;
-    }
-    for (int i = 0; i < USES; i++) {
-        uses += is_accepted(&s, &keys[0]);
-        uses += is_accepted(&s, &keys[1]);
-    }
+    for (; uses < 2 * USES; uses++)
+        share(&s, &keys[uses % 2]);
     end_key(&s, 0, &keys[1]); /* whose uses are counted when it leaves the table */
-    cr_expect_geq(uses, 2 * USES, "%ld", uses);
     deadline = deadline_in(PATIENCE_MS);
     while ((counted = fixture_metric(&s.fixture, 0, "\nchatelaine_table_uses_total ")) < uses) {
         cr_assert_gt(deadline_left_ms(deadline), 0, "%ld of %ld", counted, uses);
@@ -296,12 +298,14 @@ Test(table, is_for_its_own_deployment)
 {
     struct shared s;
     struct chatelaine_table other;
+    struct deadline deadline;
 
     start(&s, 1);
     chatelaine_table_init(&other, s.path, "staging", CHATELAINE_OWNER_OF_FOLDER);
     get_table(&s);
-    for (int i = 0; i < 100 && (other.trouble == CHATELAINE_NOT_ASKED_YET || other.trouble == CHATELAINE_WAITING);
-         i++) {
+    deadline = deadline_in(PATIENCE_MS);
+    while (other.trouble == CHATELAINE_NOT_ASKED_YET || other.trouble == CHATELAINE_WAITING) {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
         cr_expect_not(chatelaine_table_refresh(&other));
         poll(NULL, 0, 20);
     }
