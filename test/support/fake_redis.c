@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "free_port.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,7 +316,6 @@ static void listener_closed(uv_handle_t *handle)
 void fake_redis_come_back(struct fake_redis *fake)
 {
     struct sockaddr_in address;
-    int length = sizeof address;
 
     fake->is_listening = true;
     if (fake->listeners_open > 0)
@@ -332,10 +332,6 @@ void fake_redis_come_back(struct fake_redis *fake)
     fake->listener.handle.data = fake;
     fake->listeners_open = 1;
     CHECK(uv_listen(&fake->listener.stream, 64, on_connection) == 0);
-    if (!fake->path) {
-        CHECK(uv_tcp_getsockname(&fake->listener.tcp, (struct sockaddr *)&address, &length) == 0);
-        fake->port = ntohs(address.sin_port);
-    }
 }
 
 void fake_redis_go_away(struct fake_redis *fake)
@@ -353,6 +349,7 @@ struct fake_redis *fake_redis_create(uv_loop_t *loop, const char *path)
 
     fake->loop = loop;
     fake->path = path ? mem_copy_text(path, strlen(path)) : NULL;
+    fake->port = path ? 0 : free_port(); /* while it is away, no client may get its port */
     list_init(&fake->connections);
     fake_redis_come_back(fake);
     return fake;
