@@ -384,6 +384,16 @@ void fake_redis_rule(struct fake_redis *fake, const struct fake_rule *rule)
     fake->rules[fake->rule_count++] = *rule;
 }
 
+void fake_redis_hurry(struct fake_redis *fake)
+{
+    for (struct list *node = fake->connections.next; node != &fake->connections; node = node->next) {
+        struct fake_connection *c = LIST_ENTRY(node, struct fake_connection, node);
+
+        if (c->waiting && !c->is_closing)
+            CHECK(uv_timer_start(&c->timer, act_late, 0, 0) == 0);
+    }
+}
+
 void fake_redis_blurt(struct fake_redis *fake, const char *bytes)
 {
     for (struct list *node = fake->connections.next; node != &fake->connections; node = node->next)

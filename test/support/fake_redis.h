@@ -48,6 +48,8 @@ void fake_redis_rule(struct fake_redis *fake, const struct fake_rule *rule);
 /* Closes the listener and all connections; later listens again on the same address. */
 void fake_redis_go_away(struct fake_redis *fake);
 void fake_redis_come_back(struct fake_redis *fake);
+/* Gives delayed answers at once. A test that delays one by PATIENCE_MS decides when it comes. */
+void fake_redis_hurry(struct fake_redis *fake);
 /* Sends unsolicited bytes on every connection. */
 void fake_redis_blurt(struct fake_redis *fake, const char *bytes);
 /* Sends them only on connections with that name (CLIENT SETNAME); closes those connections. */

@@ -12,7 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 150, NODES = 3, NOWHERE = NODES, LINKS = 2, REPLY_BYTES = 1024, REPLIES_MAX = 32, SLOT = 12182 };
+enum {
+    TIMEOUT_MS = 500, /* the longest that a cluster waits for a node */
+    SLOW_MS = 75,
+    NODES = 3,
+    NOWHERE = NODES,
+    LINKS = 2,
+    REPLY_BYTES = 1024,
+    REPLIES_MAX = 32,
+    SLOT = 12182
+};
 
 #define ID_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define ID_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -244,7 +253,7 @@ static void open_links(unsigned seeds)
 {
     struct redis_target target = {.found = REDIS_BY_CLUSTER, .seed_count = seeds, .user = "app", .password = "of-all"};
     struct redis_link_settings settings = {
-        .name = "link", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .calls_max = 8, .to_master = true};
+        .name = "link", .timeout_ms = PATIENCE_MS, .backoff_max_ms = 100, .calls_max = 8, .to_master = true};
 
     for (unsigned i = 0; i < seeds; i++)
         target.seeds[i] = (struct redis_address){"127.0.0.1", fake_redis_port(w.nodes[i])};
@@ -423,8 +432,7 @@ Test(redis_cluster, a_higher_epoch_that_others_know_of_counts)
     say(1, 1, 5);
     say(0, 2, 6);
     rule(2, "CLUSTER NODES", "-ERR not now\r\n");
-    fake_redis_rule(w.nodes[1],
-                    &(struct fake_rule){"CLUSTER NODES", FAKE_ANSWER, w.replies[0], TIMEOUT_MS / 2, 0, false});
+    fake_redis_rule(w.nodes[1], &(struct fake_rule){"CLUSTER NODES", FAKE_ANSWER, w.replies[0], SLOW_MS, 0, false});
     open_links(1);
     for_rounds(1, 3);
     until_trouble("its primary 127.0.0.1:");

@@ -11,7 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 150, PEERS = 3, REDISES = 2, LINKS = 2, REPLY_BYTES = 256, REPLIES_MAX = 24 };
+enum {
+    TIMEOUT_MS = 500, /* the longest that is waited for a Sentinel */
+    SLOW_MS = 75,
+    PEERS = 3,
+    REDISES = 2,
+    LINKS = 2,
+    REPLY_BYTES = 256,
+    REPLIES_MAX = 24
+};
 
 #define EVENTS_LINK "chatelaine-sentinel-events"
 #define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n"
@@ -115,7 +123,7 @@ static void open_links(void)
                                   .sentinel_user = "watcher",
                                   .sentinel_password = "of-sentinels"};
     struct redis_link_settings settings = {
-        .name = "link", .timeout_ms = TIMEOUT_MS, .backoff_max_ms = 100, .calls_max = 4, .to_master = true};
+        .name = "link", .timeout_ms = PATIENCE_MS, .backoff_max_ms = 100, .calls_max = 4, .to_master = true};
 
     for (unsigned i = 0; i < PEERS; i++)
         target.seeds[i] = (struct redis_address){"127.0.0.1", fake_redis_port(w.peers[i])};
@@ -402,7 +410,7 @@ Test(redis_sentinel, asks_at_once_when_told_of_a_switch)
 
     open_fakes();
     name_at_all(0, 1);
-    fake_redis_rule(w.peers[1], &(struct fake_rule){"SENTINEL GET", FAKE_ANSWER, UNKNOWN, TIMEOUT_MS / 2, 0, false});
+    fake_redis_rule(w.peers[1], &(struct fake_rule){"SENTINEL GET", FAKE_ANSWER, UNKNOWN, SLOW_MS, 0, false});
     open_links();
     until(is_census_taken, &knowing);
     (void)until_asked();

@@ -151,6 +151,12 @@ static bool is_down(void *arg)
     return !redis_link_is_ready(w.link);
 }
 
+static bool is_accepted(void *arg)
+{
+    (void)arg;
+    return fake_redis_accepted(w.fake) > 0;
+}
+
 static bool nothing_awaited(void *arg)
 {
     (void)arg;
@@ -267,8 +273,7 @@ Test(redis_link_tls, a_server_that_ends_in_the_middle_of_the_handshake)
     open_world();
     fake_redis_stop_reading(w.fake, true);
     open_link();
-    for (unsigned i = 0; i < 100 && fake_redis_accepted(w.fake) == 0; i++)
-        test_loop_for(&w.loop, 10);
+    until(is_accepted, NULL);
     fake_redis_go_away(w.fake);
     until_trouble("TLS handshake");
     fake_redis_stop_reading(w.fake, false);
@@ -303,8 +308,7 @@ Test(redis_link_tls, a_server_without_tls_is_told_from_others)
     open_world();
     fake_redis_stop_reading(w.fake, true);
     open_link();
-    for (unsigned i = 0; i < 100 && fake_redis_accepted(w.fake) == 0; i++)
-        test_loop_for(&w.loop, 10);
+    until(is_accepted, NULL);
     fake_redis_blurt(w.fake, "-ERR unknown command '\x16\x03\x01'\r\n");
     until_trouble("it does not speak TLS at this port");
     close_world();
@@ -349,8 +353,7 @@ Test(redis_link_tls, a_link_closes_in_every_state)
     open_world();
     fake_redis_stop_reading(w.fake, true);
     open_link();
-    for (unsigned i = 0; i < 100 && fake_redis_accepted(w.fake) == 0; i++)
-        test_loop_for(&w.loop, 10);
+    until(is_accepted, NULL);
     cr_assert_eq(w.link->state, LINK_SECURING);
     close_world();
     open_world();
