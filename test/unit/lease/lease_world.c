@@ -1,4 +1,5 @@
 #include "lease_world.h"
+#include "redis/link_internal.h"
 #include "store/state.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -59,7 +60,7 @@ void open_fake(void)
 {
     memset(&w, 0, sizeof w);
     cr_assert_eq(uv_loop_init(&w.loop), 0);
-    w.timeout_ms = TIMEOUT_MS;
+    w.timeout_ms = PATIENCE_MS;
     w.prefix = "t:";
     w.fake = fake_redis_create(&w.loop, NULL);
     rule("TIME", FAKE_ANSWER, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", 0);
@@ -136,6 +137,13 @@ void own_name(struct member_name *ret_name)
 void until(test_loop_predicate *predicate, void *arg)
 {
     cr_assert(test_loop_until(&w.loop, predicate, arg, PATIENCE_MS), "store: %s", store_trouble(w.store));
+}
+
+void time_out_soon(void)
+{
+    w.store->settings.timeout_ms = TIMEOUT_MS;
+    for (size_t i = 0; i < w.store->links.count; i++)
+        w.store->links.links[i]->timeout_ms = TIMEOUT_MS;
 }
 
 static void leave(void)
@@ -269,16 +277,28 @@ void until_ended(unsigned times)
     until(has_ended, &times);
 }
 
+unsigned subscriptions(void)
+{
+    return fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS);
+}
+
+/* On a busy machine, a membership may end before it. */
+void until_first_lease(void)
+{
+    until(has_lease_by_echoes, NULL);
+    w.ended = 0;
+    w.subscribed = subscriptions();
+}
+
 void open_with_lease(uint32_t lease_ms)
 {
     open_fake();
     join(lease_ms);
-    until(has_lease_by_echoes, NULL);
-    w.ended = 0; /* on a busy machine, a membership may end before its first lease */
+    until_first_lease();
 }
 
-bool has_subscribed_twice(void *arg)
+bool has_subscribed_again(void *arg)
 {
     (void)arg;
-    return fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS) >= 2;
+    return subscriptions() > w.subscribed;
 }

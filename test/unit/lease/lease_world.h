@@ -9,8 +9,9 @@
 #include "test_loop.h"
 
 enum {
-    TIMEOUT_MS = 500,
+    TIMEOUT_MS = 500, /* where a test waits for it to pass */
     LEASE_MS = 1000,
+    LEASE_LONG_MS = 4000, /* longer than stalls are */
     SCRIPT_BYTES = 64,
     LEAVE_BYTES = 256,
 };
@@ -33,7 +34,7 @@ struct lease_world {
     struct fake_redis *sentinel; /* NULL: none */
     char address[64];            /* as the Sentinel names it */
     struct store *store;
-    uint32_t timeout_ms;     /* TIMEOUT_MS, unless set after open_fake() */
+    uint32_t timeout_ms;     /* PATIENCE_MS, unless set after open_fake() */
     const char *prefix;      /* likewise; "t:" */
     struct keyring *keyring; /* likewise; NULL. The test destroys it */
     int64_t min_replicas;    /* likewise; Redis has as many as a WAIT may ask for */
@@ -42,6 +43,7 @@ struct lease_world {
     struct membership *member;
     char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
     unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */
+    unsigned subscribed;                               /* how often, when it had its first lease */
     unsigned ended, invalidated;
     uint8_t digest[KEY_DIGEST_BYTES];
     uint64_t epoch_when_told;
@@ -58,6 +60,8 @@ void open_sentinel(void); /* then it names the Redis */
 void join(uint32_t lease_ms);
 void open_with_lease(uint32_t lease_ms); /* all of it */
 void close_world(void);                  /* nothing may be left in the loop */
+/* From now on, calls of the store time out after TIMEOUT_MS. */
+void time_out_soon(void);
 
 void until(test_loop_predicate *predicate, void *arg);
 void until_heartbeats(unsigned count);
@@ -65,8 +69,10 @@ void until_command(const char *begin);
 void until_ended(unsigned times);
 bool has_lease(void *arg);
 bool has_lease_by_echoes(void *arg); /* echoes what is new */
+void until_first_lease(void);
+unsigned subscriptions(void);
 bool has_ended(void *times);
-bool has_subscribed_twice(void *arg);
+bool has_subscribed_again(void *arg); /* since its first lease */
 bool is_live(void *arg);
 bool may_fill(uint64_t epoch);
 

@@ -1,6 +1,7 @@
 /* A node that reconnects keeps its cache, and drops what was revoked meanwhile. */
 #include "deadline.h"
 #include "leak_guard.h"
+#include "lease/membership_internal.h"
 #include "lease_world.h"
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -28,15 +29,20 @@ static void open_unready(const char *last)
     rule(w.heartbeat, FAKE_ANSWER, last, 0);
 }
 
-/* With a lease, and a known entry if heartbeats name one. */
+static bool knows_an_entry(void *arg)
+{
+    (void)arg;
+    return heard_has_known(w.member->heard);
+}
+
+/* With a lease, and the known entry that heartbeats name. */
 static void open_with_last(const char *last)
 {
     open_fake();
     rule("XRANGE", FAKE_ANSWER, LIST(1) KEY_ENTRY("5-0", OTHER_DIGEST), 0);
     open_unready(last);
-    until(has_lease_by_echoes, NULL);
-    test_loop_for(&w.loop, 20); /* the reply may come behind the echo */
-    w.ended = 0;
+    until_first_lease();
+    until(knows_an_entry, NULL); /* the reply may come behind the echo */
 }
 
 static void hang_up(void)
@@ -101,6 +107,12 @@ static bool is_reading(void *count)
     return reads() >= *(unsigned *)count;
 }
 
+static bool is_invalidated(void *arg)
+{
+    (void)arg;
+    return w.invalidated == 1;
+}
+
 Test(catch_up, no_membership_begins_before_it_is_done)
 {
     unsigned before;
@@ -110,20 +122,21 @@ Test(catch_up, no_membership_begins_before_it_is_done)
     before = heartbeats();
     fake_redis_rule(w.fake, &(struct fake_rule){.command = "XRANGE",
                                                 .answer = LIST(1) KEY_ENTRY("5-0", OTHER_DIGEST),
-                                                .delay_ms = TIMEOUT_MS / 2});
+                                                .delay_ms = PATIENCE_MS});
     hang_up();
     until(is_reading, &(unsigned){1});
     before = heartbeats();
     cr_assert_gt(fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS), 1, "only behind the subscription");
     /* What is revoked meanwhile is heard. */
     push(INVALIDATIONS, DIGEST " - -");
-    test_loop_for(&w.loop, TIMEOUT_MS / 4);
-    cr_assert_eq(w.invalidated, 1);
+    until(is_invalidated, NULL);
+    test_loop_for(&w.loop, 125);
     cr_assert_eq(heartbeats(), before);
     cr_assert_not(has_lease(NULL));
     uint64_t epoch_behind = membership_epoch(w.member);
     cr_assert_neq(epoch_behind, epoch);
     cr_assert_not(may_fill(epoch_behind));
+    fake_redis_hurry(w.fake);
     until(has_lease_by_echoes, NULL);
     cr_assert_not(may_fill(epoch_behind), "a read from before its beginning");
     cr_assert(may_fill(membership_epoch(w.member)));
@@ -161,6 +174,8 @@ ParameterizedTestParameters(catch_up, the_cache_is_emptied_if_it_cannot_be_known
 ParameterizedTest(size_t *row, catch_up, the_cache_is_emptied_if_it_cannot_be_known)
 {
     open_with_last(LAST("5-0", 3));
+    if (UNKNOWN[*row].action == FAKE_SILENT)
+        time_out_soon();
     rule("XRANGE", UNKNOWN[*row].action, UNKNOWN[*row].answer, 0);
     reconnect();
     cr_assert_eq(w.ended, 1, "row %zu", *row);
@@ -215,12 +230,13 @@ Test(catch_up, an_echo_alone_tells_nothing)
 {
     open_fake();
     join(LEASE_MS);
-    fake_redis_rule(w.fake, &(struct fake_rule){.command = w.heartbeat, .answer = LAST("5-0", 3), .delay_ms = 200});
-    until(has_lease_by_echoes, NULL);
-    w.ended = 0;
+    fake_redis_rule(w.fake,
+                    &(struct fake_rule){.command = w.heartbeat, .answer = LAST("5-0", 3), .delay_ms = PATIENCE_MS});
+    until_first_lease();
     hang_up();
     until_ended(1);
     rule(w.heartbeat, FAKE_ANSWER, LAST("5-0", 3), 0);
+    fake_redis_hurry(w.fake);
     until(has_lease_by_echoes, NULL);
     cr_assert_eq(reads(), 0);
     close_world();
@@ -228,7 +244,9 @@ Test(catch_up, an_echo_alone_tells_nothing)
 
 Test(catch_up, without_a_complete_stream_nothing_is_kept)
 {
-    open_with_last(LAST("", 0));
+    open_fake();
+    open_unready(LAST("", 0));
+    until_first_lease();
     hang_up();
     until_ended(1);
     until(has_lease_by_echoes, NULL);
@@ -260,7 +278,7 @@ Test(catch_up, nothing_is_kept_if_redis_is_not_trusted)
 Test(catch_up, a_connection_that_fell_silent_is_caught_up)
 {
     open_with_last(LAST("5-0", 3));
-    until(has_subscribed_twice, NULL); /* without echoes */
+    until(has_subscribed_again, NULL); /* without echoes */
     until(is_live, NULL);
     until(has_lease_by_echoes, NULL);
     cr_assert_eq(reads(), 1);
@@ -301,9 +319,8 @@ Test(catch_up, behind_sentinels_another_process_proves_nothing)
     open_sentinel();
     rule("XRANGE", FAKE_ANSWER, LIST(1) KEY_ENTRY("5-0", OTHER_DIGEST), 0);
     open_unready(LAST("5-0", 3));
-    until(has_lease_by_echoes, NULL);
-    test_loop_for(&w.loop, 20);
-    w.ended = 0;
+    until_first_lease();
+    until(knows_an_entry, NULL);
     reconnect();
     cr_assert_eq(reads(), 1);
     cr_assert_eq(w.ended, 0);
@@ -320,7 +337,7 @@ Test(catch_up, the_cache_is_emptied_if_nothing_can_be_read_for_long)
     rule("CLIENT SETNAME chatelaine-reads", FAKE_CLOSE, NULL, 0);
     fake_redis_hang_up(w.fake, "chatelaine-reads");
     hang_up();
-    test_loop_for(&w.loop, 2 * TIMEOUT_MS);
+    test_loop_for(&w.loop, 1000);
     cr_assert_eq(w.ended, 0);
     reconnect();
     cr_assert_eq(reads(), 0);
@@ -344,7 +361,7 @@ Test(catch_up, begins_again_if_the_connection_breaks_meanwhile)
     open_with_last(LAST("5-0", 3));
     fake_redis_rule(w.fake, &(struct fake_rule){.command = "XRANGE",
                                                 .answer = LIST(1) KEY_ENTRY("5-0", OTHER_DIGEST),
-                                                .delay_ms = TIMEOUT_MS / 2,
+                                                .delay_ms = 250,
                                                 .times = 1});
     hang_up();
     until(is_reading, &(unsigned){1});
@@ -359,6 +376,7 @@ Test(catch_up, begins_again_if_the_connection_breaks_meanwhile)
 Test(catch_up, leaving_empties_the_cache_for_good)
 {
     open_with_last(LAST("5-0", 3));
+    time_out_soon();
     rule("XRANGE", FAKE_SILENT, NULL, 0);
     hang_up();
     until(is_reading, &(unsigned){1});
@@ -373,6 +391,7 @@ Test(catch_up, leaving_empties_the_cache_for_good)
 Test(catch_up, closes_while_it_reads)
 {
     open_with_last(LAST("5-0", 3));
+    time_out_soon(); /* closing waits for it */
     rule("XRANGE", FAKE_SILENT, NULL, 0);
     hang_up();
     until(is_reading, &(unsigned){1});

@@ -69,7 +69,6 @@ static bool is_ready(void *arg)
 static void open_ready(void)
 {
     open_fake();
-    w.timeout_ms = PATIENCE_MS;
     join(LEASE_MS);
     until(has_lease_by_echoes, NULL);
     until(is_ready, NULL);
@@ -129,18 +128,19 @@ static void know_time(int64_t told_ms, unsigned ago_ms)
 Test(key_ends, an_answer_that_may_be_too_early_delays_nothing)
 {
     open_ready();
+    answer_heartbeats(0); /* which tells no time */
     know_time(NOW_MS, 1000);
     answer_time(NOW_MS + 1000, 0);
     answer_key(NOW_MS + 1050);
     find();
     cr_expect_eq(found.revoked_ms, NOW_MS + 1050, "it may be 1111 ms later by now");
-    know_time(NOW_MS, 10000);
-    answer_time(NOW_MS + 9500, 0);
-    answer_key(NOW_MS + 9690);
+    know_time(NOW_MS, 100000);
+    answer_time(NOW_MS + 95000, 0);
+    answer_key(NOW_MS + 95190);
     find();
-    cr_expect_eq(found.revoked_ms, NOW_MS + 9690);
-    know_time(NOW_MS, 10000);
-    answer_key(NOW_MS + 9800);
+    cr_expect_eq(found.revoked_ms, NOW_MS + 95190);
+    know_time(NOW_MS, 100000);
+    answer_key(NOW_MS + 95300);
     find();
     cr_expect_eq(found.revoked_ms, 0, "that would be more than 200 ms too early");
     close_world();

@@ -3,6 +3,7 @@
 #include "base/encode.h"
 #include "deadline.h"
 #include "leak_guard.h"
+#include "lease/membership_internal.h"
 #include "lease_world.h"
 #include "store/script.h"
 #include <criterion/criterion.h>
@@ -17,7 +18,7 @@ TestSuite(membership, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TES
 Test(membership, a_lease_comes_with_the_echo_and_not_before)
 {
     open_fake();
-    join(LEASE_MS);
+    join(LEASE_LONG_MS);
     cr_assert_not(is_live(NULL));
     until_heartbeats(1);
     test_loop_for(&w.loop, 50);
@@ -26,7 +27,7 @@ Test(membership, a_lease_comes_with_the_echo_and_not_before)
     struct heartbeat first = heartbeat_at(0);
     /* The first may fail on a slow machine: commands use another connection, which may take longer. */
     cr_assert_gt(strtoull(first.number, NULL, 10), 0);
-    cr_assert_str_eq(first.lease, "1000");
+    cr_assert_str_eq(first.lease, "4000");
     cr_assert_eq(strlen(first.nonce), 16);
     cr_assert_eq(w.ended, 0);
     close_world();
@@ -35,19 +36,16 @@ Test(membership, a_lease_comes_with_the_echo_and_not_before)
 
 Test(membership, a_lease_is_counted_from_before_the_heartbeat_was_sent)
 {
-    enum { LONG_MS = 3000 };
     uint64_t end_ns;
 
     open_fake();
-    join(LONG_MS);
+    join(LEASE_LONG_MS);
     until_heartbeats(1);
-    end_ns = clock_boot_ns() + LONG_MS * NS_PER_MS; /* no earlier than the lease ends */
-    test_loop_for(&w.loop, LONG_MS / 3);
+    end_ns = clock_boot_ns() + LEASE_LONG_MS * NS_PER_MS; /* no earlier than the lease ends */
+    test_loop_for(&w.loop, 100);
     echo(0);
     until(has_lease, NULL);
-    while (clock_boot_ns() < end_ns)
-        test_loop_for(&w.loop, 1);
-    cr_assert_not(has_lease(NULL));
+    cr_assert_leq(membership_lease_until_ns(w.member), end_ns);
     close_world();
 }
 
@@ -80,9 +78,11 @@ static enum store_result call_script(void)
 /* Rule 10. Leaving ends the use of the cache, not the knowledge about the master. */
 Test(membership, behind_sentinels_reads_decide_under_a_lease_alone)
 {
+    enum { LONG_MS = 3000 };
+
     open_fake();
     open_sentinel();
-    join(LEASE_MS);
+    join(LONG_MS);
     until_heartbeats(1);
     test_loop_for(&w.loop, 50);
     cr_assert_not(may_decide(NULL));
@@ -96,7 +96,7 @@ Test(membership, behind_sentinels_reads_decide_under_a_lease_alone)
     cr_assert_eq(call_script(), STORE_OK);
     membership_leave(w.member);
     cr_assert(!has_lease(NULL) && may_decide(NULL));
-    uint64_t end_ns = clock_boot_ns() + LEASE_MS * NS_PER_MS;
+    uint64_t end_ns = clock_boot_ns() + LONG_MS * NS_PER_MS;
     while (clock_boot_ns() < end_ns)
         test_loop_for(&w.loop, 1);
     cr_assert_not(may_decide(NULL), "no heartbeat since");
@@ -107,7 +107,7 @@ Test(membership, behind_sentinels_nothing_decides_once_the_membership_is_over)
 {
     open_fake();
     open_sentinel();
-    join(5 * LEASE_MS);
+    join(LEASE_LONG_MS);
     until(has_lease_by_echoes, NULL);
     fake_redis_hang_up(w.fake, "chatelaine-invalidations");
     until_ended(1);
@@ -177,47 +177,59 @@ Test(membership, the_echo_of_a_heartbeat_that_was_given_up_grants_none)
 Test(membership, a_wrong_nonce_grants_none)
 {
     open_fake();
-    join(LEASE_MS);
+    join(LEASE_LONG_MS);
     until_heartbeats(1);
     push_own("lease 0123456789abcdef");
     push_own("lease 0000000000000000");
     test_loop_for(&w.loop, 50);
     cr_assert_not(has_lease(NULL));
-    cr_assert_eq(fake_redis_count(w.fake, "SUBSCRIBE " INVALIDATIONS), 1, "it is no reason to end the membership");
+    cr_assert_eq(subscriptions(), 1, "it is no reason to end the membership");
     until(has_lease_by_echoes, NULL);
     close_world();
 }
 
+static bool has_lease_or_heartbeats(void *count)
+{
+    return has_lease(NULL) || has_heartbeats(count);
+}
+
 Test(membership, one_echo_grants_one_lease)
 {
-    enum { SHORT_MS = 300 };
+    unsigned sent;
 
     open_fake();
-    join(SHORT_MS);
+    join(300);
     until_heartbeats(1);
-    uint64_t seen_ns = clock_boot_ns();
-    echo(0);
-    until(has_lease, NULL);
-    while (clock_boot_ns() < seen_ns + SHORT_MS * NS_PER_MS) {
-        echo(0);
+    do { /* an echo that comes too late grants none */
+        sent = heartbeats();
+        echo(sent - 1);
+        until(has_lease_or_heartbeats, &(unsigned){sent + 1});
+    } while (!has_lease(NULL));
+    uint64_t end_ns = membership_lease_until_ns(w.member);
+    while (clock_boot_ns() < end_ns) {
+        echo(sent - 1);
         test_loop_for(&w.loop, 20);
     }
     cr_assert_not(has_lease(NULL), "the same echo again prolongs nothing");
     close_world();
 }
 
+static bool has_heartbeats_by_echoes(void *count)
+{
+    echo_all();
+    return has_heartbeats(count);
+}
+
 Test(membership, a_lease_is_kept_up_by_heartbeats)
 {
-    uint64_t until_ns;
+    uint64_t first_ns;
 
     open_with_lease(LEASE_MS);
-    until_ns = clock_boot_ns() + 3 * LEASE_MS * NS_PER_MS;
-    while (clock_boot_ns() < until_ns) {
-        uv_run(&w.loop, UV_RUN_ONCE);
-        echo_all();
-    }
-    cr_assert(has_lease(NULL));
-    cr_assert_geq(heartbeats(), 7);
+    first_ns = membership_lease_until_ns(w.member);
+    cr_assert_leq(uv_timer_get_due_in(&w.member->ticker), LEASE_MS / 4);
+    until(has_heartbeats_by_echoes, &(unsigned){heartbeats() + 6});
+    until(has_lease_by_echoes, NULL);
+    cr_assert_geq(membership_lease_until_ns(w.member), first_ns + LEASE_MS * NS_PER_MS);
     cr_assert_eq(w.ended, 0);
     close_world();
 }
@@ -302,10 +314,13 @@ Test(membership, one_redis_is_not_asked_for_replicas)
 
 Test(membership, a_heartbeat_is_followed_by_wait)
 {
-    open_with_replicas(2, LEASE_MS);
+    open_fake();
+    w.timeout_ms = 2 * LEASE_MS;
+    w.min_replicas = 2;
+    join(LEASE_LONG_MS);
     until(has_lease_by_echoes, NULL);
     cr_assert_eq(waits(), heartbeats(), "and nothing else is, so far");
-    cr_assert_str_eq(fake_redis_command(w.fake, "WAIT", 0), "WAIT 2 375", "within three quarters of the timeout");
+    cr_assert_str_eq(fake_redis_command(w.fake, "WAIT", 0), "WAIT 2 1500", "within three quarters of the timeout");
     membership_leave(w.member);
     until_command(w.leave);
     cr_assert_eq(waits(), heartbeats(), "leaving promises nothing");
@@ -327,7 +342,7 @@ Test(membership, too_few_replicas_grant_none)
     wait_rule(FAKE_ANSWER, ":1\r\n", 0);
     until_heartbeats(1);
     expect_no_lease_for(500);
-    cr_assert_gt(heartbeats(), 1, "it is tried again");
+    until_heartbeats(2); /* it is tried again */
     cr_assert_str_eq(membership_trouble(w.member),
                      "Too few replicas acknowledge heartbeats: bring them back, or lower --min-replicas.");
     cr_assert(store_is_ready(w.store), "changes may find enough of them: %s", store_trouble(w.store));
@@ -362,7 +377,10 @@ Test(membership, behind_sentinels_readiness_tells_of_too_few_replicas)
 
 Test(membership, no_answer_to_wait_grants_none)
 {
-    open_with_replicas(1, 2 * TIMEOUT_MS);
+    open_fake();
+    w.timeout_ms = TIMEOUT_MS;
+    w.min_replicas = 1;
+    join(2 * TIMEOUT_MS);
     wait_rule(FAKE_SILENT, NULL, 0);
     until_heartbeats(1);
     expect_no_lease_for(TIMEOUT_MS + TIMEOUT_MS / 2);
@@ -381,29 +399,25 @@ Test(membership, an_error_of_wait_grants_none)
 /* The echo comes first, and only one heartbeat is under way, however slow the replicas are. */
 Test(membership, an_echo_waits_for_replicas)
 {
-    enum { SLOW_MS = 350, LONG_MS = 5000 };
+    uint64_t end_ns;
 
-    open_fake();
-    w.timeout_ms = LONG_MS;
-    w.min_replicas = 1;
-    join(LONG_MS);
-    wait_rule(FAKE_ANSWER, ":1\r\n", SLOW_MS);
-    until_heartbeats(1);
-    uint64_t read_ns = clock_boot_ns();
+    open_with_replicas(1, LEASE_LONG_MS);
+    wait_rule(FAKE_ANSWER, ":1\r\n", PATIENCE_MS);
+    until_command("WAIT");
+    end_ns = clock_boot_ns() + LEASE_LONG_MS * NS_PER_MS; /* no earlier than the lease ends */
     echo_all();
+    test_loop_for(&w.loop, 350);
+    cr_assert_not(has_lease(NULL));
+    fake_redis_hurry(w.fake);
     until(has_lease, NULL);
-    cr_assert_geq(clock_boot_ns() - read_ns, (SLOW_MS - 20) * NS_PER_MS);
     cr_assert_eq(heartbeats(), 1);
-    uint64_t end_ns = read_ns + LONG_MS * NS_PER_MS; /* read before it was sent, so no later */
-    while (clock_boot_ns() < end_ns)
-        test_loop_for(&w.loop, 1);
-    cr_assert_not(has_lease(NULL), "what came later was not echoed");
+    cr_assert_leq(membership_lease_until_ns(w.member), end_ns);
     close_world();
 }
 
 Test(membership, replicas_wait_for_the_echo)
 {
-    open_with_replicas(1, LEASE_MS);
+    open_with_replicas(1, LEASE_LONG_MS);
     until_command("WAIT");
     test_loop_for(&w.loop, 50);
     cr_assert_not(has_lease(NULL));
@@ -423,12 +437,6 @@ Test(membership, replicas_that_are_slower_than_the_lease_grant_none)
     cr_assert_leq(heartbeats(), 6, "one at a time");
     cr_assert_eq(w.ended, 0, "the subscription is not blamed for it");
     close_world();
-}
-
-static bool has_heartbeats_by_echoes(void *count)
-{
-    echo_all();
-    return has_heartbeats(count);
 }
 
 static void expect_numbers_to_rise(long long by)
@@ -505,7 +513,7 @@ Test(membership, a_revocation_is_told_and_then_acknowledged)
     char publish[160];
     uint64_t epoch;
 
-    open_with_lease(LEASE_MS);
+    open_with_lease(LEASE_LONG_MS);
     cr_assert(decode_hex(TEXT(DIGEST), expected, sizeof expected));
     own_name(&name);
     epoch = membership_epoch(w.member);
@@ -523,21 +531,21 @@ Test(membership, a_revocation_is_told_and_then_acknowledged)
     close_world();
 }
 
-static bool was_invalidated(void *arg)
+static bool were_invalidated(void *count)
 {
-    (void)arg;
-    return w.invalidated > 0;
+    return w.invalidated >= *(unsigned *)count;
 }
 
 Test(membership, a_revoker_without_a_membership_gets_no_acknowledgement)
 {
     uint64_t epoch;
 
-    open_with_lease(LEASE_MS);
+    open_with_lease(LEASE_LONG_MS);
     epoch = membership_epoch(w.member);
     push(INVALIDATIONS, DIGEST " - " BARRIER);
-    until(was_invalidated, NULL);
+    until(were_invalidated, &(unsigned){1});
     push(INVALIDATIONS, DIGEST " - -");
+    until(were_invalidated, &(unsigned){2});
     test_loop_for(&w.loop, 50);
     cr_assert_eq(w.invalidated, 2);
     cr_assert_eq(fake_redis_count(w.fake, "PUBLISH"), 0);
@@ -568,7 +576,7 @@ Test(membership, all_keys_of_a_message_are_dropped_and_then_acknowledged)
 {
     static const struct membership_events EVENTS = {.on_invalidated = on_dropped, .on_ended = on_ended_too};
 
-    open_with_lease(LEASE_MS);
+    open_with_lease(LEASE_LONG_MS);
     membership_listen(w.member, &EVENTS, NULL);
     push(INVALIDATIONS, DIGEST "," OTHER_DIGEST "," DIGEST " " REVOKER " " BARRIER);
     until_command("PUBLISH");
@@ -581,7 +589,7 @@ Test(membership, all_keys_of_a_message_are_dropped_and_then_acknowledged)
 
 Test(membership, acknowledgements_of_nothing_are_ignored)
 {
-    open_with_lease(LEASE_MS);
+    open_with_lease(LEASE_LONG_MS);
     push_own("ack " REVOKER " " BARRIER);
     push_own("ack x y");
     test_loop_for(&w.loop, 50);

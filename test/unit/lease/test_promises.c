@@ -547,6 +547,7 @@ Test(promises, a_revocation_that_waited_for_a_timeout_is_not_sent)
     struct id keys[2] = {some_key(), some_key()};
 
     open_ready();
+    time_out_soon();
     rule(revocation, FAKE_SILENT, NULL, 0);
     for (size_t i = 0; i < 2; i++)
         key_store_revoke(w.store, &EVERYTHING, &keys[i], &OPERATOR, on_revoked, &results[i]);

@@ -289,13 +289,15 @@ Test(suspensions, a_set_asked_for_before_the_membership_is_not_kept)
     open_strict();
     hold("1", SET_1);
     fake_redis_rule(
-        w.fake, &(struct fake_rule){.command = "HGETALL t:suspended", .answer = SET_1, .delay_ms = 300, .times = 1});
+        w.fake,
+        &(struct fake_rule){.command = "HGETALL t:suspended", .answer = SET_1, .delay_ms = PATIENCE_MS, .times = 1});
     is_found = false;
     key_store_find(w.store, digest, on_found, NULL);
     until_command("HGETALL t:suspended");
     push(INVALIDATIONS, "nonsense");
     until_ended(1);
     cr_assert_not(is_found);
+    fake_redis_hurry(w.fake);
     cr_assert(test_loop_until_set(&w.loop, &is_found, PATIENCE_MS));
     cr_expect_eq(found, STORE_OK);
     cr_expect(found_suspended);
