@@ -132,6 +132,11 @@ void wait_answer_done(void *arg, enum store_result result, uint32_t retry_after_
     answer_done(&answer->answer, result);
 }
 
+bool is_wait_of(uint32_t wait_s, uint32_t told_s)
+{
+    return told_s <= wait_s && told_s + 10 > wait_s;
+}
+
 void answer_inserted(void *arg, enum store_result result, uint32_t retry_after_s)
 {
     struct answer *answer = arg;

@@ -49,6 +49,8 @@ struct wait_answer {
     uint32_t retry_after_s;
 };
 void wait_answer_done(void *arg, enum store_result result, uint32_t retry_after_s);
+/* Whether a caller was told to wait so long, less up to 10 s that have passed since the wait began. */
+bool is_wait_of(uint32_t wait_s, uint32_t told_s);
 
 /* For verbs that find one record, which is copied. */
 struct key_answer {

@@ -15,8 +15,9 @@
 
 /* command: words. '' is an empty one; $now and $now+N are milliseconds of Redis' clock; @name is a script, whose
  * arguments follow the prefix "t:"; :use and :uses set and read the uses of keys (below); =5:100,2:90 are counts as
- * usage_flush takes them. reply: a pattern for fnmatch(), with arrays in parentheses; or ~N, a number up to N and above
- * N - 5000; NULL: any reply but an error. */
+ * usage_flush takes them. reply: a pattern for fnmatch(), with arrays in parentheses; NULL: any reply but an error. In
+ * it ~N stands for a number of ms up to N and above N - 5000, ~Ns for one of seconds up to N and above N - 10, as time
+ * goes by; neither takes 0 or less. One of them excludes wildcards. */
 struct step {
     const char *command, *reply;
 };
@@ -158,9 +159,17 @@ static bool matches(const char *pattern, const char *reply)
 {
     if (!pattern)
         return reply[0] != '-';
-    if (pattern[0] == '~')
-        return atoll(reply) <= atoll(pattern + 1) && atoll(reply) > atoll(pattern + 1) - 5000;
-    return fnmatch(pattern, reply, 0) == 0;
+    const char *most = strchr(pattern, '~');
+    if (!most)
+        return fnmatch(pattern, reply, 0) == 0;
+    if (strncmp(pattern, reply, (size_t)(most - pattern)) != 0)
+        return false;
+    char *pattern_rest, *reply_rest;
+    const long long max = strtoll(most + 1, &pattern_rest, 10),
+                    got = strtoll(reply + (most - pattern), &reply_rest, 10);
+    const bool is_seconds = *pattern_rest == 's';
+    return got > 0 && got <= max && got > max - (is_seconds ? 10 : 5000) &&
+           strcmp(pattern_rest + is_seconds, reply_rest) == 0;
 }
 
 static void run_steps(const struct step *steps, size_t count)
@@ -672,9 +681,9 @@ Test(lua, canary_forgets_nodes)
           {"HSET t:canary_nodes near 9700000000000+1+asked+4", "1"}, {CANARY_BEGIN("n1", "1"), "(ok 0)"},
           {"HKEYS t:canary_nodes", "(near)"}, {CANARY_STEP("n1", "1", "ask", "''"), "(ok)"},
           {CANARY_STEP("n1", "1", "over", "''"), "(ok)"},
-          {"@canary_visit n2 pn2 1000 0 ''", "(ok 1 over nonce1 k1 key_1 [89]???? 0 0 0 [0-9]* 0 [0-9]*)"},
-          {"HINCRBY t:canary started -1000", NULL}, {CANARY_VISIT("n1", "0", "''"), "(ok 1 over * 0 [0-9]*)"},
-          {"@canary_visit n2 pn2 1000 0 ''", "(ok 1 over * 0 1 [0-9]*)"});
+          {"@canary_visit n2 pn2 30000 0 ''", "(ok 1 over nonce1 k1 key_1 [89]???? 0 0 0 [0-9]* 0 [0-9]*)"},
+          {"HINCRBY t:canary started -30000", NULL}, {CANARY_VISIT("n1", "0", "''"), "(ok 1 over * 0 [0-9]*)"},
+          {"@canary_visit n2 pn2 30000 0 ''", "(ok 1 over * 0 1 [0-9]*)"});
 }
 
 /* Scripts carry along the lines after the first, including those of later versions. */
@@ -1068,7 +1077,7 @@ Test(lua, discarded_before_its_insertion_a_key_is_never_made)
 {
     STEPS(ACCOUNT, {"@key_revoke 100 1 - - key_1 '' '' 0" FROM " ''", "(refused 0 () (not_found))"},
           {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(conflict)"}, {"EXISTS t:key:d1", "0"},
-          {"@key_get key_1 '' '' 0", "(not_found)"}, {"TTL t:id:key_1", "~86400"},
+          {"@key_get key_1 '' '' 0", "(not_found)"}, {"TTL t:id:key_1", "~86400s"},
           /* An existing key is revoked as always. */
           {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@key_revoke 100 1 - - key_2 '' '' 0" FROM " ''", "(ok *)"}, {"GET t:key:d2", "* 7 1* Name"},
@@ -1338,7 +1347,7 @@ Test(lua, login_begin)
           {"EXISTS t:throttle:u t:throttle:v", "0"}, {"HSET t:user:usr_U forgiven 12345", "1"},
           {"@login_begin usr_U a5 '' '' '' ''", "(ok (usr_U *) 0 0 0 12345)"},
           {"HSET t:throttle:u n 20 first $now until $now+9000", "3"},
-          {"@login_begin usr_U a6 user:u, '' '' ''", "(refused 9)"});
+          {"@login_begin usr_U a6 user:u, '' '' ''", "(refused ~9s)"});
 }
 
 Test(lua, throttle_steps)
@@ -1348,9 +1357,10 @@ Test(lua, throttle_steps)
           {"EXISTS t:throttle:p t:throttle:n", "0"},
           /* At all of them or at none. */
           {"HSET t:throttle:q n 5 first $now until $now+9000", "3"},
-          {RESERVE("a3", "network:n,pair:q,"), "(refused 9)"}, {"ZCARD t:throttle:n:under_way", "2"},
-          {"@throttle_check a3 network:n,pair:q, 0", "(refused 9)"}, {"@throttle_check a1 network:n,pair:p, 0", "(ok)"},
-          {"@throttle_fail a3 network:n,pair:q, 0", "(refused 9)"}, {"EXISTS t:throttle:n", "0"},
+          {RESERVE("a3", "network:n,pair:q,"), "(refused ~9s)"}, {"ZCARD t:throttle:n:under_way", "2"},
+          {"@throttle_check a3 network:n,pair:q, 0", "(refused ~9s)"},
+          {"@throttle_check a1 network:n,pair:p, 0", "(ok)"},
+          {"@throttle_fail a3 network:n,pair:q, 0", "(refused ~9s)"}, {"EXISTS t:throttle:n", "0"},
           {"@throttle_fail a2 network:n, 0", "(ok 0)"}, {"HGET t:throttle:n n", "1"},
           {"ZRANGE t:throttle:n:under_way 0 -1", "(a1)"},
           /* What was counted before an operator cleared it is void, once that time is reached. */
@@ -1375,27 +1385,40 @@ Test(lua, after_five_failures_from_a_network_an_email_waits_there)
 {
     STEPS({FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
           {FAIL("''", "pair:p,"), "(ok 0 0)"}, {RESERVE("a1", "pair:p,"), "(ok)"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
-          {RESERVE("a1", "pair:p,network:o,"), "(refused 30)"}, {RESERVE("a1", "pair:q,network:o,"), "(ok)"},
+          {RESERVE("a1", "pair:p,network:o,"), "(refused ~30s)"}, {RESERVE("a1", "pair:q,network:o,"), "(ok)"},
           /* Attempts that end beyond the limit are neither reported nor counted. */
-          {FAIL("''", "pair:p,network:n,"), "(refused 30)"}, {"HGET t:throttle:p n", "5"}, {"EXISTS t:throttle:n", "0"},
+          {FAIL("''", "pair:p,network:n,"), "(refused ~30s)"}, {"HGET t:throttle:p n", "5"},
+          {"EXISTS t:throttle:n", "0"},
           /* The wait is over: one attempt, then twice as long. */
           {"HSET t:throttle:p until $now-1", "0"}, {RESERVE("a2", "pair:p,"), "(ok)"},
-          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {RESERVE("a2", "pair:p,"), "(refused 60)"},
+          {FAIL("''", "pair:p,"), "(ok 0 0)"}, {RESERVE("a2", "pair:p,"), "(refused ~60s)"},
           {"HSET t:throttle:p until $now-1", "0"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
-          {RESERVE("a2", "pair:p,"), "(refused 120)"},
-          /* Rounded up, so that a client that waits this long is let in. */
-          {"HSET t:throttle:p until $now+1999", "0"}, {RESERVE("a2", "pair:p,"), "(refused 2)"});
+          {RESERVE("a2", "pair:p,"), "(refused ~120s)"});
+}
+
+/* A client that waits as long as it was told is let in. */
+Test(lua, waits_are_rounded_up)
+{
+    const long long until = redis_now() + 59990;
+    char set[64];
+
+    snprintf(set, sizeof set, "HSET t:throttle:p n 5 first $now until %lld", until);
+    STEPS({set, "3"});
+    char *reply = run(RESERVE("a", "pair:p,"));
+    cr_assert(matches("(refused ~60s)", reply), "%s", reply);
+    cr_assert_geq(redis_now() + 1000 * atoll(reply + strlen("(refused ")), until, "%s", reply);
+    free(reply);
 }
 
 Test(lua, waits_are_capped_and_forgotten_after_the_window)
 {
     STEPS({"HSET t:throttle:p n 12 first $now-100000 until $now-1", "3"}, {FAIL("''", "pair:p,"), "(ok 0 0)"},
-          {RESERVE("a", "pair:p,"), "(refused 900)"}, {"PTTL t:throttle:p", "~900000"},
+          {RESERVE("a", "pair:p,"), "(refused ~900s)"}, {"PTTL t:throttle:p", "~900000"},
           {"HSET t:throttle:q n 12 first $now-900000 until $now-1", "3"}, {FAIL("''", "pair:q,"), "(ok 0 0)"},
           {"HMGET t:throttle:q n until", "(1 0)"},
           /* During a wait, the end of the window changes nothing. */
           {"HSET t:throttle:r n 12 first $now-900000 until $now+50000", "3"},
-          {RESERVE("a", "pair:r,"), "(refused 50)"});
+          {RESERVE("a", "pair:r,"), "(refused ~50s)"});
 }
 
 static void fail_times(unsigned times, const char *counters)
@@ -1413,12 +1436,12 @@ Test(lua, networks_have_twenty_failures_and_wide_ones_sixty)
     fail_times(19, "network:n,wide:w,");
     STEPS({RESERVE("a", "network:n,wide:w,"), "(ok)"});
     fail_times(1, "network:n,wide:w,");
-    STEPS({RESERVE("a", "network:n,wide:w,"), "(refused 30)"}, {RESERVE("a", "network:m,wide:w,"), "(ok)"});
+    STEPS({RESERVE("a", "network:n,wide:w,"), "(refused ~30s)"}, {RESERVE("a", "network:m,wide:w,"), "(ok)"});
     fail_times(20, "network:m,wide:w,");
     fail_times(19, "network:o,wide:w,");
     STEPS({RESERVE("a", "network:p,wide:w,"), "(ok)"});
     fail_times(1, "network:o,wide:w,");
-    STEPS({RESERVE("a", "network:p,wide:w,"), "(refused 30)"});
+    STEPS({RESERVE("a", "network:p,wide:w,"), "(refused ~30s)"});
 }
 
 #define FROM_BROWSER(digest) "@login_begin usr_U a9 '' browser:b, " digest " ''"
@@ -1430,16 +1453,16 @@ Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (*) 0 (*))"}, {"ZCARD t:user:usr_U:browsers", "1"});
     fail_times(29, "email:e,");
     STEPS(
-        {FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused 36*)"},
+        {FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused ~3600s)"},
         {FROM_BROWSER("''"), "(ok (usr_U *) 0 0 0 0)"}, {FROM_BROWSER("b2"), "(ok (usr_U *) 0 0 0 0)"},
-        {FROM_STRANGER, "(refused 36*)"}, {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0 0 0)"},
+        {FROM_STRANGER, "(refused ~3600s)"}, {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0 0 0)"},
         {"ZRANGE t:throttle:b:under_way 0 -1", "(a9)"}, {"PTTL t:throttle:e", "~3600000"},
         /* The owner is informed once. Strangers' failures stay counted. */
         {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
          "(ok sid2 1* 1* 0 (*) 1* (*))"},
         {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
          "(ok sid3 1* 1* 0 (*) 0 (*))"},
-        {FROM_STRANGER, "(refused 36*)"},
+        {FROM_STRANGER, "(refused ~3600s)"},
         /* A known browser has a counter of its own. */
         {FAIL("usr_U", "browser:b,"), "(ok 0 0)"}, {"HGET t:throttle:b n", "1"}, {"HGET t:throttle:e n", "30"},
         {"HSET t:throttle:e until $now-1 first $now-3600000", "0"}, {FROM_STRANGER, "(ok)"},
@@ -1634,8 +1657,8 @@ Test(lua, session_load)
           {"HSET t:session:s1 seen $now-10001", "0"}, {"@session_load s1" LIMITS " ''", "(ok *)"},
           {"PTTL t:session:s1", "~1800000"},
           /* With a short idle limit, uses are noted more often, so that no session in use ends. */
-          {"HSET t:session:s1 seen $now-101", "0"}, {"@session_load s1 1000 43200000 300000 ''", "(ok *)"},
-          {"PTTL t:session:s1", "~1000"});
+          {"HSET t:session:s1 seen $now-6001", "0"}, {"@session_load s1 60000 43200000 300000 ''", "(ok *)"},
+          {"PTTL t:session:s1", "~60000"});
 }
 
 Test(lua, sessions_end_by_idle_and_absolute_limit)
@@ -1660,7 +1683,7 @@ Test(lua, session_step_up)
     STEPS(ACCOUNT, USER, {STEP_UP("s1", "s2", "7"), "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
           {STEP_UP("s1", "s2", "7"), "(conflict 7)"}, {STEP_UP("s1", "s2", "6"), "(conflict 7)"},
           {"EXISTS t:session:s1", "1"}, {"HSET t:throttle:s n 4 first $now until 0", "3"},
-          {"HSET t:throttle:u n 19 first $now until $now+9000", "3"}, {STEP_UP("s1", "s2", "8"), "(refused 9)"},
+          {"HSET t:throttle:u n 19 first $now until $now+9000", "3"}, {STEP_UP("s1", "s2", "8"), "(refused ~9s)"},
           {"HSET t:throttle:u until 0", "0"}, {"HSET t:user:usr_U locked 1", "1"},
           {STEP_UP("s1", "s2", "8"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
           {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS " ''", "(not_found)"},
@@ -1788,7 +1811,7 @@ Test(lua, user_password)
           {"@totp_begin s2 9 a session:s,user:u," LIMITS " waits", "(ok)"},
           {PASSWORD("s1", "s9", "9", "hash"), "(conflict 9)"}, {PASSWORD("s1", "s9", "10", "other"), "(not_found)"},
           {"HSET t:throttle:s n 5 first $now until $now+9000", "3"},
-          {PASSWORD("s1", "s9", "10", "hash"), "(refused 9)"}, {"DEL t:throttle:s", "1"},
+          {PASSWORD("s1", "s9", "10", "hash"), "(refused ~9s)"}, {"DEL t:throttle:s", "1"},
           {"HSET t:user:usr_U locked 1", "1"}, {PASSWORD("s1", "s9", "10", "hash"), "(refused 0)"},
           {"HDEL t:user:usr_U locked", "1"}, {"HMGET t:user:usr_U password totp_step password_expired", "(hash 9 1)"},
           {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:new_totp", "3"},
@@ -1861,7 +1884,7 @@ Test(lua, a_recovery_spends_its_code_when_it_is_confirmed)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
           {RECOVER("other", "c1", "t1"), "(not_found)"}, {RECOVER("hash", "x1", "t1"), "(not_found)"},
-          {"HSET t:throttle:p n 5 first $now until $now+9000", "3"}, {RECOVER("hash", "c1", "t1"), "(refused 9)"},
+          {"HSET t:throttle:p n 5 first $now until $now+9000", "3"}, {RECOVER("hash", "c1", "t1"), "(refused ~9s)"},
           {"HSET t:throttle:p until 0", "0"}, {"HSET t:user:usr_U locked 1 wrong_codes 3", "2"},
           {RECOVER("hash", "c1", "t1"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
           {"HSET t:user:usr_U disabled 1", "1"}, {RECOVER("hash", "c1", "t1"), "(refused 0)"},
@@ -2076,14 +2099,14 @@ Test(lua, usage_flush)
         {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5 2026-01-31:test 2)"},
         {":uses acct_A key_1 key_2", "((100 5 2026-01-31 5) (90 2 2026-01-31 2))"},
         {"ZRANGE t:acct:acct_A:usage_keys 0 -1 WITHSCORES", "(key_2 2 key_1 5)"},
-        {"EXISTS t:acct:acct_A:usage:2026-01-31", "0"}, {"TTL t:usage:seq:node", "~86400"},
+        {"EXISTS t:acct:acct_A:usage:2026-01-31", "0"}, {"TTL t:usage:seq:node", "~86400s"},
         /* Sent again, and then an earlier one that is late: counted once. */
         {"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1", "(ok)"},
         {":uses acct_A key_1", "((100 5 2026-01-31 5))"},
         /* The last use never goes back. A past day has its own hash. */
         {"@usage_flush node 2 2026-02-01 9 0 acct_A live 1 =1:99 key_1", "(ok)"},
         {":uses acct_A key_1", "((100 6 2026-02-01 1))"}, {"HGETALL t:acct:acct_A:usage:2026-01-31", "(key_1 5)"},
-        {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000"},
+        {"TTL t:acct:acct_A:usage:2026-01-31", "~34560000s"},
         /* Late counts of that day go there too. */
         {"@usage_flush other 1 2026-01-31 9 0 acct_A live 1 =1:101 key_1", "(ok)"},
         {":uses acct_A key_1 key_2", "((101 7 2026-02-01 1) (90 2 2026-01-31 2))"},
@@ -2160,7 +2183,8 @@ Test(lua, usage_flush_counts_refusals)
           {"HGETALL t:acct:acct_A:refused", "(2026-01-31:live 3 2026-01-30:test 2)"},
           {"HGETALL t:acct:acct_A:key_refused", "(key_1:revoked 3 key_2:insufficient_scope 2)"},
           {"HGETALL t:acct:acct_A:refused:2026-01-31", "(key_1:revoked 3)"},
-          {"TTL t:acct:acct_A:refused:2026-01-31", "~34560000"}, {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
+          {"TTL t:acct:acct_A:refused:2026-01-31", "~34560000s"},
+          {"HGETALL t:acct:acct_A:usage", "(2026-01-31:live 5)"},
           /* Sent again, it counts once. Refusals alone are a batch too. */
           {"@usage_flush node 1 2026-01-31 9 1 " REVOKED("2026-01-31", "3"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 1 acct_A key_2 test mode_not_permitted 2026-01-31 1 ip req_3 net at r",
@@ -2180,7 +2204,7 @@ Test(lua, usage_flush_tells_of_a_revoked_key_once_an_hour_and_network)
           {"XRANGE t:acct:acct_A:audit:refused - +",
            "((* (type api_key.used_after_revocation actor  target key_1 ip 192.0.2.1 "
            "request_id req_1 count 3 data:first T1 data:last T1 data:network 192.0.2.0/24 data:route GET /v1/x)))"},
-          {"TTL t:used_after:key_1", "~86400"},
+          {"TTL t:used_after:key_1", "~86400s"},
           /* From another node too. */
           {"@usage_flush other 1 2026-01-31 9 1 " REVOKED("2026-01-31", "40"), "(ok)"},
           {"@usage_flush node 2 2026-01-31 9 2 " REVOKED("2026-01-31", "1") " " REVOKED("2026-02-01", "1"), "(ok)"},
@@ -2206,7 +2230,7 @@ Test(lua, usage_flush_gathers_refusals)
           {"XRANGE t:acct:acct_A:audit:refused - +",
            "((* (type requests.refused actor  target key_2 ip 192.0.2.1 request_id req_T1 count 3 data:first T1 "
            "data:last T1 data:network 192.0.2.0/24 data:reason insufficient_scope data:route r)))"},
-          {"TTL t:refused_told:key_2", "~86400"},
+          {"TTL t:refused_told:key_2", "~86400s"},
           /* The same network, reason and hour; another network; another reason. */
           {"@usage_flush node 2 2026-01-31 9 2 " LACKING("5", "192.0.2.9", "192.0.2.0/24",
                                                          "T2") " " LACKING("6", "192.0.2.9", "192.0.2.0/24", "T3"),
@@ -2316,7 +2340,7 @@ Test(lua, device_begin)
 Test(lua, addresses_have_thirty_requests_of_devices)
 {
     STEPS({COUNT("i"), "(ok 0)"}, {"HGET t:throttle:i n", "1"}, {"PTTL t:throttle:i", "~900000"},
-          {"HSET t:throttle:i n 29", "0"}, {COUNT("i"), "(ok 0)"}, {COUNT("i"), "(refused 30)"},
+          {"HSET t:throttle:i n 29", "0"}, {COUNT("i"), "(ok 0)"}, {COUNT("i"), "(refused ~30s)"},
           {"HGET t:throttle:i n", "30"}, {COUNT("j"), "(ok 0)"});
 }
 
@@ -2325,10 +2349,10 @@ Test(lua, device_poll_keeps_to_the_interval)
 {
     STEPS({BEGIN("d1", "c1"), "(ok)"}, {POLL("d9", "agent"), "(not_found)"}, {POLL("d1", "other"), "(not_found)"},
           {POLL("d1", "agent"), "(refused pending)"}, {POLL("d1", "agent"), "(refused hasty)"},
-          {"HGET t:device:d1 interval", "5000"}, {"HSET t:device:d1 polled $now-3900", "0"},
+          {"HGET t:device:d1 interval", "5000"}, {"HSET t:device:d1 polled $now-2000", "0"},
           {POLL("d1", "agent"), "(refused hasty)"}, {"@device_slow_down d1", "(ok)"},
           {"HGET t:device:d1 interval", "10000"}, {POLL("d1", "agent"), "(refused hasty)"},
-          {"HSET t:device:d1 polled $now-8900", "0"}, {POLL("d1", "agent"), "(refused hasty)"},
+          {"HSET t:device:d1 polled $now-7000", "0"}, {POLL("d1", "agent"), "(refused hasty)"},
           {"HSET t:device:d1 polled $now-9001", "0"}, {POLL("d1", "agent"), "(refused pending)"},
           {"HGET t:device:d1 interval", "10000"}, {"@device_slow_down d9", "(not_found)"}, {"EXISTS t:device:d9", "0"},
           {"EXISTS t:id:dev_1 t:key:h1", "0"});
@@ -2624,11 +2648,11 @@ Test(lua, the_first_account_to_mark_an_enrolment_has_decided)
 Test(lua, guessing_user_codes_waits)
 {
     STEPS(ACCOUNT, GUESS("1"), GUESS("2"), {"@device_found u", "(ok)"}, {"HGET t:throttle:u n", "1"}, GUESS("2"),
-          GUESS("3"), GUESS("4"), GUESS("5"), {SEEK("''"), "(refused 30)"}, {"HGET t:throttle:u n", "5"},
+          GUESS("3"), GUESS("4"), GUESS("5"), {SEEK("''"), "(refused ~30s)"}, {"HGET t:throttle:u n", "5"},
           /* The fifth was right, or one before it was right and the fifth is the fourth that was wrong. */
           {"@device_found u", "(ok)"}, {"HMGET t:throttle:u n until", "(4 0)"}, GUESS("5"),
-          {SEEK("''"), "(refused 30)"}, {"@device_seek u2 usr_V acct_A ''", "(ok)"},
-          {"HSET t:throttle:u until $now", "0"}, GUESS("6"), {SEEK("''"), "(refused 60)"},
+          {SEEK("''"), "(refused ~30s)"}, {"@device_seek u2 usr_V acct_A ''", "(ok)"},
+          {"HSET t:throttle:u until $now", "0"}, GUESS("6"), {SEEK("''"), "(refused ~60s)"},
           {"PTTL t:throttle:u", "~900000"});
 }
 
@@ -2670,8 +2694,8 @@ Test(lua, a_principal_makes_so_many_changes_a_minute)
           /* Others can go on; keys are counted separately from people. */
           {"@key_insert d4 key_4+acct_A+test+wxyz+3+7+-+N key_2 '' '' 100 key+d2 0 3", "(ok)"},
           {"GET t:changes:acct_A:test", "1"}, {"SET t:changes:acct_A:test 30", "OK"},
-          {"PEXPIRE t:changes:acct_A:test 4500", "1"},
-          {"@key_insert d5 key_5+acct_A+test+wxyz+3+7+-+N key_3 '' '' 100 key+d3 0 3", "(limited 5)"},
+          {"PEXPIRE t:changes:acct_A:test 59500", "1"},
+          {"@key_insert d5 key_5+acct_A+test+wxyz+3+7+-+N key_3 '' '' 100 key+d3 0 3", "(limited ~60s)"},
           {"@key_insert d5 key_5+acct_A+live+wxyz+3+7+-+N key_1 '' '' 100 key+d1 0 3", "(ok)"},
           /* Revoking is never limited. */
           {"@key_revoke 100 0 - - key_1 acct_A api_key 0 usr_U '' '' " BY_SESSION("s1"), "(ok *)"},
