@@ -29,7 +29,7 @@ static bool all_ready(void *arg)
 
 static void open_partitions(void)
 {
-    struct store_settings settings = {.timeout_ms = 1000, .prefix = "t:", .partitions = COUNT, .audit_max = 100};
+    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "t:", .partitions = COUNT, .audit_max = 100};
     struct answer answer = {0};
     struct buf why;
 

@@ -154,10 +154,16 @@ Test(key_store, an_insertion_waits_for_leases_of_a_replaced_master)
     fence->connected_ns = began_ns - (FENCE_MS + LEASES_MS - LEFT_MS) * UINT64_C(1000000);
     cr_assert_eq(insert_key(&key, digest), STORE_OK);
     cr_assert_geq(clock_boot_ns() - began_ns, LEFT_MS * UINT64_C(1000000));
-    began_ns = clock_boot_ns();
-    key = some_key(&account, MODE_LIVE, 2, digest);
-    cr_assert_eq(insert_key(&key, digest), STORE_OK);
-    cr_assert_lt(clock_boot_ns() - began_ns, LEASES_MS * UINT64_C(1000000), "and no longer");
+    /* And no longer. A busy machine may delay one of these, but the wait would delay each. */
+    uint64_t least_ns = UINT64_MAX;
+    for (uint8_t n = 2; n < 6; n++) {
+        began_ns = clock_boot_ns();
+        key = some_key(&account, MODE_LIVE, n, digest);
+        cr_assert_eq(insert_key(&key, digest), STORE_OK);
+        uint64_t took_ns = clock_boot_ns() - began_ns;
+        least_ns = took_ns < least_ns ? took_ns : least_ns;
+    }
+    cr_assert_lt(least_ns, LEASES_MS * UINT64_C(1000000));
     cr_assert_eq(histogram_count(HISTOGRAM_BARRIER), 0, "nothing was revoked");
 }
 

@@ -36,7 +36,8 @@ static bool all_ready(void *arg)
 
 static void open_partitions(unsigned count, const char *prefix)
 {
-    struct store_settings settings = {.timeout_ms = 1000, .prefix = prefix, .partitions = count, .audit_max = 100};
+    struct store_settings settings = {
+        .timeout_ms = PATIENCE_MS, .prefix = prefix, .partitions = count, .audit_max = 100};
     struct buf why;
 
     buf_init(&why, 1000);
