@@ -62,7 +62,7 @@ Test(http_ends, drains)
     peer_send_str(&peer, "GET /hold?late HTTP/1.1\r\nHost: t\r\n\r\n");
     fixture_run_until_held(&fixture);
     cr_assert(fixture_until_connections(&fixture, 2));
-    http_server_drain(fixture.server, 4000, on_drained, &is_drained);
+    http_server_drain(fixture.server, FIXTURE_TIMEOUT_MS, on_drained, &is_drained);
     cr_assert(peer_is_ended(&idle));
     cr_assert_not(is_drained);
     fixture_answer_held(&fixture);

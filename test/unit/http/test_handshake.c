@@ -1,4 +1,5 @@
 /* Whose handshake is worked on when. */
+#include "deadline.h"
 #include "leak_guard.h"
 #include "test_loop.h"
 
@@ -45,7 +46,7 @@ static void finish(void)
         handshake_end(&handshakes, &all[i]);
     cr_assert_eq(handshakes.count, 0);
     handshakes_close(&handshakes, on_closed, &is_closed);
-    cr_assert(test_loop_until_set(&loop, &is_closed, 5000));
+    cr_assert(test_loop_until_set(&loop, &is_closed, PATIENCE_MS));
     cr_assert(test_loop_finish(&loop));
 }
 

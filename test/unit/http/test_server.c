@@ -339,21 +339,21 @@ Test(http_server, what_breaks_the_contract_of_handlers_stops_the_node, .signal =
 {
     start();
     peer_send_str(&peer, "GET /mute HTTP/1.1\r\nHost: t\r\n\r\n");
-    test_loop_for(&fixture.loop, 1000);
+    peer_is_ended(&peer);
 }
 
 Test(http_server, a_second_reply_stops_the_node, .signal = SIGABRT)
 {
     start();
     peer_send_str(&peer, "GET /twice HTTP/1.1\r\nHost: t\r\n\r\n");
-    test_loop_for(&fixture.loop, 1000);
+    peer_is_ended(&peer);
 }
 
 Test(http_server, a_header_that_would_split_the_reply_stops_the_node, .signal = SIGABRT)
 {
     start();
     peer_send_str(&peer, "GET /split HTTP/1.1\r\nHost: t\r\n\r\n");
-    test_loop_for(&fixture.loop, 1000);
+    peer_is_ended(&peer);
 }
 
 Test(http_server, shows_a_request_as_it_was_sent)
