@@ -1,6 +1,7 @@
 /* The development mode as its user sees it: the binary, started and ended in every way. */
 #include "http_client.h"
 #include "deadline.h"
+#include "free_port.h"
 #include "leak_guard.h"
 #include "process.h"
 
@@ -36,9 +37,9 @@ static void remove_folder(void)
 TestSuite(dev, .init = make_folder, .fini = remove_folder, .timeout = TEST_WITHIN_S);
 
 /* flag: one more option, or NULL */
-static void start_dev_with(struct process *dev, const char *flag)
+static void start_dev_at(struct process *dev, const char *listen, const char *flag)
 {
-    const char *const argv[] = {binary,        "dev", "--dir", home, "--listen", "127.0.0.1:0", "--internal-listen",
+    const char *const argv[] = {binary,        "dev", "--dir", home, "--listen", listen, "--internal-listen",
                                 "127.0.0.1:0", flag,  NULL};
     struct deadline deadline = deadline_in(PATIENCE_MS);
     char out[PROCESS_PATH_BYTES];
@@ -50,6 +51,15 @@ static void start_dev_with(struct process *dev, const char *flag)
         if (process_wait(dev, 10) || deadline_left_ms(deadline) == 0)
             test_give_up("dev did not come up: %s", file_read(dev->err_path));
     }
+}
+
+/* If dev chose the port itself, another test could take it before dev listens there. */
+static void start_dev_with(struct process *dev, const char *flag)
+{
+    char listen[32];
+
+    snprintf(listen, sizeof listen, "127.0.0.1:%u", (unsigned)free_port());
+    start_dev_at(dev, listen, flag);
 }
 
 static void start_dev(struct process *dev)
@@ -140,7 +150,7 @@ Test(dev, redirects_localhost_to_the_printed_origin)
     struct process dev;
     char head[192], expected[128], location[128];
 
-    start_dev(&dev);
+    start_dev_at(&dev, "127.0.0.1:0", NULL);
     uint16_t port = public_port(&dev);
     http_client_connect(&client, port);
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {

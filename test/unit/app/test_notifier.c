@@ -1,6 +1,7 @@
 /* What is told to systemd, of a node that the test makes up. */
 #include "app/notifier.h"
 
+#include "deadline.h"
 #include "leak_guard.h"
 #include "notify_socket.h"
 #include "process.h"
@@ -48,16 +49,17 @@ static void make_loop(void)
 static void end_loop(void)
 {
     notifier_close(fixture.notifier, closed, &fixture);
-    cr_expect(test_loop_until_set(&fixture.loop, &fixture.is_closed, 10000));
+    cr_expect(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
     cr_expect(test_loop_finish(&fixture.loop));
     folder_remove(fixture.folder);
     leak_guard();
 }
 
-TestSuite(notifier, .init = make_loop, .fini = end_loop, .timeout = 60);
+TestSuite(notifier, .init = make_loop, .fini = end_loop, .timeout = TEST_WITHIN_S);
 
 static void open_notifier(uint64_t patience_ms)
 {
+    uv_update_time(&fixture.loop); /* patience is counted from the loop's time, which may be long ago */
     fixture.notifier = notifier_open(&fixture.loop, patience_ms, look, &fixture);
 }
 
@@ -70,7 +72,7 @@ static bool has_message(void *arg)
 
 static const char *next_message(void)
 {
-    cr_assert(test_loop_until(&fixture.loop, has_message, &fixture, 20000));
+    cr_assert(test_loop_until(&fixture.loop, has_message, &fixture, PATIENCE_MS));
     return fixture.message;
 }
 
@@ -89,7 +91,7 @@ Test(notifier, asks_nothing_where_nobody_listens)
         cr_expect_eq(fixture.looks, 0, "%s", NAMES[i] ? NAMES[i] : "unset");
         if (i + 1 < sizeof NAMES / sizeof *NAMES) {
             notifier_close(fixture.notifier, closed, &fixture);
-            cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, 10000));
+            cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
         }
     }
 }
@@ -124,7 +126,7 @@ Test(notifier, is_ready_when_patience_ends)
 {
     notify_socket_open(&fixture.socket, fixture.path);
     snprintf(fixture.view.status, sizeof fixture.view.status, "waits");
-    open_notifier(100);
+    open_notifier(2000);
     cr_expect_str_eq(next_message(), "STATUS=waits\n");
     cr_expect_str_eq(next_message(), "READY=1\n");
     notify_socket_close(&fixture.socket);
@@ -155,7 +157,7 @@ Test(notifier, beats_for_its_own_watchdog_only)
     open_notifier(60000);
     cr_expect_str_eq(next_message(), "READY=1\n");
     notifier_close(fixture.notifier, closed, &fixture);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, 10000));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_closed, PATIENCE_MS));
 
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     setenv("WATCHDOG_PID", pid, 1);

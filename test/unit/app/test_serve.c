@@ -59,6 +59,8 @@ static void start_serve(void)
                                 "127.0.0.1:0",
                                 "--ready-file",
                                 ready_path,
+                                "--head-timeout-ms",
+                                "90000", /* of the half head, until it is completed */
                                 NULL};
     process_start(&serve, redis.folder, "serve", argv);
     while (access(ready_path, R_OK) != 0)
