@@ -5,6 +5,7 @@
 #include "core/secret.h"
 
 #include "auth/key_cache_internal.h"
+#include "deadline.h"
 #include "fake_store.h"
 #include "leak_guard.h"
 #include "test_loop.h"
@@ -30,8 +31,6 @@ static void on_checked(void *arg, enum key_verdict verdict, const struct key_pri
     answer->verdict = verdict;
     answer->key = key;
 }
-
-enum { DEADLINE_MS = 10000 };
 
 struct fixture {
     uv_loop_t loop;
@@ -65,7 +64,7 @@ static void tear_down(struct fixture *f)
     key_checker_destroy(f->checker);
     keyring_destroy(f->keyring);
     turn_close(f->turn, on_turn_closed, &f->is_turn_closed);
-    cr_assert(test_loop_until_set(&f->loop, &f->is_turn_closed, DEADLINE_MS));
+    cr_assert(test_loop_until_set(&f->loop, &f->is_turn_closed, PATIENCE_MS));
     cr_assert(test_loop_finish(&f->loop));
 }
 
@@ -305,8 +304,8 @@ static void tear_down_cached(struct cached *f)
     keyring_destroy(f->keyring);
     usage_close(f->usage, on_usage_closed, f);
     turn_close(f->turn, on_turn_closed, &f->is_turn_closed);
-    cr_assert(test_loop_until_set(&f->loop, &f->is_usage_closed, DEADLINE_MS));
-    cr_assert(test_loop_until_set(&f->loop, &f->is_turn_closed, DEADLINE_MS));
+    cr_assert(test_loop_until_set(&f->loop, &f->is_usage_closed, PATIENCE_MS));
+    cr_assert(test_loop_until_set(&f->loop, &f->is_turn_closed, PATIENCE_MS));
     cr_assert(test_loop_finish(&f->loop));
 }
 

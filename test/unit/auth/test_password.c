@@ -3,6 +3,7 @@
 #include "base/histogram.h"
 #include "base/metrics.h"
 
+#include "deadline.h"
 #include "leak_guard.h"
 #include "no_threads.h"
 #include "test_loop.h"
@@ -14,7 +15,7 @@
 
 TestSuite(password, .fini = leak_guard);
 
-enum { JOBS_MAX = 16, DEADLINE_MS = 30000 };
+enum { JOBS_MAX = 16 };
 
 static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {
     {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
@@ -81,7 +82,7 @@ static void tear_down(struct fixture *f)
 {
     password_pool_close(f->pool, on_closed, f);
     cr_assert_not(f->closed);
-    cr_assert(test_loop_until_set(&f->loop, &f->closed, DEADLINE_MS));
+    cr_assert(test_loop_until_set(&f->loop, &f->closed, PATIENCE_MS));
     cr_assert(test_loop_finish(&f->loop));
     keyring_destroy(f->keyring);
     cr_assert_eq(metric_values[METRIC_PASSWORD_QUEUE], 0);
@@ -116,7 +117,7 @@ static bool all_answered(void *arg)
 static enum password_result verify_now(struct fixture *f, struct text password, const char *hash)
 {
     struct answer *answer = verify(f, password, hash);
-    cr_assert(test_loop_until(&f->loop, all_answered, f, DEADLINE_MS));
+    cr_assert(test_loop_until(&f->loop, all_answered, f, PATIENCE_MS));
     cr_assert_eq(answer->count, 1);
     return answer->result;
 }
@@ -211,7 +212,7 @@ Test(password, measures_waiting_and_hashing)
     set_up(&f, MASTERS, 1, 1, 2);
     for (int i = 0; i < 2; i++)
         verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
-    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, PATIENCE_MS));
     cr_assert_eq(histogram_count(HISTOGRAM_PASSWORD_QUEUE), 2);
     cr_assert_eq(histogram_count(HISTOGRAM_PASSWORD_HASH), 2);
     cr_assert_gt(histograms[HISTOGRAM_PASSWORD_QUEUE].sum_ns, 0);
@@ -227,7 +228,7 @@ Test(password, beyond_the_queue_is_overload)
         verify(&f, KNOWN_PASSWORD, KNOWN_HASH);
     cr_assert_eq(metric_values[METRIC_PASSWORD_QUEUE], 3);
     cr_assert_eq(metric_values[METRIC_PASSWORD_OVERLOADED], 2);
-    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, PATIENCE_MS));
     for (int i = 0; i < 5; i++)
         cr_assert_eq(f.answers[i].result, i < 3 ? PASSWORD_MATCHES : PASSWORD_OVERLOADED, "job %d", i);
     cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_MATCHES);
@@ -244,7 +245,7 @@ Test(password, sources_take_turns)
         flood[i] = verify_in_turn(&f, PASSWORD_STRANGER, 1);
     lone = verify_in_turn(&f, PASSWORD_STRANGER, 2);
     flood[5] = verify_in_turn(&f, PASSWORD_STRANGER, 1);
-    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, PATIENCE_MS));
     cr_assert_eq(lone->result, PASSWORD_MATCHES);
     cr_assert_eq(flood[4]->result, PASSWORD_OVERLOADED, "its last one gives way");
     cr_assert_eq(flood[5]->result, PASSWORD_OVERLOADED);
@@ -264,7 +265,7 @@ Test(password, known_people_have_a_part_of_their_own)
         strangers[i] = verify_in_turn(&f, PASSWORD_STRANGER, (uint64_t)i);
     for (int i = 0; i < 4; i++)
         known[i] = verify_in_turn(&f, PASSWORD_KNOWN, (uint64_t)i);
-    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, PATIENCE_MS));
     cr_assert_eq(strangers[4]->result, PASSWORD_OVERLOADED);
     cr_assert_eq(known[3]->result, PASSWORD_OVERLOADED, "their part is bounded too");
     for (int i = 0; i < 3; i++)
@@ -282,7 +283,7 @@ Test(password, tells_how_long_the_line_is)
     for (int i = 0; i < 13; i++)
         verify_in_turn(&f, PASSWORD_STRANGER, 1);
     cr_assert_geq(password_pool_retry_after_s(f.pool), 3); /* 13 hashes of 0.3 s each, before any was measured */
-    cr_assert(test_loop_until(&f.loop, all_answered, &f, DEADLINE_MS));
+    cr_assert(test_loop_until(&f.loop, all_answered, &f, PATIENCE_MS));
     cr_assert_leq(password_pool_retry_after_s(f.pool), 2);
     tear_down(&f);
 }
@@ -436,7 +437,7 @@ Test(password, is_hashed_again_under_the_current_master_key)
     cr_assert(password_hash_generation(f.keyring, KNOWN_HASH, &generation) && generation == 1);
     password_rehash(f.pool, &STRANGER, KNOWN_PASSWORD, USER, on_rehashed, &hash);
     cr_assert_null(hash, "never inside the call");
-    cr_assert(test_loop_until(&f.loop, is_rehashed, &hash, DEADLINE_MS));
+    cr_assert(test_loop_until(&f.loop, is_rehashed, &hash, PATIENCE_MS));
     cr_assert(password_hash_generation(f.keyring, hash, &generation) && generation == 0);
     cr_expect(password_hash_is_bound(hash));
     cr_expect_eq(verify_now(&f, KNOWN_PASSWORD, hash), PASSWORD_MATCHES);

@@ -1,13 +1,14 @@
 /* The lease that a node's membership has is the one that readers of its shared table see. */
 #include "auth/key_check.h"
 #include "chatelaine/check.h"
+#include "deadline.h"
 #include "fake_store.h"
 #include "leak_guard.h"
 #include "test_loop.h"
 
 #include <criterion/criterion.h>
 
-enum { DEADLINE_MS = 10000, INTERVAL_MS = 60000, PARTITIONS = 2, LOST = 1 };
+enum { INTERVAL_MS = 60000, PARTITIONS = 2, LOST = 1 };
 
 TestSuite(table_lease, .fini = leak_guard);
 
@@ -85,8 +86,8 @@ static void tear_down(struct world *w)
     keyring_destroy(w->keyring);
     usage_close(w->usage, on_closed, &w->is_usage_closed);
     turn_close(w->turn, on_closed, &w->is_turn_closed);
-    cr_assert(test_loop_until_set(&w->loop, &w->is_usage_closed, DEADLINE_MS));
-    cr_assert(test_loop_until_set(&w->loop, &w->is_turn_closed, DEADLINE_MS));
+    cr_assert(test_loop_until_set(&w->loop, &w->is_usage_closed, PATIENCE_MS));
+    cr_assert(test_loop_until_set(&w->loop, &w->is_turn_closed, PATIENCE_MS));
     cr_assert(test_loop_finish(&w->loop));
 }
 

@@ -1,5 +1,6 @@
 #include "base/background.h"
 
+#include "deadline.h"
 #include "leak_guard.h"
 #include "no_threads.h"
 #include "test_loop.h"
@@ -12,7 +13,7 @@
 
 TestSuite(background, .fini = leak_guard);
 
-enum { DEADLINE_MS = 5000, JOBS = 8, ROUNDS = 32 };
+enum { JOBS = 8, ROUNDS = 32 };
 
 struct job {
     struct background background;
@@ -79,7 +80,7 @@ Test(background, works_on_a_thread_that_ends_and_tells_on_the_loop)
         background_start(&jobs[i].background, &loop, work, done);
     for (size_t i = 0; i < JOBS; i++)
         cr_assert_eq(jobs[i].done, 0, "never inside the call");
-    cr_assert(test_loop_until(&loop, all_done, jobs, DEADLINE_MS));
+    cr_assert(test_loop_until(&loop, all_done, jobs, PATIENCE_MS));
     for (size_t i = 0; i < JOBS; i++) {
         cr_assert_eq(jobs[i].worked, 1);
         cr_assert_eq(jobs[i].done, 1);
@@ -87,7 +88,7 @@ Test(background, works_on_a_thread_that_ends_and_tells_on_the_loop)
         cr_assert_not(uv_thread_equal(&jobs[i].worked_on, &here));
         cr_assert(uv_thread_equal(&jobs[i].done_on, &here));
     }
-    cr_assert(test_loop_until(&loop, has_threads, &threads, DEADLINE_MS)); /* the kernel's list lags a little */
+    cr_assert(test_loop_until(&loop, has_threads, &threads, PATIENCE_MS)); /* the kernel's list lags a little */
     cr_assert(test_loop_finish(&loop));
 }
 
@@ -114,7 +115,7 @@ Test(background, leaves_no_stack_behind)
 
         for (size_t i = 0; i < JOBS; i++)
             background_start(&jobs[i].background, &loop, work, done);
-        cr_assert(test_loop_until(&loop, all_done, jobs, DEADLINE_MS));
+        cr_assert(test_loop_until(&loop, all_done, jobs, PATIENCE_MS));
     }
     cr_assert_lt(address_space_bytes(), before + (size_t)STACKS_KEPT_FOR_USE_AGAIN * STACK_BYTES);
     cr_assert(test_loop_finish(&loop));

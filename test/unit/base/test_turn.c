@@ -2,15 +2,16 @@
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "base/turn_clock.h"
+#include "deadline.h"
 #include "leak_guard.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(turn, .fini = leak_guard, .timeout = 60);
+TestSuite(turn, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { PATIENCE_MS = 10000, HISTORY_BYTES = 64 };
+enum { HISTORY_BYTES = 64 };
 
 static struct world {
     uv_loop_t loop;
