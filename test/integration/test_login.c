@@ -195,6 +195,7 @@ Test(login, after_five_failures_an_email_must_wait_ever_longer)
     struct fixture_user user;
     struct http_answer answer;
     struct fixture fixture;
+    int64_t asked_ms, passed_s;
     char value[32];
     long first, second;
 
@@ -203,6 +204,7 @@ Test(login, after_five_failures_an_email_must_wait_ever_longer)
     for (size_t i = 0; i < 5; i++)
         cr_assert_eq(fixture_login(&fixture, i % 2, &user, "not-the-password", NULL, NULL, &answer), 401, "%zu: %s", i,
                      answer.body);
+    asked_ms = deadline_now_ms();
     cr_assert_eq(fixture_login(&fixture, 0, &user, FIXTURE_PASSWORD, NULL, NULL, &answer), 429,
                  "a correct one is throttled alike");
     cr_expect_str_eq(http_answer_code(&answer), "rate_limited");
@@ -213,7 +215,8 @@ Test(login, after_five_failures_an_email_must_wait_ever_longer)
         cr_assert_eq(fixture_login(&fixture, 1, &user, "not-the-password", NULL, NULL, &answer), 429);
     cr_assert(http_answer_field(&answer, "Retry-After", value, sizeof value));
     second = strtol(value, NULL, 10);
-    cr_expect_geq(second, first, "%ld, then %ld", first, second);
+    passed_s = (deadline_now_ms() - asked_ms + 999) / 1000;
+    cr_expect_geq(second, first - passed_s, "%ld, then %ld", first, second);
     fixture_stop(&fixture);
 }
 
@@ -289,22 +292,25 @@ Test(login, a_step_up_gives_a_new_token_and_the_old_one_is_dead)
 
 Test(login, a_step_up_passes)
 {
+    enum { STEP_UP_MS = 5000 };
     static const char *const MORE[] = {"--step-up-ms", "5000", NULL};
     struct deadline deadline = deadline_in(PATIENCE_MS);
     struct fixture_session session;
     struct http_answer answer;
     struct fixture_user user;
     struct fixture fixture;
+    int64_t began_ms;
     char code[8];
 
     fixture_start(&fixture, 1, MORE);
     fixture_add_user(&fixture, "ada@clinic.test", &user);
     fixture_add_session(&fixture, &user, false, &session);
     fixture_totp(&user, 0, code);
+    began_ms = deadline_now_ms();
     step_up(&fixture, 0, &session, FIXTURE_PASSWORD, code, &answer);
     cr_assert_eq(answer.status, 200);
     cr_assert(fixture_read_cookie(&answer, session.token));
-    cr_expect_eq(create_in_console(&fixture, 0, &session, &answer), 201);
+    cr_expect(create_in_console(&fixture, 0, &session, &answer) == 201 || deadline_now_ms() - began_ms >= STEP_UP_MS);
     while (create_in_console(&fixture, 0, &session, &answer) == 201 && deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 50);
     cr_expect_eq(answer.status, 403);
@@ -403,7 +409,8 @@ Test(login, the_audit_trail_tells_who_did_what)
 Test(login, usage_counts_live_apart_from_test_and_bills_live_alone)
 {
     static const char *const MORE[] = {"--usage-flush-ms", "100", NULL};
-    struct http_call show = {.target = "/v1/console/usage?days=1"};
+    /* Not of one day: midnight may come between. */
+    struct http_call show = {.target = "/v1/console/usage?group_by=mode"};
     struct deadline deadline = deadline_in(PATIENCE_MS);
     struct fixture_session session;
     struct http_answer answer;
