@@ -7,6 +7,7 @@
 #include "leak_guard.h"
 #include "redis_cluster.h"
 #include "sentinels.h"
+#include "watched_keys.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -29,6 +30,8 @@ struct scene {
 };
 
 static struct scene scene;
+/* Their changes are repeated on 503: a node's connections come back one by one, and a lease of 1 s can be lost. */
+static const struct watched_keys keys = {.fixture = &scene.fixture};
 
 static void put(const char *name, const char *content, char ret_path[PROCESS_PATH_BYTES + 16])
 {
@@ -307,7 +310,7 @@ Test(redis_tls, renewed_files_are_used_by_the_next_connection)
     redis_server_restart(&scene.fixture.redis);
     await_log("certificates for Redis reloaded");
     fixture_await_key(&scene.fixture, 0, key.secret, 200);
-    fixture_create_key(&scene.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
+    watched_keys_create(&keys, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
     scene_stop();
 }
 
@@ -317,10 +320,10 @@ Test(redis_tls, redis_is_killed_again_and_again)
     struct fixture_key kept, revoked;
 
     scene_start(false);
-    const char *const more[] = {"--redis-ca", scene.ca_path, "--redis-timeout-ms", "500", NULL};
+    const char *const more[] = {"--redis-ca", scene.ca_path, "--redis-timeout-ms", "2000", NULL};
     add_node(scene.url, more);
-    fixture_create_key(&scene.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &kept);
-    fixture_create_key(&scene.fixture, 0, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked);
+    watched_keys_create(&keys, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &kept);
+    watched_keys_create(&keys, 0, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked);
     fixture_revoke_key(&scene.fixture, &revoked);
     for (unsigned i = 0; i < 8; i++) {
         redis_server_restart(&scene.fixture.redis);
@@ -336,16 +339,6 @@ Test(redis_tls, redis_is_killed_again_and_again)
     scene_stop();
 }
 
-static void revoke(unsigned node, const struct fixture_key *key)
-{
-    struct http_answer answer;
-    char target[64];
-
-    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
-    struct http_call call = {.method = "DELETE", .target = target, .bearer = scene.fixture.manager.secret};
-    cr_assert_eq(fixture_call(&scene.fixture, node, &call, &answer), 200, "%s", answer.body);
-}
-
 /* The master is verified by the address that Sentinels name. */
 Test(redis_tls, a_failover_over_tls)
 {
@@ -357,10 +350,10 @@ Test(redis_tls, a_failover_over_tls)
     snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", scene.sentinels.url);
     add_node(scene.sentinels.url, more);
     add_node(scene.sentinels.url, more);
-    fixture_create_key(&scene.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &kept);
-    fixture_create_key(&scene.fixture, 1, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked);
+    watched_keys_create(&keys, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &kept);
+    watched_keys_create(&keys, 1, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked);
     fixture_await_key(&scene.fixture, 0, revoked.secret, 200);
-    revoke(1, &revoked);
+    watched_keys_revoke(&keys, 1, &revoked);
     redis_server_kill(&scene.fixture.redis);
     for (unsigned node = 0; node < 2; node++) {
         fixture_await_key(&scene.fixture, node, kept.secret, 200);
@@ -388,9 +381,9 @@ Test(redis_tls, a_cluster_over_tls)
     expect_list(cluster.tls_url, no_ca, "its certificate comes from an unknown CA");
     for (unsigned node = 0; node < NODES; node++) {
         add_node(cluster.tls_url, more);
-        fixture_create_key(&scene.fixture, node, "{\"name\":\"k\",\"mode\":\"live\"}", &kept[node]);
-        fixture_create_key(&scene.fixture, node, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked[node]);
-        revoke(node, &revoked[node]);
+        watched_keys_create(&keys, node, "{\"name\":\"k\",\"mode\":\"live\"}", &kept[node]);
+        watched_keys_create(&keys, node, "{\"name\":\"r\",\"mode\":\"live\"}", &revoked[node]);
+        watched_keys_revoke(&keys, node, &revoked[node]);
     }
     const char *name = fixture_name(scene.fixture.account, "store");
     unsigned primary = cluster_servers_primary_of(&cluster, name, -1);

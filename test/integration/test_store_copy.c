@@ -250,6 +250,7 @@ Test(store_copy, into_a_cluster_and_back)
 
     clinic_start(&c);
     setenv("CHATELAINE_UNSAFE_REDIS", "1", 1);
+    setenv("CHATELAINE_LEASE_MS", "3000", 1); /* as in the fixture's own clusters */
     exported = export_of(&c, c.people.fixture.account);
     cluster_servers_start(&cluster, 3, false);
     snprintf(c.urls[1], sizeof c.urls[1], "%s", cluster.url);
@@ -373,8 +374,17 @@ static void begin_and_kill(struct clinic *c)
     process_kill(&process);
 }
 
+static bool is_copying(const struct clinic *c)
+{
+    char reply[64];
+
+    ask_target(c, reply, sizeof reply, "'HEXISTS', 'chatelaine:{0}:store', 'copying'");
+    return strcmp(reply, "1") == 0;
+}
+
 Test(store_copy, starts_over_after_a_kill)
 {
+    enum { TIMES_MAX = 5 };
     static struct clinic c;
     struct cli_run refused;
     char reply[64];
@@ -382,8 +392,11 @@ Test(store_copy, starts_over_after_a_kill)
     clinic_start(&c);
     add_many_accounts(&c);
     begin_and_kill(&c);
-    ask_target(&c, reply, sizeof reply, "'HEXISTS', 'chatelaine:{0}:store', 'copying'");
-    cr_assert_str_eq(reply, "1", "the copy was killed too late");
+    for (unsigned times = 1; !is_copying(&c); times++) {
+        cr_assert_lt(times, TIMES_MAX, "the copy was killed too late each time");
+        ask_target(&c, reply, sizeof reply, "'FLUSHDB'");
+        begin_and_kill(&c);
+    }
     ask_target(&c, reply, sizeof reply, "'HSET', 'chatelaine:{0}:user:usr_gone', 'account', 'stale'");
     turn_to(&c, 1, "4");
     RUN(&c.people.fixture, &refused, "account", "create", "--name", "South");
@@ -396,8 +409,7 @@ Test(store_copy, starts_over_after_a_kill)
     cli_finish(&refused);
     ask_target(&c, reply, sizeof reply, "'EXISTS', 'chatelaine:{0}:user:usr_gone'");
     cr_expect_str_eq(reply, "0");
-    ask_target(&c, reply, sizeof reply, "'HEXISTS', 'chatelaine:{0}:store', 'copying'");
-    cr_expect_str_eq(reply, "0");
+    cr_expect_not(is_copying(&c));
     node_begin(&c);
     expect_sessions(&c);
     node_end(&c);
