@@ -13,7 +13,8 @@
 
 TestSuite(lease, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { STATS_BYTES = 32 * 1024 };
+/* OTHERS_MAX: reads of something else that a few checks may count. */
+enum { STATS_BYTES = 32 * 1024, OTHERS_MAX = 5 };
 
 static const char *const LEASE_300[] = {"--lease-ms", "300", NULL};
 static const char *const LEASE_500[] = {"--lease-ms", "500", NULL};
@@ -58,8 +59,9 @@ static long calls_of(const char *stats, const char *line)
     return at ? strtol(at + strlen(line), NULL, 10) : 0;
 }
 
-/* How many records of keys were read since the last time. Scripts count as well: those that run meanwhile (flushes,
- * looks at Redis' fitness) read one other string each, and heartbeats two with one MGET. */
+/* How many records of keys were read since the last time, as well as that can be known: scripts count as well. Most
+ * that run meanwhile read one other string each, and heartbeats two with one MGET. But a node's report reads none, and
+ * a look at Redis' fitness reads three with two scripts. */
 static long reads_of_keys(const struct fixture *fixture)
 {
     static char stats[STATS_BYTES];
@@ -72,6 +74,21 @@ static long reads_of_keys(const struct fixture *fixture)
     }
     redis_server_tell_all(&fixture->redis, "CONFIG", "RESETSTAT", NULL);
     return reads;
+}
+
+/* A report or a look at Redis' fitness may come between, but not each time. */
+static void expect_reads(const struct fixture *fixture, size_t node, unsigned checks, long wanted, const char *why)
+{
+    enum { TIMES_MAX = 5 };
+    long reads = -1;
+
+    for (unsigned times = 0; times < TIMES_MAX && reads != wanted; times++) {
+        (void)reads_of_keys(fixture);
+        for (unsigned i = 0; i < checks; i++)
+            cr_assert_eq(fixture_try_key(fixture, node, fixture->manager.secret), 200);
+        reads = reads_of_keys(fixture);
+    }
+    cr_expect_eq(reads, wanted, "%ld records of keys were read, not %ld: %s", reads, wanted, why);
 }
 
 /* In memory at every node. */
@@ -159,10 +176,7 @@ Test(lease, a_key_that_is_remembered_costs_redis_nothing)
     fixture_start(&fixture, 1, LEASE_5000);
     leases_await(&fixture, 0);
     make_hot(&fixture, &fixture.manager);
-    (void)reads_of_keys(&fixture);
-    for (int i = 0; i < CHECKS; i++)
-        cr_assert_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
-    cr_expect_eq(reads_of_keys(&fixture), 0);
+    expect_reads(&fixture, 0, CHECKS, 0, "it is remembered");
     cr_expect_geq(fixture_metric(&fixture, 0, "chatelaine_cache_lookups_total{result=\"hit\"} "), CHECKS);
     cr_expect_eq(fixture_metric(&fixture, 0, "\nchatelaine_cache_entries "), 1);
 
@@ -170,7 +184,7 @@ Test(lease, a_key_that_is_remembered_costs_redis_nothing)
     began_ms = deadline_now_ms();
     for (int i = 0; i < CHECKS; i++)
         cr_assert_eq(fixture_try_key(&fixture, 0, unknown.text), 401);
-    cr_expect_leq(reads_of_keys(&fixture), 1 + (deadline_now_ms() - began_ms) / UNKNOWN_MS,
+    cr_expect_leq(reads_of_keys(&fixture), 1 + (deadline_now_ms() - began_ms) / UNKNOWN_MS + OTHERS_MAX,
                   "unknown keys are remembered too");
     cr_expect_eq(fixture_metric(&fixture, 0, "\nchatelaine_cache_enabled "), 1);
     fixture_stop(&fixture);
@@ -186,10 +200,7 @@ Test(lease, a_strict_node_reads_redis_each_time)
     fixture_add_node(&fixture, STRICT);
     leases_await(&fixture, 0);
     make_hot(&fixture, &fixture.manager);
-    (void)reads_of_keys(&fixture);
-    for (int i = 0; i < CHECKS; i++)
-        cr_assert_eq(fixture_try_key(&fixture, 1, fixture.manager.secret), 200);
-    cr_expect_eq(reads_of_keys(&fixture), CHECKS, "strict mode remembers nothing");
+    expect_reads(&fixture, 1, CHECKS, CHECKS, "strict mode remembers nothing");
     cr_expect_eq(fixture_metric(&fixture, 1, "\nchatelaine_lease_held "), 0);
     cr_expect_eq(fixture_metric(&fixture, 1, "\nchatelaine_cache_enabled "), 0);
     cr_expect_eq(sessions(&fixture), 1, "a strict node is waited for by nobody");
@@ -406,8 +417,10 @@ enum { KEYS_MANY = 60 };
 
 static void add_hot_keys(struct fixture *fixture, struct fixture_key ret_keys[KEYS_MANY])
 {
+    fixture_open_store(fixture);
     for (size_t i = 0; i < KEYS_MANY; i++)
         fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &ret_keys[i]);
+    fixture_close_store(fixture);
     for (size_t i = 0; i < KEYS_MANY; i++)
         make_hot(fixture, &ret_keys[i]);
 }
@@ -415,8 +428,6 @@ static void add_hot_keys(struct fixture *fixture, struct fixture_key ret_keys[KE
 /* All but the first key, which was revoked, are answered from memory. */
 static void expect_kept(const struct fixture *fixture, size_t node, const struct fixture_key keys[KEYS_MANY])
 {
-    enum { OTHERS_MAX = 5 };
-
     (void)reads_of_keys(fixture);
     fixture_await_key(fixture, node, keys[0].secret, 401);
     for (size_t i = 1; i < KEYS_MANY; i++)
@@ -453,7 +464,7 @@ Test(lease, a_node_that_reconnects_keeps_all_but_what_was_revoked_meanwhile)
     struct fixture_key keys[KEYS_MANY];
     struct fixture fixture;
 
-    fixture_start(&fixture, 2, LEASE_1000);
+    fixture_start(&fixture, 2, LEASE_5000);
     leases_await_all(&fixture);
     add_hot_keys(&fixture, keys);
     make_hot(&fixture, &fixture.manager);
@@ -494,7 +505,7 @@ Test(lease, a_redis_that_was_restarted_is_asked_for_few_keys)
     struct fixture fixture;
 
     fixture_use_one_redis("in a cluster another process may be another Redis");
-    fixture_start(&fixture, 1, LEASE_1000);
+    fixture_start(&fixture, 1, LEASE_5000);
     leases_await_all(&fixture);
     add_hot_keys(&fixture, keys);
     revoke_key(&fixture, 0, &keys[0]);
@@ -542,6 +553,7 @@ static void await_service(const struct fixture *fixture)
 
 Test(lease, redis_hangs_and_then_dies_and_comes_back)
 {
+    enum { SURELY_HELD_MS = 3000 }; /* the oldest lease is one heartbeat old */
     struct fixture fixture;
     struct fixture_key key;
     int64_t now_ms;
@@ -552,7 +564,8 @@ Test(lease, redis_hangs_and_then_dies_and_comes_back)
     make_hot(&fixture, &fixture.manager);
     redis_server_freeze(&fixture.redis);
     now_ms = deadline_now_ms();
-    cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200, "a lease outlives Redis for a while");
+    int status = fixture_try_key(&fixture, 0, fixture.manager.secret);
+    cr_expect(status == 200 || deadline_now_ms() - now_ms > SURELY_HELD_MS, "a lease outlives Redis for a while");
     expect_no_answers_from_memory_after(&fixture, now_ms + 5000, now_ms + 6500);
     redis_server_kill(&fixture.redis);
     now_ms = deadline_now_ms();
@@ -563,7 +576,7 @@ Test(lease, redis_hangs_and_then_dies_and_comes_back)
     leases_await_all(&fixture);
     await_service(&fixture);
     await_sessions(&fixture, 2);
-    revoke_key(&fixture, 0, &key);
+    revoke_in_the_end(&fixture, 0, &key);
     expect_revoked(&fixture, &key);
     fixture_stop(&fixture);
 }
