@@ -467,7 +467,7 @@ Test(cli_lists, the_audit_trail_is_followed_across_a_restart_of_redis)
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &first);
     process_start(&tail, fixture.folder, "tail",
                   (const char *const[]){node_binary(), "audit", "tail", "-f", "-n", "1", "--redis", fixture.redis.url,
-                                        "--redis-timeout-ms", "1s", NULL});
+                                        "--redis-timeout-ms", "10s", NULL});
     await_count(tail.out_path, "api_key.created", 1);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_PATIENTS_READ, &second);
     await_count(tail.out_path, second.id, 1);

@@ -406,10 +406,10 @@ Test(people, a_removal_that_was_cut_is_completed_by_the_next)
     struct http_answer answer;
     struct people people;
 
-    people_start(&people, 2, (const char *const[]){"--redis-timeout-ms", "500", NULL});
+    people_start(&people, 2, (const char *const[]){"--redis-timeout-ms", "2000", NULL});
     people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
     people_make_key(&people, &session, "live", &key);
-    redis_server_tell_all(&people.fixture.redis, "CLIENT", "PAUSE", "3000", "WRITE", NULL);
+    redis_server_tell_all(&people.fixture.redis, "CLIENT", "PAUSE", "600000", "WRITE", NULL);
     cr_expect_eq(people_change(&people, 0, &user, "DELETE", "?revoke_keys=true", NULL, &answer), 503, "%s",
                  answer.body);
     redis_server_tell_all(&people.fixture.redis, "CLIENT", "UNPAUSE", NULL);

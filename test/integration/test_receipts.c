@@ -15,6 +15,8 @@
 TestSuite(receipts, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 static const char *const LEASE_500[] = {"--lease-ms", "500", NULL};
+static const char *const LEASE_1000[] = {"--lease-ms", "1000", NULL};
+static const char *const LEASE_4000[] = {"--lease-ms", "4000", NULL};
 
 /* A receipt whose signature has been verified with what the node publishes. */
 struct read_receipt {
@@ -87,6 +89,25 @@ static void revoke_at(const struct fixture *fixture, size_t node, const char *ke
     cr_assert_eq(fixture_call(fixture, node, &call, ret_answer), 200, "%s", ret_answer->body);
 }
 
+/* Revokes a fresh key without waiting for a node. While no process of this machine runs for W, all are waited for; so
+ * the answer that tells came sooner. */
+static void revoke_unhindered(struct fixture *fixture, struct fixture_key *ret_key, struct http_answer *ret_answer)
+{
+    enum { W_MS = 1000 * 125 / 100 + 50 };
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    int64_t began_ms;
+
+    do {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "each revocation waits for a node");
+        fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, ret_key);
+        fixture_await_key(fixture, 0, ret_key->secret, 200);
+        cr_expect_eq(ask(fixture, 0, fixture->manager.secret, ret_key->id, ret_answer), 404);
+        cr_expect_str_eq(http_answer_code(ret_answer), "api_key_not_found");
+        began_ms = deadline_now_ms();
+        revoke_at(fixture, 0, ret_key->id, ret_answer);
+    } while (deadline_now_ms() - began_ms >= W_MS);
+}
+
 static void expect_event(const struct fixture *fixture, const struct receipt *receipt)
 {
     char target[160], expected[64];
@@ -108,13 +129,9 @@ Test(receipts, says_when_the_last_node_had_let_go)
     struct fixture fixture;
     char store[64];
 
-    fixture_start(&fixture, 2, NULL);
+    fixture_start(&fixture, 2, LEASE_1000);
     leases_await_all(&fixture);
-    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
-    fixture_await_key(&fixture, 0, key.secret, 200);
-    cr_expect_eq(ask(&fixture, 0, fixture.manager.secret, key.id, &answer), 404);
-    cr_expect_str_eq(http_answer_code(&answer), "api_key_not_found");
-    revoke_at(&fixture, 0, key.id, &answer);
+    revoke_unhindered(&fixture, &key, &answer);
     struct json *record = json_parse_object(text_of(answer.body), NULL);
     read_receipt(&fixture, 0, key.id, &first);
     read_receipt(&fixture, 1, key.id, &second);
@@ -140,7 +157,7 @@ Test(receipts, a_node_that_says_nothing_was_waited_for)
     struct fixture_key key;
     struct fixture fixture;
 
-    fixture_start(&fixture, 2, LEASE_500);
+    fixture_start(&fixture, 2, LEASE_4000);
     leases_await_all(&fixture);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     cr_assert_eq(kill(fixture.nodes[1].process.pid, SIGSTOP), 0);
@@ -149,8 +166,7 @@ Test(receipts, a_node_that_says_nothing_was_waited_for)
     read_receipt(&fixture, 0, key.id, &read);
     cr_expect_eq(read.receipt.nodes, 2);
     cr_expect_eq(read.receipt.waited_for, 1);
-    /* At least 500 ms of lease, less what had passed of it when the node was stopped. */
-    cr_expect_geq(read.receipt.effective_ms - read.receipt.revoked_ms, 500);
+    cr_expect_geq(read.receipt.effective_ms - read.receipt.revoked_ms, 4000, "until its lease had ended");
     json_free(read.claims);
     leases_await_all(&fixture);
     fixture_stop(&fixture);

@@ -16,7 +16,7 @@
 #define HANDSHAKES "chatelaine_tls_handshakes_total"
 #define RELOADS "chatelaine_tls_certificate_reloads_total"
 
-enum { PATH_BYTES = PROCESS_PATH_BYTES + 32, ARGS_MAX = 24, LOADED_WITHIN_MS = 30 * 1000 };
+enum { PATH_BYTES = PROCESS_PATH_BYTES + 32, ARGS_MAX = 24 };
 
 /* Files in the fixture's folder. */
 enum file { ONE_PEM, ONE_KEY, TWO_PEM, TWO_KEY, CA_PEM, FILES };
@@ -264,13 +264,14 @@ Test(tls, what_cannot_be_used_is_refused_at_start)
 
 /* Reloading. */
 
+/* That many at least: the node looks at its files by itself, too. */
 static void await_count(const char *metric, const char *result, long wanted)
 {
-    struct deadline deadline = deadline_in(LOADED_WITHIN_MS);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
 
     while (count(metric, result) < wanted && deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 50);
-    cr_assert_eq(count(metric, result), wanted, "%s", result);
+    cr_assert_geq(count(metric, result), wanted, "%s", result);
 }
 
 static void reload(long loaded)
@@ -313,7 +314,6 @@ Test(tls, a_bad_pair_leaves_the_old_one_and_a_good_one_replaces_it)
 /* Without a signal, as certbot and Kubernetes replace files. */
 Test(tls, changed_files_are_noticed)
 {
-    struct deadline deadline = deadline_in(LOADED_WITHIN_MS);
     char linked[2][PATH_BYTES], next[PATH_BYTES];
 
     for (size_t i = 0; i < 2; i++) {
@@ -327,8 +327,7 @@ Test(tls, changed_files_are_noticed)
         cr_assert_eq(symlink(paths[TWO_PEM + i], next), 0);
         cr_assert_eq(rename(next, linked[i]), 0);
     }
-    while (count(RELOADS, "ok") == 0 && deadline_left_ms(deadline) > 0)
-        poll(NULL, 0, 100);
+    await_count(RELOADS, "ok", 1);
     check_served("two");
 }
 
@@ -535,7 +534,7 @@ Test(tls, a_slow_handshake_ends)
     struct http_client slow, client;
 
     fixture_add_node(&fixture, (const char *const[]){"--tls-cert", paths[ONE_PEM], "--tls-key", paths[ONE_KEY],
-                                                     "--head-timeout-ms", "200", NULL});
+                                                     "--head-timeout-ms", "3000", NULL});
     http_client_connect(&slow, fixture.nodes[0].port);
     cr_assert(http_client_send(&slow, "\x16\x03\x01\x02", 4));
     cr_expect(http_client_ended(&slow, PATIENCE_MS));
