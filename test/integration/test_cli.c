@@ -467,7 +467,21 @@ Test(cli, resetting_a_user_ends_the_sessions)
     fixture_stop(&fixture);
 }
 
-/* Redis answers between the commands that it reads back, every 1,024th of them. */
+/* With an error at first, while it loads. */
+static void await_answer(const struct redis_server *server)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char reply[64];
+
+    while (!redis_server_try(server, reply, sizeof reply, 1, (const char *const[]){"PING"})) {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, 5);
+    }
+    cr_assert(strncmp(reply, "-LOADING", 8) == 0, "%s", reply);
+}
+
+/* Redis answers between the commands that it reads back, every 1,024th of them. The command looks 4 s after it began:
+ * Redis must listen before, and still be loading then. */
 static void expect_loading_is_awaited(void)
 {
     struct fixture fixture;
@@ -475,10 +489,11 @@ static void expect_loading_is_awaited(void)
 
     fixture_use_one_redis("a command does not wait for a primary that loads while others are ready");
     fixture_start(&fixture, 0, NULL);
-    redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 24000 do redis.call('SET', 'filler:' .. i, i) end", "0",
+    redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 30000 do redis.call('SET', 'filler:' .. i, i) end", "0",
                       NULL);
     fixture.redis.options.load_delay_us = 300;
     redis_server_restart(&fixture.redis);
+    await_answer(&fixture.redis);
     RUN(&fixture, &run, "account", "list", "--json", "--redis-timeout-ms", "2000");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect(strstr(run.err, "Redis is loading its data."), "%s", run.err);

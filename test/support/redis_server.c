@@ -48,12 +48,21 @@ static int connect_unix(const char *path)
     return fd;
 }
 
-static void send_command(FILE *stream, size_t argc, const char *const *argv)
+/* Not through the stream: a Redis that has just ended would raise SIGPIPE. Whoever reads notices that. */
+static void send_command(int fd, size_t argc, const char *const *argv)
 {
-    fprintf(stream, "*%zu\r\n", argc);
+    char *command = NULL;
+    size_t len = 0;
+    ssize_t sent = 0;
+    FILE *out = open_memstream(&command, &len);
+
+    fprintf(out, "*%zu\r\n", argc);
     for (size_t i = 0; i < argc; i++)
-        fprintf(stream, "$%zu\r\n%s\r\n", strlen(argv[i]), argv[i]);
-    fflush(stream);
+        fprintf(out, "$%zu\r\n%s\r\n", strlen(argv[i]), argv[i]);
+    fclose(out);
+    for (size_t done = 0; done < len && sent >= 0; done += (size_t)sent)
+        sent = send(fd, command + done, len - done, MSG_NOSIGNAL);
+    free(command);
 }
 
 /* A receive timeout on the socket would also do, but makes reads end with EINTR even if no handler ran. */
@@ -107,7 +116,7 @@ static char *ask_on(FILE *stream, size_t argc, const char *const *argv)
     size_t len = 0;
     FILE *out = open_memstream(&reply, &len);
 
-    send_command(stream, argc, argv);
+    send_command(fileno(stream), argc, argv);
     bool done = is_answered(fileno(stream)) && read_reply(stream, out);
     fclose(out);
     if (!done) {
