@@ -532,6 +532,21 @@ int fixture_run(struct fixture *fixture, const char *const *args, const char *in
     return exit_code;
 }
 
+void fixture_run_until(struct fixture *fixture, const char *const *args, const char *says)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    bool is_said;
+
+    do {
+        char *out;
+
+        is_said = fixture_run(fixture, args, NULL, &out, NULL) == EXIT_SUCCESS && strstr(out, says);
+        if (!is_said && deadline_left_ms(deadline) == 0)
+            test_give_up("%s does not say \"%s\": %s", args[0], says, out);
+        free(out);
+    } while (!is_said);
+}
+
 static void copy_member(const struct json *object, const char *name, char *ret_value, size_t size)
 {
     const struct json *value = json_member(object, name);

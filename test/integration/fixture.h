@@ -120,6 +120,8 @@ bool fixture_read_cookie(const struct http_answer *answer, char ret_token[FIXTUR
 /* Runs the program with these arguments (up to a NULL), --redis and --master-key-file added. ret_out and ret_err (may
  * be NULL) are freed by the caller. Returns the exit code. */
 int fixture_run(struct fixture *fixture, const char *const *args, const char *input, char **ret_out, char **ret_err);
+/* The same, again and again until it ends well and prints that. */
+void fixture_run_until(struct fixture *fixture, const char *const *args, const char *says);
 
 /* One request to a node's public listener on a connection of its own. Returns the status. */
 int fixture_call(const struct fixture *fixture, size_t node, const struct http_call *call,

@@ -375,9 +375,8 @@ Test(cluster, doctor_looks_at_every_primary)
     setenv("CHATELAINE_PARTITIONS", "16", 1);
     cluster_servers_start(&s.cluster, PRIMARIES, true);
     fixture_start_in_cluster(&s.fixture, s.cluster.url, 1);
-    cr_expect_eq(fixture_run(&s.fixture, ARGS, NULL, &out, NULL), 0, "%s", out);
-    cr_expect(strstr(out, "16 of 16 can be reached and are fit"), "%s", out);
-    free(out);
+    /* In a new cluster, a primary may not know yet whose replicas others are: then they could be its own. */
+    fixture_run_until(&s.fixture, ARGS, "16 of 16 can be reached and are fit");
     redis_server_tell(&s.cluster.servers[PRIMARIES - 1], "CONFIG", "SET", "appendfsync", "everysec", NULL);
     cr_expect_eq(fixture_run(&s.fixture, ARGS, NULL, &out, NULL), 3, "%s", out);
     cr_expect(strstr(out, "set appendfsync always"), "%s", out);
