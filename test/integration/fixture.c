@@ -686,3 +686,15 @@ void fixture_await_key(const struct fixture *fixture, size_t node, const char *s
         poll(NULL, 0, 20);
     }
 }
+
+void fixture_await_resumed(const struct fixture *fixture, size_t node, const char *secret, int wanted)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    int status;
+
+    while ((status = fixture_try_key(fixture, node, secret)) != wanted) {
+        if ((status != 403 && status != 503) || deadline_left_ms(deadline) == 0)
+            test_give_up("node %zu answers %d after the resumption, not %d", node, status, wanted);
+        poll(NULL, 0, 20);
+    }
+}

@@ -136,3 +136,5 @@ void fixture_create_key(const struct fixture *fixture, size_t node, const char *
 int fixture_try_key(const struct fixture *fixture, size_t node, const char *secret);
 /* Until it gets the wanted one. Before that 503 alone: whoever decides nothing is never wrong. */
 void fixture_await_key(const struct fixture *fixture, size_t node, const char *secret, int wanted);
+/* The same with 403 as well: nothing waits until every node has heard that an account is resumed. */
+void fixture_await_resumed(const struct fixture *fixture, size_t node, const char *secret, int wanted);

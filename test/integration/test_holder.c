@@ -134,6 +134,8 @@ Test(holder, keys_of_suspended_and_closed_accounts)
     expect_command(&fixture, "suspend", account, NULL);
     expect_revoked(&fixture, 0, key.secret);
     expect_command(&fixture, "resume", account, NULL);
+    for (size_t node = 0; node < fixture.node_count; node++)
+        fixture_await_resumed(&fixture, node, key.secret, 401);
     expect_refused_everywhere(&fixture, key.secret, "api_key_revoked");
     expect_command(&fixture, "close", account, "--yes");
     expect_revoked(&fixture, 1, key.secret);

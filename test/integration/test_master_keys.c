@@ -337,7 +337,7 @@ Test(master_keys, roles_links_and_codes_outlive_a_rotation)
     cr_expect_eq(people_join(&b.people, 0, b.invitation, &invited, FIXTURE_PASSWORD, &answer), 200, "%s", answer.body);
     cr_expect_eq(fixture_try_key(&fixture, 0, b.suspended.secret), 403);
     expect_run(resume, 0, "active again");
-    cr_expect_eq(fixture_try_key(&fixture, 0, b.suspended.secret), 200);
+    fixture_await_resumed(&fixture, 0, b.suspended.secret, 200);
     cr_expect_eq(confirm_recovery(&b, totp), 204, "what waited");
     recovered = b.ada;
     cr_expect_eq(recover(&b, b.recovery_codes[0]), 401, "spent");

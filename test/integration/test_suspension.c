@@ -97,17 +97,6 @@ static void begin_command(const struct fixture *fixture, const char *what, const
     process_start(ret_process, fixture->folder, "account", argv);
 }
 
-/* Nothing waits until every node has heard of a resumption. */
-static void await_resumed(const struct fixture *fixture, size_t node, const char *secret)
-{
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-
-    while (fixture_try_key(fixture, node, secret) != 200) {
-        cr_assert_gt(deadline_left_ms(deadline), 0, "node %zu has not heard of the resumption", node);
-        poll(NULL, 0, 20);
-    }
-}
-
 static bool is_marked(const struct fixture *fixture)
 {
     char since[64];
@@ -174,7 +163,7 @@ Test(suspension, refuses_at_every_node_on_open_connections_at_once)
     for (size_t node = 0; node < NODES; node++) {
         struct http_call seen = {.target = "/v1/console/api_keys", .cookie = session.token};
 
-        await_resumed(&fixture, node, fixture.manager.secret);
+        fixture_await_resumed(&fixture, node, fixture.manager.secret, 200);
         cr_expect_eq(fixture_call(&fixture, node, &seen, &answer), 200, "%s", answer.body);
     }
     fixture_stop(&fixture);
@@ -192,7 +181,7 @@ Test(suspension, a_node_that_starts_later_refuses_too)
         cr_expect_eq(check(&fixture, node), 403, "node %zu", node);
     change(&fixture, "resume", fixture.account);
     for (size_t node = 0; node < fixture.node_count; node++)
-        await_resumed(&fixture, node, fixture.manager.secret);
+        fixture_await_resumed(&fixture, node, fixture.manager.secret, 200);
     change(&fixture, "suspend", fixture.account);
     for (size_t node = 0; node < fixture.node_count; node++)
         cr_expect_eq(check(&fixture, node), 403, "node %zu", node);
@@ -312,7 +301,7 @@ Test(suspension, is_repeated_at_a_redis_that_lost_it)
     cr_expect(is_marked(&fixture));
     change(&fixture, "resume", fixture.account);
     for (size_t node = 0; node < NODES; node++)
-        await_resumed(&fixture, node, fixture.manager.secret);
+        fixture_await_resumed(&fixture, node, fixture.manager.secret, 200);
     fixture_stop(&fixture);
 }
 
@@ -342,7 +331,7 @@ Test(suspension, keys_created_meanwhile_are_refused)
             cr_assert_eq(fixture_try_key(&fixture, node, keys[i].secret), 403, "key %zu at node %zu", i, node);
     change(&fixture, "resume", fixture.account);
     if (count > 0)
-        await_resumed(&fixture, 0, keys[count - 1].secret);
+        fixture_await_resumed(&fixture, 0, keys[count - 1].secret, 200);
     fixture_stop(&fixture);
 }
 
