@@ -121,7 +121,7 @@ test('HAProxy ends what its script hears of', async () => {
   const script = patientScript();
 
   const early = await open(url, keys[0]);
-  deployment.launch('end-revoked', 'env', [...env, 'sh', script, 'http://127.0.0.1:9', node.internalUrl]);
+  const watcher = deployment.launch('end-revoked', 'env', [...env, 'sh', script, 'http://127.0.0.1:9', node.internalUrl]);
   await until('the script watches', async () => (await watchers(node)) === 1);
   await until('what ran before it did is ended', () => !early.isOpen);
 
@@ -142,6 +142,10 @@ test('HAProxy ends what its script hears of', async () => {
   deployment.pauseRedis();
   await until('everything is ended when nothing is certain', () => !last.isOpen);
   deployment.resumeRedis();
+  watcher.kill();
+  await watcher.ended;
+  await until('the node serves again', async () => (await ask(node.internalUrl, 'GET', '/readyz')).status === 200);
+  await until('nobody watches', async () => (await watchers(node)) === 0);
 });
 
 test('a backend ends what it hears of by itself', async () => {
@@ -150,10 +154,9 @@ test('a backend ends what it hears of by itself', async () => {
   const [node] = deployment.nodes;
   const keys = [await makeKey(), await makeKey()];
   const stop = new AbortController();
-  const before = await watchers(node);
   const watching = endRevoked(backend, node.internalUrl, stop.signal).catch((error) => error);
 
-  await until('the backend watches', async () => (await watchers(node)) > before);
+  await until('the backend watches', async () => (await watchers(node)) === 1);
   const clients = await Promise.all(keys.map((key) => open(url, key)));
   for (const client of clients) assert.ok(await answers(client, 'hello'));
   await revoke(keys[0]);
