@@ -6,8 +6,8 @@ api() { # METHOD URL [OPTION OF curl]...
 }
 field() { printf '%s' "$ANSWER" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; } # of the last response
 
-# Each code works once. A node also accepts the next one; if both are used, this waits up to a minute for another.
 totp_step() { echo $(($(date +%s) / 30)); }
+# Each code works once. A node also accepts the next one; if both are used, this waits up to a minute for another.
 new_code() {
     last=$(cat "$DIR/totp.last" 2>/dev/null || echo 0) code=
     [ "$(totp_step)" -ge "$last" ] || echo "Each code works once. Waiting up to a minute for a new one." >&2

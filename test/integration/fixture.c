@@ -434,7 +434,7 @@ void fixture_await_all_ready(const struct fixture *fixture, size_t node)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
 
-    while (fixture_metric(fixture, node, "\nchatelaine_partitions_ready ") != (long)fixture_partitions()) {
+    while (fixture_metric(fixture, node, "chatelaine_partitions_ready") != (long)fixture_partitions()) {
         if (deadline_left_ms(deadline) == 0)
             test_give_up("node %zu does not serve all partitions", node);
         poll(NULL, 0, 20);
@@ -637,8 +637,7 @@ long fixture_metric(const struct fixture *fixture, size_t node, const char *samp
     char line[200];
     const char *at;
 
-    sample += strspn(sample, "\n");
-    snprintf(line, sizeof line, "\n%.*s ", (int)strcspn(sample, " "), sample);
+    snprintf(line, sizeof line, "\n%s ", sample);
     if (http_call(fixture->nodes[node].internal_port, &(struct http_call){.target = "/metrics"}, &answer) != 200)
         test_give_up("node %zu has no metrics", node);
     at = strstr(answer.body, line);
@@ -675,26 +674,44 @@ int fixture_try_key(const struct fixture *fixture, size_t node, const char *secr
     return fixture_call(fixture, node, &(struct http_call){.target = "/v1/whoami", .bearer = secret}, &answer);
 }
 
-void fixture_await_key(const struct fixture *fixture, size_t node, const char *secret, int wanted)
+static void await_key(const struct fixture *fixture, size_t node, const char *secret, int wanted, int meanwhile)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
     int status;
 
     while ((status = fixture_try_key(fixture, node, secret)) != wanted) {
-        if (status != 503 || deadline_left_ms(deadline) == 0)
+        if ((status != 503 && status != meanwhile) || deadline_left_ms(deadline) == 0)
             test_give_up("node %zu answers %d, not %d", node, status, wanted);
         poll(NULL, 0, 20);
     }
 }
 
+void fixture_await_key(const struct fixture *fixture, size_t node, const char *secret, int wanted)
+{
+    await_key(fixture, node, secret, wanted, 503);
+}
+
 void fixture_await_resumed(const struct fixture *fixture, size_t node, const char *secret, int wanted)
 {
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-    int status;
+    await_key(fixture, node, secret, wanted, 403);
+}
 
-    while ((status = fixture_try_key(fixture, node, secret)) != wanted) {
-        if ((status != 403 && status != 503) || deadline_left_ms(deadline) == 0)
-            test_give_up("node %zu answers %d after the resumption, not %d", node, status, wanted);
-        poll(NULL, 0, 20);
-    }
+void fixture_end_soon(struct fixture *fixture, size_t node, const struct fixture_key *key)
+{
+    char at[CLOCK_RFC3339_BYTES], json[64], target[128];
+    struct fixture_session session;
+    struct http_answer answer;
+    int64_t ahead_ms = 1500;
+
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/scheduled_revocation", key->id);
+    fixture_add_session(fixture, NULL, true, &session);
+    struct http_call call = {
+        .method = "PUT", .target = target, .cookie = session.token, .csrf = session.csrf, .json = json};
+    do {
+        clock_print_rfc3339(clock_wall_ms() + ahead_ms, at);
+        snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+        ahead_ms *= 2;
+    } while (fixture_call(fixture, node, &call, &answer) == 400 && ahead_ms < PATIENCE_MS);
+    if (answer.status != 200)
+        test_give_up("no end at %s: %s", at, answer.body);
 }

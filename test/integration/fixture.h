@@ -138,3 +138,5 @@ int fixture_try_key(const struct fixture *fixture, size_t node, const char *secr
 void fixture_await_key(const struct fixture *fixture, size_t node, const char *secret, int wanted);
 /* The same with 403 as well: nothing waits until every node has heard that an account is resumed. */
 void fixture_await_resumed(const struct fixture *fixture, size_t node, const char *secret, int wanted);
+/* Schedules its revocation in the console 1.5 s ahead, or farther if that has passed before the node reads it. */
+void fixture_end_soon(struct fixture *fixture, size_t node, const struct fixture_key *key);

@@ -19,7 +19,7 @@ static void await_held(const struct fixture *fixture, size_t node, long held)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
 
-    while (fixture_metric(fixture, node, "\nchatelaine_lease_held ") != held) {
+    while (fixture_metric(fixture, node, "chatelaine_lease_held") != held) {
         if (deadline_left_ms(deadline) == 0)
             test_give_up("node %zu %s", node, held ? "gets no lease" : "keeps its lease");
         poll(NULL, 0, 10);

@@ -15,7 +15,7 @@ TestSuite(identity, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 enum { REASON_BYTES = 1024, CONNECTIONS = 4 /* of a node */ };
 
 #define PROXIED "a proxy stands before one Redis"
-#define CONNECTS "\nchatelaine_redis_connects_total "
+#define CONNECTS "chatelaine_redis_connects_total"
 
 static const char *const LEASE_1000[] = {"--lease-ms", "1000", NULL};
 static const char *const STRICT[] = {"--lease-ms", "0", NULL};

@@ -32,7 +32,7 @@ static int wait_ms(int lease_ms)
 
 static long forced_waits(const struct fixture *fixture, size_t node)
 {
-    return fixture_metric(fixture, node, "\nchatelaine_barrier_forced_waits_total ");
+    return fixture_metric(fixture, node, "chatelaine_barrier_forced_waits_total");
 }
 
 static long long sessions(const struct fixture *fixture)
@@ -177,8 +177,8 @@ Test(lease, a_key_that_is_remembered_costs_redis_nothing)
     leases_await(&fixture, 0);
     make_hot(&fixture, &fixture.manager);
     expect_reads(&fixture, 0, CHECKS, 0, "it is remembered");
-    cr_expect_geq(fixture_metric(&fixture, 0, "chatelaine_cache_lookups_total{result=\"hit\"} "), CHECKS);
-    cr_expect_eq(fixture_metric(&fixture, 0, "\nchatelaine_cache_entries "), 1);
+    cr_expect_geq(fixture_metric(&fixture, 0, "chatelaine_cache_lookups_total{result=\"hit\"}"), CHECKS);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_cache_entries"), 1);
 
     secret_mint(KEY_API, MODE_LIVE, &unknown);
     began_ms = deadline_now_ms();
@@ -186,7 +186,7 @@ Test(lease, a_key_that_is_remembered_costs_redis_nothing)
         cr_assert_eq(fixture_try_key(&fixture, 0, unknown.text), 401);
     cr_expect_leq(reads_of_keys(&fixture), 1 + (deadline_now_ms() - began_ms) / UNKNOWN_MS + OTHERS_MAX,
                   "unknown keys are remembered too");
-    cr_expect_eq(fixture_metric(&fixture, 0, "\nchatelaine_cache_enabled "), 1);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_cache_enabled"), 1);
     fixture_stop(&fixture);
 }
 
@@ -201,8 +201,8 @@ Test(lease, a_strict_node_reads_redis_each_time)
     leases_await(&fixture, 0);
     make_hot(&fixture, &fixture.manager);
     expect_reads(&fixture, 1, CHECKS, CHECKS, "strict mode remembers nothing");
-    cr_expect_eq(fixture_metric(&fixture, 1, "\nchatelaine_lease_held "), 0);
-    cr_expect_eq(fixture_metric(&fixture, 1, "\nchatelaine_cache_enabled "), 0);
+    cr_expect_eq(fixture_metric(&fixture, 1, "chatelaine_lease_held"), 0);
+    cr_expect_eq(fixture_metric(&fixture, 1, "chatelaine_cache_enabled"), 0);
     cr_expect_eq(sessions(&fixture), 1, "a strict node is waited for by nobody");
     fixture_stop(&fixture);
 }

@@ -11,10 +11,7 @@ TestSuite(metrics, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 static long metric(const struct fixture *fixture, const char *series)
 {
-    char line[160];
-
-    snprintf(line, sizeof line, "\n%s ", series);
-    return fixture_metric(fixture, 0, line);
+    return fixture_metric(fixture, 0, series);
 }
 
 static void expect_check(const struct fixture *fixture, const char *result, long count)

@@ -218,9 +218,9 @@ Test(node, checks_are_counted_by_their_result)
         fixture_try_key(&fixture, 0, fixture.manager.secret);
     fixture_try_key(&fixture, 0, revoked.secret);
     fixture_try_key(&fixture, 0, "garbage");
-    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"accepted\"} "), 3);
-    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"revoked\"} "), 1);
-    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"invalid\"} "), 1);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"accepted\"}"), 3);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"revoked\"}"), 1);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_checks_total{result=\"invalid\"}"), 1);
     fixture_stop(&fixture);
 }
 

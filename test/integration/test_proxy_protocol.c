@@ -95,7 +95,7 @@ Test(proxy_protocol, the_client_is_who_the_header_names)
         cr_expect(http_answer_json(&answer, "data.0.ip", ip, sizeof ip));
         cr_expect_str_eq(ip, CASES[i].client, "case %zu: %s, not %s", i, ip, CASES[i].client);
     }
-    cr_expect_eq(fixture_metric(&fixture, 0, REFUSED_TOTAL "{reason=\"missing\"} "), 0);
+    cr_expect_eq(fixture_metric(&fixture, 0, REFUSED_TOTAL "{reason=\"missing\"}"), 0);
     fixture_stop(&fixture);
 }
 
@@ -160,7 +160,7 @@ static void expect_refused(const struct fixture *fixture, size_t node, const cha
 {
     char line[128];
 
-    snprintf(line, sizeof line, REFUSED_TOTAL "{reason=\"%s\"} ", reason);
+    snprintf(line, sizeof line, REFUSED_TOTAL "{reason=\"%s\"}", reason);
     cr_expect_eq(fixture_metric(fixture, node, line), count, "%s", reason);
 }
 

@@ -95,7 +95,7 @@ static void expect_told(const struct service *service, const char *log_line)
     char *log = node_log(node);
 
     cr_expect_not_null(strstr(log, log_line), "%s", log);
-    cr_expect_eq(fixture_metric(&service->fixture, 0, "\nchatelaine_redis_durability_asserted "), 1);
+    cr_expect_eq(fixture_metric(&service->fixture, 0, "chatelaine_redis_durability_asserted"), 1);
     while (http_call(node->internal_port, &(struct http_call){.target = "/readyz"}, &answer) != 200)
         cr_assert(deadline_left_ms(deadline) > 0 && poll(NULL, 0, STEP_MS) == 0, "%s", answer.body);
     cr_expect_not_null(strstr(answer.body, "\"redis_durability\":\"asserted\""), "%s", answer.body);

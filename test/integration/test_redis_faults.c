@@ -321,7 +321,7 @@ Test(redis_faults, its_memory_is_full)
     create(&scene, &answer);
     expect_unavailable(&answer, "creating");
     cr_expect_eq(internal_status(&scene, "/readyz"), 200);
-    cr_expect_eq(fixture_metric(&scene.fixture, 0, "\nchatelaine_redis_full "), 1);
+    cr_expect_eq(fixture_metric(&scene.fixture, 0, "chatelaine_redis_full"), 1);
     cr_expect_eq(revoke(&scene, &keys[0]), 200);
     cr_expect_eq(revoke(&scene, &keys[0]), 200, "again");
     cr_expect_eq(revoke_in_console(&scene, &keys[1]), 200);

@@ -183,8 +183,8 @@ Test(revocation_log, is_replayed_under_serving_nodes_whatever_it_holds)
 
 /* Schedules */
 
-static int try_end(struct fixture *fixture, size_t node, const char *method, const struct fixture_key *key,
-                   const char *json, struct http_answer *answer)
+static void ask_end(struct fixture *fixture, size_t node, const char *method, const struct fixture_key *key,
+                    const char *json, struct http_answer *answer)
 {
     struct fixture_session session;
     char target[128];
@@ -197,28 +197,7 @@ static int try_end(struct fixture *fixture, size_t node, const char *method, con
                              .csrf = session.csrf,
                              .origin = NODE_ORIGIN,
                              .json = json};
-    return fixture_call(fixture, node, &call, answer);
-}
-
-static void ask_end(struct fixture *fixture, size_t node, const char *method, const struct fixture_key *key,
-                    const char *json, struct http_answer *answer)
-{
-    cr_assert_eq(try_end(fixture, node, method, key, json, answer), 200, "%s", answer->body);
-}
-
-/* At a time that has not come when the node reads it, however long it takes until then. */
-static void set_end_soon(struct fixture *fixture, const struct fixture_key *key)
-{
-    char at[CLOCK_RFC3339_BYTES], json[64];
-    struct http_answer answer;
-    int status = 400;
-
-    for (int64_t ahead_ms = 1500; status == 400; ahead_ms *= 2) {
-        clock_print_rfc3339(clock_wall_ms() + ahead_ms, at);
-        snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
-        status = try_end(fixture, 0, "PUT", key, json, &answer);
-    }
-    cr_assert_eq(status, 200, "%s", answer.body);
+    cr_assert_eq(fixture_call(fixture, node, &call, answer), 200, "%s", answer->body);
 }
 
 /* at_ms: 0 for never. */
@@ -278,7 +257,7 @@ Test(revocation_log, brings_schedules_back_and_ends_no_key_too_soon)
     set_end(&fixture, &keys[LATER], ends_ms[LATER]);
     set_end(&fixture, &keys[DELAYED], ends_ms[DELAYED]);
     set_end(&fixture, &keys[WITHDRAWN], 0);
-    set_end_soon(&fixture, &keys[SOON]);
+    fixture_end_soon(&fixture, 0, &keys[SOON]);
     await_line(path, keys[SOON].id);
     expect_revoked(&fixture, 0, &keys[SOON]);
     node_stop(&fixture.nodes[0]);

@@ -129,7 +129,7 @@ static void await_uses(const struct shared *s, long uses)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
 
-    while (fixture_metric(&s->fixture, sharing_node(s), "\nchatelaine_table_uses_total ") < uses) {
+    while (fixture_metric(&s->fixture, sharing_node(s), "chatelaine_table_uses_total") < uses) {
         cr_assert_gt(deadline_left_ms(deadline), 0);
         poll(NULL, 0, 10);
     }
@@ -137,7 +137,7 @@ static void await_uses(const struct shared *s, long uses)
 
 static long misses(const struct shared *s)
 {
-    return fixture_metric(&s->fixture, sharing_node(s), "\nchatelaine_cache_lookups_total{result=\"miss\"} ");
+    return fixture_metric(&s->fixture, sharing_node(s), "chatelaine_cache_lookups_total{result=\"miss\"}");
 }
 
 /* The node hears of it only by the table. */
@@ -235,7 +235,7 @@ Test(table, each_use_is_counted_once)
         share(&s, &keys[uses % 2]);
     end_key(&s, 0, &keys[1]); /* whose uses are counted when it leaves the table */
     deadline = deadline_in(PATIENCE_MS);
-    while ((counted = fixture_metric(&s.fixture, 0, "\nchatelaine_table_uses_total ")) < uses) {
+    while ((counted = fixture_metric(&s.fixture, 0, "chatelaine_table_uses_total")) < uses) {
         cr_assert_gt(deadline_left_ms(deadline), 0, "%ld of %ld", counted, uses);
         poll(NULL, 0, 20);
     }
@@ -256,11 +256,11 @@ Test(table, uses_that_cannot_be_are_not_counted)
     for (uint32_t slot = 0; slot <= s.table.set_mask * CHATELAINE_WAYS; slot++)
         s.table.uses[slot] = UINT64_C(0x0123456789abcdef) * slot | UINT32_MAX;
     memset(s.table.uses_header, 0xff, CHATELAINE_HEADER_BYTES);
-    while (fixture_metric(&s.fixture, 0, "\nchatelaine_table_uses_refused_total ") < (long)s.table.set_mask) {
+    while (fixture_metric(&s.fixture, 0, "chatelaine_table_uses_refused_total") < (long)s.table.set_mask) {
         cr_assert_gt(deadline_left_ms(deadline), 0);
         poll(NULL, 0, 20);
     }
-    cr_expect_leq(fixture_metric(&s.fixture, 0, "\nchatelaine_table_uses_total "), 2);
+    cr_expect_leq(fixture_metric(&s.fixture, 0, "chatelaine_table_uses_total"), 2);
     cr_expect_eq(fixture_try_key(&s.fixture, 0, key.secret), 200);
     stop(&s);
 }

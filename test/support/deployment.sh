@@ -67,6 +67,7 @@ run_redis() {
     pids+=("$redis_pid")
     for _ in $(seq 6000); do
         [ "$(redis_at "$server" ping 2>/dev/null)" = PONG ] && return
+        kill -0 "$redis_pid" 2>/dev/null || break
         sleep 0.02
     done
     die "Redis did not start: $(tail -3 "$dir/$server.log")"
