@@ -35,6 +35,7 @@ struct command_line {
     bool yes;
     bool revoke_keys;
     bool permanent_password;
+    bool trust_clock;
     int mode;   /* an index into "any|test|live" */
     int status; /* enum key_status_filter */
     int role;   /* enum role */

@@ -23,6 +23,7 @@ struct store_facts {
     char id[STORE_ID_CHARS + 1]; /* empty: no store, or not the one expected */
     unsigned partitions_there;   /* of the store that is there, if we expect another number; 0: we do not */
     int64_t clock_ahead_ms;      /* Redis' clock minus ours */
+    int64_t time_ahead_ms;       /* the store's time, by which scheduled revocations take effect, minus Redis' clock */
     enum store_keys {
         STORE_KEYS_UNJUDGED, /* there is no keyring */
         STORE_KEYS_FIT,

@@ -41,6 +41,21 @@ void store_accept_loss(struct store *store, void (*done)(void *arg, enum store_r
 /* Raises the schema to the newest that this program knows; done if no node of an earlier version serves any longer.
  * was_raised: it was older. STORE_NOT_FOUND: the store is empty. Writes event store.upgraded of the whole store. */
 void store_upgrade(struct store *store, void (*done)(void *arg, enum store_result result, bool was_raised), void *arg);
+/* The store's time, by which scheduled revocations take effect, and Redis' clock. */
+struct store_settlement {
+    int64_t ahead_ms; /* by which that time is ahead of the clock; below 0: behind it */
+    bool is_other;    /* it is not exactly the clock */
+    int64_t ending;   /* scheduled revocations that take effect at once if it becomes the clock */
+    int64_t clock_ms; /* Redis' clock */
+    int64_t due;      /* with STORE_CONFLICT: revocations that have taken effect and must be written down first */
+};
+/* Makes the store's time Redis' clock, for an operator who says that this is right. found is what it was before, valid
+ * during the call. STORE_CONFLICT: the time is ahead, and revocations are due that no node has written down yet: going
+ * back would undo them. STORE_NOT_FOUND: the store is empty. Writes event store.time_settled of the whole store, unless
+ * the time is the clock already. looks: changes nothing. */
+void store_settle_time(struct store *store, bool looks,
+                       void (*done)(void *arg, enum store_result result, const struct store_settlement *found),
+                       void *arg);
 /* The store has no account yet. A node waits for the first one instead of claiming the store: only a person can tell a
  * new store from a lost one. */
 bool store_is_empty(const struct store *store);

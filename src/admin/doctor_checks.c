@@ -11,7 +11,7 @@
 
 /* One-time codes are accepted one step (30 s) early or late. Half a step of clock difference begins to lock users out;
  * a second is worth a warning. */
-enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000 };
+enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000, TIME_WARN_MS = 1000, TIME_FAIL_MS = 60000, MS_PER_S = 1000 };
 enum { CERTIFICATE_WARN_DAYS = 14, DAY_S = 24 * 60 * 60 };
 
 PRINTF_LIKE(5, 6)
@@ -294,6 +294,28 @@ static void check_clock(struct doctor_report *report, int64_t ahead_ms)
         "Redis is %" PRId64 " ms %s this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead of");
 }
 
+static void check_store_time(struct doctor_report *report, int64_t ahead_ms)
+{
+    int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
+    enum doctor_status status = apart_ms > TIME_FAIL_MS   ? DOCTOR_FAIL
+                                : apart_ms > TIME_WARN_MS ? DOCTOR_WARN
+                                                          : DOCTOR_OK;
+
+    if (status == DOCTOR_OK)
+        add(report, "store-time", status, NULL, "scheduled revocations go by Redis' clock");
+    else
+        add(report, "store-time", status,
+            ahead_ms < 0
+                ? "Redis' clock was set forward, or a Redis whose clock is ahead took over. Keys that end in "
+                  "between are answered 503. Set the clocks of all Redis machines by NTP. If Redis' clock is "
+                  "right, run 'chatelaine store settle-time'."
+                : "Redis' clock was set back, or a Redis whose clock is behind took over. Scheduled revocations "
+                  "take effect that much before their time by this clock. Set the clocks of all Redis machines "
+                  "by NTP. If Redis' clock is right, run 'chatelaine store settle-time'.",
+            "scheduled revocations go by a time that is %" PRId64 ".%" PRId64 " s %s Redis' clock", apart_ms / MS_PER_S,
+            apart_ms % MS_PER_S / 100, ahead_ms < 0 ? "behind" : "ahead of");
+}
+
 /* The lines below it tell of the first partition that is unfit. */
 static void check_partitions(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
@@ -338,6 +360,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
     check_identity(report, facts, evidence->partitions);
     check_clock(report, facts->clock_ahead_ms);
+    check_store_time(report, facts->time_ahead_ms);
 }
 
 static void check_origin(struct doctor_report *report, const struct doctor_evidence *evidence)

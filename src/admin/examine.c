@@ -57,6 +57,7 @@ static bool is_missing(const struct examination *examination)
 static bool choose(const struct examination *examination, struct store_facts *ret_facts, unsigned *ret_well)
 {
     bool is_reachable = false, has_breach = false;
+    int64_t ahead_ms = 0;
 
     *ret_well = 0;
     for (unsigned i = 0; i < partitions_count(examination->client->partitions); i++) {
@@ -70,7 +71,11 @@ static bool choose(const struct examination *examination, struct store_facts *re
         is_reachable = true;
         has_breach |= breaches;
         *ret_well += !breaches;
+        if (llabs(part->facts.time_ahead_ms) > llabs(ahead_ms))
+            ahead_ms = part->facts.time_ahead_ms;
     }
+    if (is_reachable)
+        ret_facts->time_ahead_ms = ahead_ms;
     return is_reachable;
 }
 

@@ -112,6 +112,18 @@ static void print_log_writers(const struct status *status, struct buf *out)
         buf_printf(out, "\nRevocation log: written by %zu of %zu nodes\n", writers, status->node_count);
 }
 
+static void print_time_ahead(int64_t ahead_ms, struct buf *out)
+{
+    int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
+
+    buf_append_str(out, "  time of scheduled revocations: ");
+    if (apart_ms <= STATUS_TIME_APART_MS)
+        buf_append_str(out, "Redis' clock\n");
+    else
+        buf_printf(out, "%" PRId64 ".%" PRId64 " s %s Redis' clock\n", apart_ms / MS_PER_S, apart_ms % MS_PER_S / 100,
+                   ahead_ms < 0 ? "behind" : "ahead of");
+}
+
 static void print_redis(const struct status *status, struct buf *out)
 {
     const struct store_facts *facts = &status->facts;
@@ -127,6 +139,7 @@ static void print_redis(const struct status *status, struct buf *out)
     if (facts->durability_asserted)
         buf_append_str(out, "  durability: asserted by the operator, not observed\n");
     buf_printf(out, "  master keys: %s\n", keys_of(status));
+    print_time_ahead(facts->time_ahead_ms, out);
 }
 
 static void print_last_run(const struct canary_summary *canary, struct buf *out)
@@ -245,6 +258,7 @@ static void put_redis(struct json_writer *w, const struct status *status)
     put_integer(w, "partitions_fit", status->partitions_well);
     put_integer(w, "longest_lease_ms", status->lease_max_ms);
     json_put_member(w, "master_keys", text_of(keys_of(status)));
+    put_integer(w, "time_ahead_ms", status->facts.time_ahead_ms);
     json_object_end(w);
 }
 

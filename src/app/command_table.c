@@ -373,6 +373,17 @@ const struct command COMMANDS[] = {
                  "chatelaine store upgrade --yes --json",
      .groups = STORE_UPGRADE_OPTIONS,
      .run = store_upgrade_run},
+    {.name = "store settle-time",
+     .summary = "Let scheduled revocations go by Redis' clock again, after that was set",
+     .text = "Scheduled revocations take effect by a time that is Redis' clock until nodes find that it was set, or\n"
+             "that a Redis whose clock differs took over; then by the nodes' own clocks. 'chatelaine doctor' says\n"
+             "how far the two are apart. If Redis' clock is right, this command makes it the time again: keys that\n"
+             "end in between are revoked at once if the clock is ahead, and later if it is behind. A key that has\n"
+             "ended stays revoked. Asks first, unless --yes is given. Nodes follow within 4 s.",
+     .examples = "chatelaine store settle-time --dry-run\n"
+                 "chatelaine store settle-time --yes --json",
+     .groups = STORE_SETTLE_TIME_OPTIONS,
+     .run = store_settle_time_run},
     {.name = "store copy",
      .summary = "Copy a stopped store to another Redis or number of partitions",
      .text = "Stop all nodes first. The source is only read. The target must be empty; until the copy is whole\n"

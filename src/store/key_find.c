@@ -20,16 +20,13 @@ struct find_call {
     void *arg;
     uint8_t digest[KEY_DIGEST_BYTES];
     unsigned reads;
-    struct key_record *ending; /* a key that will be revoked, while Redis is asked whether it is time; else NULL */
-    uint64_t asked_ns;         /* since when; clock_boot_ns() */
-    int64_t least_ms, most_ms; /* what the store's time was at least, and at most, then */
+    struct key_record *ending;      /* a key that will be revoked, while Redis is asked whether it is time; else NULL */
+    struct store_time_bounds asked; /* what this node knew of the store's time when it began to ask */
     struct find_call *next_free;
 };
 
 /* Each read but the first needs a suspension since the one before. More of them are a store that contradicts itself. */
 enum { READS_MAX = 8 };
-/* How much too early a scheduled revocation may take effect. */
-enum { EARLY_MAX_MS = 200 };
 
 struct key_finder {
     struct store *store;
@@ -149,45 +146,45 @@ static void find_done(struct find_call *call, enum store_result result, struct k
     call_give_back(call);
 }
 
-/* Redis' clock may have been set back, and no heartbeat has come since. If the answer is below what the time is at
- * least, that is certain: then the time is the latest that it can be. Otherwise it is the latest that it could be when
- * this was asked, after the check began, unless that is so long after the last heartbeat that a revocation would be too
- * early. The reply may have waited while this process was paused, and an entry of the cache is only as old as the
- * reply's reading: so what counts for the cache is the latest that the time can be by now.
- */
+/* Redis' clock may have been set since the last heartbeat. So the key is revoked once the first that the time can be
+ * has come within what may be too early, and accepted until the last has come. In between nobody knows. The reply may
+ * have waited while this process was paused, and an entry of the cache is only as old as the reply's reading: so what
+ * counts for the cache is the last that the time can be by now. */
+static enum store_result judge_end(struct find_call *call, const struct store_time_said *said, struct key_record *key)
+{
+    bool waits = lease_member_ms(store_lease(call->finder->store)) > 0;
+    struct store_time_span span = store_time_span(&call->asked, said, waits, clock_boot_ns());
+
+    if (key->ends_ms > span.latest_ms) {
+        key->is_ending = key->ends_ms - span.latest_now_ms < KEY_ENDS_SOON_MS;
+        return STORE_OK;
+    }
+    if (key->ends_ms > span.first_ms + STORE_EARLY_MAX_MS)
+        return STORE_UNAVAILABLE;
+    key->revoked_ms = key->ends_ms > key->created_ms ? key->ends_ms : key->created_ms;
+    key->ends_ms = 0;
+    return STORE_OK;
+}
+
 static void on_time(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct find_call *call = arg;
-    struct key_record *key = call->ending;
-    uint64_t now_ns = clock_boot_ns();
-    int64_t now_ms;
+    struct store_time_said said;
 
-    if (result == STORE_OK && !reply_integer(reply_at(reply, 0), &now_ms)) {
+    if (result == STORE_OK && !store_time_read(reply, &said)) {
         store_malformed(call->finder->store, "time");
         result = STORE_UNAVAILABLE;
     }
-    if (result == STORE_OK && now_ms < call->least_ms)
-        now_ms = store_time_most(store_known_time(call->finder->store), now_ns);
-    else if (result == STORE_OK && now_ms < call->most_ms)
-        now_ms = call->most_ms < now_ms + EARLY_MAX_MS ? call->most_ms : now_ms + EARLY_MAX_MS;
-    if (result == STORE_OK && now_ms >= key->ends_ms) {
-        key->revoked_ms = key->ends_ms > key->created_ms ? key->ends_ms : key->created_ms;
-        key->ends_ms = 0;
-    } else if (result == STORE_OK) {
-        const struct store_time answered = {now_ms, call->asked_ns, now_ns};
-
-        key->is_ending = key->ends_ms - store_time_most(&answered, now_ns) < KEY_ENDS_SOON_MS;
-    }
-    find_done(call, result, key);
+    if (result == STORE_OK)
+        result = judge_end(call, &said, call->ending);
+    find_done(call, result, call->ending);
 }
 
 static void ask_time(struct find_call *call, const struct key_record *key)
 {
     call->ending = mem_alloc(sizeof *call->ending);
     *call->ending = *key;
-    call->asked_ns = clock_boot_ns();
-    call->least_ms = store_time_least(store_known_time(call->finder->store), call->asked_ns);
-    call->most_ms = store_time_most(store_known_time(call->finder->store), call->asked_ns);
+    call->asked = store_time_bounds(store_known_time(call->finder->store), clock_boot_ns());
     store_call_script(call->finder->store, SCRIPT_store_time, SCRIPT_READS, 0, NULL, on_time, call);
 }
 

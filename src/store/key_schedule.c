@@ -1,4 +1,5 @@
 #include "key_schedule.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "key_reply.h"
 #include "lease/lease.h"
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 
 /* The end of key_schedule.lua's arguments. ends_ms: 0 for never. changes_max: 0 for any number. */
-static void args_add_end(struct script_args *args, int64_t ends_ms, struct text which, int64_t changes_max)
+static void args_add_end(struct script_args *args, const struct store *store, int64_t ends_ms, struct text which,
+                         int64_t changes_max)
 {
     if (ends_ms > 0)
         args_add_int(args, ends_ms);
@@ -17,6 +19,7 @@ static void args_add_end(struct script_args *args, int64_t ends_ms, struct text 
     args_add_int(args, KEY_SCHEDULE_MAX_MS);
     args_add(args, which);
     args_add_int(args, changes_max);
+    args_add_store_time(args, store);
 }
 
 void args_of_schedule_again(struct script_args *args, const struct store *store, const struct id *key, int64_t ends_ms,
@@ -31,7 +34,7 @@ void args_of_schedule_again(struct script_args *args, const struct store *store,
     args_add_credential(args, &source->credential);
     args_add(args, TEXT("-"));
     args_add(args, TEXT("-"));
-    args_add_end(args, ends_ms, TEXT("again"), 0);
+    args_add_end(args, store, ends_ms, TEXT("again"), 0);
 }
 
 /* A call of key_schedule.lua or key_replace.lua, whose replies are alike. */
@@ -145,7 +148,7 @@ void key_store_schedule(struct store *store, const struct key_view *view, const 
     args_add_credential(&args, &source->credential);
     args_add(&args, barrier_member(call->barrier));
     args_add(&args, barrier_name(call->barrier));
-    args_add_end(&args, ends_ms, may_delay ? TEXT("any") : TEXT("sooner"),
+    args_add_end(&args, store, ends_ms, may_delay ? TEXT("any") : TEXT("sooner"),
                  source->credential.kind == CREDENTIAL_NONE ? 0 : store_limits(store)->changes_per_minute);
     store_call_script(store, SCRIPT_key_schedule, SCRIPT_CHANGES, args.count, args.argv, on_end_written, call);
 }
@@ -163,6 +166,7 @@ void key_store_replace(struct store *store, const struct key_replacement *replac
     args_add(&args, barrier_member(call->barrier));
     args_add(&args, barrier_name(call->barrier));
     args_add_int(&args, replacement->overlap_ms);
+    args_add_store_time(&args, store);
     store_call_script(store, SCRIPT_key_replace, SCRIPT_CHANGES, args.count, args.argv, on_end_written, call);
 }
 
@@ -187,11 +191,13 @@ void key_ends_due(struct store *store)
 {
     struct script_args args;
 
-    if (store->is_ending_keys || store->is_closing)
+    /* What is written down stays so: that is for those who know the time. */
+    if (store->is_ending_keys || store->is_closing || store_time_most(&store->time, clock_boot_ns()) == 0)
         return;
     store->is_ending_keys = true;
     args_begin(&args);
     args_add_int(&args, store->settings.audit_max);
+    args_add_store_time(&args, store);
     /* A Redis that has lost this finds again what is due. */
     store_call_script(store, SCRIPT_key_end_due, SCRIPT_UNPROMISED, args.count, args.argv, on_ended, store);
 }

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 
 /* In node_heartbeat.lua's reply, behind 'ok'. */
-enum { HEARTBEAT_NOW, HEARTBEAT_IS_DUE, HEARTBEAT_LAST };
+enum { HEARTBEAT_TIME, HEARTBEAT_IS_DUE, HEARTBEAT_LAST };
+/* From when on a difference between the store's time and Redis' clock is told. Those that clocks have anyway are below.
+ */
+enum { TIME_APART_MS = 1000, TIME_BYTES = 120 };
 
 static enum lease_answer answer_of(enum store_result result, const struct redis_reply *reply)
 {
@@ -27,16 +30,41 @@ struct heartbeat_call {
     void *arg;
 };
 
+/* Each time that it changes: the store's time is ahead of Redis' clock, or behind it, or neither. */
+static void tell_apart(struct store *store, int64_t ahead_ms)
+{
+    int apart = ahead_ms > TIME_APART_MS ? 1 : ahead_ms < -TIME_APART_MS ? -1 : 0;
+    struct log_field partition = log_partition(store->prefix);
+
+    if (apart == store->time_apart)
+        return;
+    store->time_apart = apart;
+    if (apart > 0)
+        LOG(LOG_WARN, "Redis' clock was set back: the store's time goes on ahead of it", log_int("ahead_ms", ahead_ms),
+            partition);
+    else if (apart < 0)
+        LOG(LOG_WARN, "Redis' clock was set forward and is not believed: keys that end before it are answered 503",
+            log_int("behind_ms", -ahead_ms), partition);
+    else
+        LOG(LOG_INFO, "the store's time is Redis' clock again", log_int("ahead_ms", ahead_ms), partition);
+}
+
 static void note_time(const struct heartbeat_call *call, const struct redis_reply *reply)
 {
+    const struct redis_reply *time = reply_at(reply, HEARTBEAT_TIME);
+    struct store_time_told told = {.sent_ns = call->sent_ns, .read_ns = clock_boot_ns()};
     struct store *store = call->store;
-    int64_t now_ms, is_due;
+    enum store_time_how how;
+    int64_t is_due;
 
-    if (!reply_integer(reply_at(reply, HEARTBEAT_NOW), &now_ms) ||
-        !reply_integer(reply_at(reply, HEARTBEAT_IS_DUE), &is_due))
+    if (!store_time_read(time, &told.said) || !store_time_read_how(time, &how) ||
+        !reply_integer(reply_at(reply, HEARTBEAT_IS_DUE), &is_due)) {
+        store_malformed(store, "time");
         return;
-    if (store_time_told(&store->time, now_ms, call->sent_ns, clock_boot_ns()) && lease_member(store->lease))
+    }
+    if (store_time_told(&store->time, &told, how) && lease_member(store->lease))
         membership_forget(lease_member(store->lease), "Redis' clock was set forward: scheduled revocations may be due");
+    tell_apart(store, store_time_ahead(&told.said));
     if (is_due)
         key_ends_due(store);
 }
@@ -60,14 +88,19 @@ static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lea
     enum script_link link = RULE(RULE_HEARTBEAT_WAIT) ? SCRIPT_HEARTBEATS : SCRIPT_LEAVES;
     struct store *store = arg;
     struct heartbeat_call *call = mem_alloc(sizeof *call);
+    char storage[2][TIME_BYTES];
+    struct buf measured, basis;
     struct script_args args;
 
     *call = (struct heartbeat_call){store, clock_boot_ns(), done, done_arg};
+    buf_init_fixed(&measured, storage[0], sizeof storage[0]);
+    buf_init_fixed(&basis, storage[1], sizeof storage[1]);
+    store_time_print(&store->time, call->sent_ns, &measured, &basis);
     args_begin(&args);
     for (size_t i = 0; i < argc; i++)
         args_add(&args, argv[i]);
-    args_add_int(&args, store_time_least(&store->time, call->sent_ns));
-    args_add_int(&args, store_time_most(&store->time, call->sent_ns));
+    args_add(&args, buf_text(&measured));
+    args_add(&args, buf_text(&basis));
     store_call_script(store, SCRIPT_node_heartbeat, link, args.count, args.argv, on_heartbeat, call);
 }
 

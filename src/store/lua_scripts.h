@@ -102,6 +102,7 @@ enum script {
     SCRIPT_store_accept_loss,
     SCRIPT_store_durability,
     SCRIPT_store_found,
+    SCRIPT_store_settle_time,
     SCRIPT_store_upgrade,
     SCRIPT_COUNT
 };

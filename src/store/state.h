@@ -78,6 +78,7 @@ struct store {
     int64_t unsealed_until_ms;
     int64_t clock_ahead_ms; /* Redis' clock minus ours, by the last examination */
     struct store_time time;
+    int time_apart;      /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */
     bool is_ending_keys; /* that are due */
     bool is_closing;
     unsigned closing; /* parts that are not closed yet */

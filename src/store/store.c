@@ -50,6 +50,7 @@ static void on_changes_state(void *arg, bool is_up)
     store->changes_up = is_up;
     readiness_begin(store);
     lease_on_connection(store->lease, is_up);
+    store_time_reconnected(&store->time);
     if (is_up) {
         redis_group_on_ready(&store->links, store->changes);
         examination_start(store);

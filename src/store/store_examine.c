@@ -351,10 +351,12 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
 /* Replies of a newer schema say nothing of it. */
 static bool has_our_layout(struct store *store, const struct redis_reply *reply)
 {
-    int64_t partitions, partition, aliased;
+    int64_t partitions, partition, aliased, time_ahead_ms;
 
     if (reply_integer(reply_at(reply, 6), &aliased))
         store->has_aliases = aliased != 0;
+    if (reply_integer(reply_at(reply, 7), &time_ahead_ms))
+        store->examination.facts.time_ahead_ms = time_ahead_ms;
     store->examination.found_no_store = reply_integer(reply_at(reply, 4), &partitions) && partitions == 0;
     if (!reply_integer(reply_at(reply, 4), &partitions) || !reply_integer(reply_at(reply, 5), &partition) ||
         partitions == 0 || (partitions == store_partitions(store) && partition == store_partition(store)))

@@ -1,12 +1,14 @@
 #include "verb_internal.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "core/lease_rules.h"
 #include "lease/lease.h"
 #include "store/session_store.h"
+#include "store_time.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,14 @@ void args_add_int(struct script_args *args, int64_t value)
     size_t from = args->printed.len;
 
     buf_printf(&args->printed, "%" PRId64, value);
+    add_printed(args, from);
+}
+
+void args_add_store_time(struct script_args *args, const struct store *store)
+{
+    size_t from = args->printed.len;
+
+    store_time_print_known(store_known_time(store), clock_boot_ns(), &args->printed);
     add_printed(args, from);
 }
 

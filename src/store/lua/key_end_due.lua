@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
 -- Writes down some of the revocations that were scheduled and have taken effect by themselves: the event, and the lists.
--- ARGV: prefix, events to keep
+-- ARGV: prefix, events to keep, what the node knows of the store's time (store_ms_within() in the prelude)
 -- Returns: ok, key...
 -- Event: <kind>.revoked, with the reason `scheduled`
 
 local KEYS_MAX = 100
 
 local reply = {'ok'}
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.key_ends(), '-inf', store_ms(), 'LIMIT', 0, KEYS_MAX)) do
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.key_ends(), '-inf', store_ms_within(ARGV[3]), 'LIMIT', 0,
+                               KEYS_MAX)) do
     -- A record that is malformed is refused anyway, and must not keep others waiting.
     local did, record = pcall(key_record, id)
     if did and record and record.is_due then

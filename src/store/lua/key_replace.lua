@@ -2,7 +2,8 @@
 -- Adds a key that replaces another one, which ends a while later.
 -- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, most active keys,
 --   most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only ('1' or '0'),
---   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner)
+--   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner),
+--   what the node knows of the store's time (store_ms_within() in the prelude)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
 --   cache it as one that does not end, 0, the store's time; not_found: it is unknown, or hidden by the view; refused: it
 --   is revoked; suspended, conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
@@ -35,7 +36,7 @@ if added ~= 'ok' then
     return {added == 'refused' and 'not_found' or added}
 end
 limit_count(actor, new.account, new.mode, changes_max)
-local now = store_ms()
+local now = store_ms_within(ARGV[18])
 local ends = string.format('%.0f', now + tonumber(ARGV[17]))
 if ARGV[17] == '0' then
     key_mark(old, source, {replaced_by = new.id})

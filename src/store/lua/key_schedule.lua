@@ -3,7 +3,8 @@
 -- ARGV: prefix, id, account ('' for any), kind ('' for any), test only ('1' or '0'), actor, ip, request id, events to
 --   keep, the actor's credential, member to acknowledge to ('-' for none), barrier, the time in ms ('' for never), how
 --   many ms ahead it may be, which changes: sooner (than before), any, or again (repeats what was answered: the sooner of
---   both, at once if it has come), most changes per minute
+--   both, at once if it has come), most changes per minute, what the node knows of the store's time (store_ms_within() in
+--   the prelude)
 -- Returns: ok, key after the change, lease_max, registry (member, what it holds, ...) of those who may still cache the
 --   key as one that does not end, whether the time is later than before, or never (1 or 0), the store's time; not_found:
 --   unknown, or hidden by the view; conflict: it is revoked; refused, why: past, far, or later (than before); as
@@ -21,7 +22,8 @@ end
 if record.revoked then
     return {'conflict'}
 end
-local ends, most, which, now = ARGV[13] ~= '' and ARGV[13] or nil, tonumber(ARGV[14]), ARGV[15], store_ms()
+local ends, most, which = ARGV[13] ~= '' and ARGV[13] or nil, tonumber(ARGV[14]), ARGV[15]
+local now = store_ms_within(ARGV[17])
 local is_later = record.ends and (not ends or tonumber(ends) > tonumber(record.ends))
 if which == 'again' then
     ends = is_later and record.ends or ends

@@ -2,33 +2,63 @@
 -- One heartbeat of a member: registers it, and echoes the nonce on the member's own channel, behind every invalidation
 -- published before. The entry is written only if it is not there or somebody has marked it (node_leave.lua), or if the
 -- member has changed the number. It says what the member reads. Revokers compute their wait from lease_max. It only grows,
--- because a lease granted before a restart may still be valid. Heartbeats also keep the store's time (store_ms() in the
--- prelude).
--- ARGV: prefix, member, number, lease in ms, nonce, the store's time in ms at least and at most, by the
---   member's clock and what it was told last (0: it was told nothing)
--- Returns: ok, the store's time in ms, whether scheduled revocations are due (1 or 0), the last entry in the stream of
---   invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke)
+-- because a lease granted before a restart may still be valid. Heartbeats also keep the store's time (store_times() in
+-- the prelude).
+-- ARGV: prefix, member, number, lease in ms, nonce, what the member has measured of the store's time: '<from> <to> <least>
+--   <most>' (or '0': nothing): Redis' clock is between from and to by now, unless it was set since, and the time was least
+--   to most ms ahead of it; and '<settlement> <why>' of what it was told: why is 'fresh' (lately), `time` as it was kept
+--   while the member waited for others that know more, or '-'
+-- Returns: ok, the store's time (keep_time()), whether scheduled revocations are due (1 or 0), the last entry in the stream
+--   of invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke)
 
 -- Writes no more often than that, however many members there are.
 local KEPT_EVERY_MS = 200
 
--- If the clock went back, time goes on from what the member knows: it may be ahead then, but is never behind. While that
--- is so, or a revocation is scheduled, the time is kept. Otherwise nothing depends on it, and whoever schedules the first
--- one keeps it (key_end_at() in the prelude).
-local function keep_time(least, most)
-    local kept = redis.call('HMGET', K.store(), 'time', 'ahead')
-    local seen, ahead, clock = tonumber(kept[1] or '0'), tonumber(kept[2] or '0'), now_ms()
-    local floor, before = math.max(seen, least), ahead
-    if clock >= floor then
-        ahead = 0
-    elseif clock + ahead < floor then
-        ahead = math.max(seen, most) - clock
+-- While nothing is scheduled, nothing depends on the time: it is Redis' clock, whatever that was before.
+local function time_forget(first, last, clock, seen, settlement)
+    if first ~= clock or last ~= clock or seen > clock then
+        settlement = ARGV[5]
+        redis.call('HDEL', K.store(), 'time', 'ahead', 'unsure')
+        redis.call('HSET', K.store(), 'settlement', settlement)
     end
-    local now = clock + ahead
-    if ahead ~= before or now - seen >= KEPT_EVERY_MS and (ahead > 0 or exists(K.key_ends())) then
-        redis.call('HSET', K.store(), 'time', string.format('%.0f', now), 'ahead', string.format('%.0f', ahead))
+    return {clock, clock, clock, 0, settlement, 2}, clock
+end
+
+-- Only a member that was told lately says what the time is, or one that knows less but has seen for a while that no
+-- other keeps it: so nobody who has just started takes a clock's word against others. It says what it has measured in the
+-- heartbeat before: how long this one was on its way nobody knows. If the clock is not where it was then, it was set since,
+-- or this one was long on its way. Then nothing changes before the member has measured again; only the least that it knows
+-- is kept. Returns {the first that the time can be, the last, Redis' clock, `time`, `settlement`, 2: nothing depends on it,
+-- 1: this member says what it is, or 0}, and by when what is due has surely ended.
+local function keep_time()
+    local first, last, clock, seen, settlement = store_times()
+    redis.call('RPUSH', 'dbg', table.concat({clock, first-clock, last-first, clock-seen, ARGV[2]:sub(1,4), ARGV[6], ARGV[7]}, ' '))
+    if not exists(K.key_ends()) then
+        return time_forget(first, last, clock, seen, settlement)
     end
-    return now
+    local told, why = ARGV[7]:match('^(%S+) (%S+)$')
+    local from, to, least, most = ARGV[6]:match('^(%d+) (%d+) (-?%d+) (-?%d+)$')
+    local was_set = from and (clock < tonumber(from) or clock > tonumber(to))
+    if not from or told ~= settlement or why ~= 'fresh' and why ~= string.format('%.0f', seen)
+        or not was_set and clock + most < seen then
+        return {first, last, clock, seen, settlement, 0}, seen
+    end
+    local ahead, unsure, reached = first - clock, last - first, seen
+    if was_set then
+        reached = math.max(seen, from + least)
+    else
+        least, most = math.max(clock + least, seen), clock + most
+        if least <= last and most >= first then
+            least, most = math.max(least, first), math.min(most, last)
+        end
+        first, last, reached = least, most, least
+    end
+    if first - clock ~= ahead or last - first ~= unsure or reached - seen >= KEPT_EVERY_MS then
+        seen = reached
+        redis.call('HSET', K.store(), 'time', string.format('%.0f', seen), 'ahead', string.format('%.0f', first - clock),
+                   'unsure', string.format('%.0f', last - first))
+    end
+    return {first, last, clock, seen, settlement, 1}, reached
 end
 
 local lease = tonumber(ARGV[4])
@@ -40,7 +70,7 @@ local held = redis.call('MGET', K.lease_max(), K.schema())
 if lease > tonumber(held[1] or '0') then
     redis.call('SET', K.lease_max(), lease)
 end
-local now = keep_time(tonumber(ARGV[6]), tonumber(ARGV[7]))
+local time, due_by = keep_time()
 redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
-return {'ok', now, redis.call('ZCOUNT', K.key_ends(), '-inf', now) > 0 and 1 or 0,
+return {'ok', time, redis.call('ZCOUNT', K.key_ends(), '-inf', due_by) > 0 and 1 or 0,
         schema_knows_suspensions(held[2]) and invalidations_last() or ''}

@@ -97,13 +97,40 @@ local function now_ms()
     return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- The store's own time, by which revocations that were scheduled take effect. It is Redis' clock, but never goes back
--- while one is scheduled: whoever schedules it, and heartbeats from then on, keep in the hash `store` the greatest time
--- that was seen (`time`), and what is added to Redis' clock since that one went back (`ahead`), perhaps because another
--- Redis took over.
+-- The store's time, by which revocations that were scheduled take effect (src/lease/README.md, Scheduled revocations). It
+-- is Redis' clock, unless a heartbeat has proved that wrong (time_between() in node_heartbeat.lua). The hash `store` keeps:
+-- `time`: it was surely reached, and is kept while a revocation is scheduled; `ahead`: is added to Redis' clock for the
+-- first that the time can be, and is below 0 if the clock is ahead; `unsure`: how much later it can be; `settlement`: a new
+-- one says that what members were told before no longer counts.
+-- Returns the first and the last that the time can be by Redis' clock, that clock, `time`, and `settlement`.
+local function store_times()
+    local kept = redis.call('HMGET', K.store(), 'time', 'ahead', 'unsure', 'settlement')
+    local clock = now_ms()
+    local first = clock + tonumber(kept[2] or '0')
+    return first, first + tonumber(kept[3] or '0'), clock, tonumber(kept[1] or '0'), kept[4] or '-'
+end
+
+-- The first that the time can be: what was scheduled for it has surely ended.
 local function store_ms()
-    local kept = redis.call('HMGET', K.store(), 'time', 'ahead')
-    return math.max(now_ms() + tonumber(kept[2] or '0'), tonumber(kept[1] or '0'))
+    local first, _, _, seen = store_times()
+    return math.max(first, seen)
+end
+
+-- The same, for what depends on it and stays: Redis' clock may have been set since the caller was told the time. known:
+-- '<least> <most> <settlement>', what it is at least and at most by what the caller knows, in ms; or '0': it knows nothing.
+local function store_ms_within(known)
+    local first, _, _, seen, settlement = store_times()
+    local least, most, told = (known or '0'):match('^(%d+) (%d+) (%S+)$')
+    first = math.max(first, seen)
+    if told ~= settlement then
+        return first
+    end
+    return first > tonumber(most) and tonumber(least) or math.max(first, tonumber(least))
+end
+
+-- By how many ms it is ahead of Redis' clock; below 0: behind.
+local function store_time_ahead(first, last, clock)
+    return first > clock and first - clock or math.min(last - clock, 0)
 end
 
 -- As in responses of the API (RFC 3339). The day becomes a date of the years that begin in March.
@@ -509,7 +536,9 @@ local function key_end_at(record, ends, source, data)
     redis.call('SET', K.key(record.digest), key_pack(record))
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '')
     if ends then
-        redis.call('HSET', K.store(), 'time', string.format('%.0f', store_ms()))
+        if not exists(K.key_ends()) then
+            redis.call('HSET', K.store(), 'time', string.format('%.0f', store_ms()))
+        end
         redis.call('ZADD', K.key_ends(), ends, record.id)
     else
         redis.call('ZREM', K.key_ends(), record.id)

@@ -5,14 +5,20 @@
 -- ARGV: prefix, the newest schema this program knows, an id for the store, prefix_beside
 -- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
 --   0), lease_max, number of the store's partitions (0: there is no store), number of this one, whether it has aliases
---   (1 or 0); refused, schema: newer than ours, whether that is because a copy into it is under way (1 or 0)
+--   (1 or 0), by how many ms the store's time is ahead of Redis' clock (below 0: behind); refused, schema: newer than ours, whether that is because a copy into it is under way (1 or 0)
 
 local beside = not exists(K.accounts()) and redis.call('HEXISTS', K.store(), 'id') == 0 and store_beside(ARGV[4])
+
+-- While nothing is scheduled, the time is Redis' clock.
+local function time_ahead()
+    local first, last, clock, seen = store_times()
+    return exists(K.key_ends()) and store_time_ahead(math.max(first, seen), math.max(last, seen), clock) or 0
+end
 
 -- A store of an earlier version has a single partition and does not say so.
 local function layout()
     local s = redis.call('HMGET', K.store(), 'id', 'partitions', 'partition', 'aliased')
-    return beside or tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0'), s[4] and 1 or 0
+    return beside or tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0'), s[4] and 1 or 0, time_ahead()
 end
 
 local ours = tonumber(ARGV[2])

@@ -213,9 +213,7 @@ struct heartbeat heartbeat_at(unsigned n)
     copy_word(&rest, heartbeat.number, sizeof heartbeat.number);
     copy_word(&rest, heartbeat.lease, sizeof heartbeat.lease);
     copy_word(&rest, heartbeat.nonce, sizeof heartbeat.nonce);
-    cr_assert_not_null(strsep(&rest, " "), "the store's time at least: %s", command);
-    cr_assert_not_null(strsep(&rest, " "), "and at most: %s", command);
-    cr_assert_null(rest, "%s", command);
+    cr_assert_not_null(rest, "what the node knows of the store's time: %s", command);
     return heartbeat;
 }
 

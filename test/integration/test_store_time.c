@@ -1,0 +1,279 @@
+/* The time that scheduled revocations go by, while Redis' clock is set: never late, never more than 0.2 s early, and
+ * what an operator sees of it and can do. */
+#include "base/clock.h"
+#include "cli.h"
+#include "fixture.h"
+#include "leak_guard.h"
+#include "watched_keys.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(store_time, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+enum { NODES = 2, STEP_MS = 5, EARLY_MS = 200, S = 1000, CHECKS = 50, CLOCK_LASTS_MS = 300 };
+
+static struct fixture f;
+static char folder[PROCESS_PATH_BYTES], clock_path[PROCESS_PATH_BYTES + 16];
+
+/* By how many seconds Redis' clock is ahead of this machine's, which is the true time. */
+static void set_clock(int seconds)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d\n", seconds);
+    file_write(clock_path, text);
+}
+
+static void start(void)
+{
+    fixture_use_one_redis("the test sets the clock of one server");
+    folder_make(folder);
+    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
+    set_clock(0);
+    setenv("SHIFTED_CLOCK", clock_path, 1);
+    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    fixture_start(&f, 0, NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("SHIFTED_CLOCK");
+    for (unsigned i = 0; i < NODES; i++)
+        fixture_add_node(&f, NULL);
+}
+
+static void stop(void)
+{
+    fixture_stop(&f);
+    folder_remove(folder);
+}
+
+/* A key that every node has in its cache, and its end. */
+static void make_key(int64_t ends_ms, struct fixture_key *key)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    static struct http_answer answer;
+    char at[CLOCK_RFC3339_BYTES], json[64], target[128];
+
+    watched_keys_create(&(struct watched_keys){.fixture = &f}, 0,
+                        "{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", key);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, key->secret, 200);
+    clock_print_rfc3339(ends_ms, at);
+    snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+    snprintf(target, sizeof target, "/v1/api_keys/%s/scheduled_revocation", key->id);
+    const struct http_call call = {.method = "PUT", .target = target, .bearer = f.manager.secret, .json = json};
+    while (fixture_call(&f, 0, &call, &answer) == 503) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", answer.body);
+        poll(NULL, 0, STEP_MS);
+    }
+    if (answer.status != 200) {
+            static char e[200000]; redis_server_ask(&f.redis, e, sizeof e, "LRANGE", "dbg", "0", "-1", NULL); fprintf(stderr, "DBG %lld\n%s\n", (long long)clock_wall_ms(), e);
+            for (int n = 0; n < 2; n++) fprintf(stderr, "LOG %d %s\n", n, node_log(&f.nodes[n]));
+    }
+    cr_assert_eq(answer.status, 200, "%s", answer.body);
+}
+
+/* Nodes that have just started wait 3 s for others that may know better. Then they keep the time. */
+static void await_nodes_know(void)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char first[64], now[64];
+
+    redis_server_ask(&f.redis, first, sizeof first, "HGET", fixture_name(NULL, "store"), "time", NULL);
+    do {
+        poll(NULL, 0, STEP_MS);
+        redis_server_ask(&f.redis, now, sizeof now, "HGET", fixture_name(NULL, "store"), "time", NULL);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", now);
+    } while (strcmp(first, now) == 0);
+}
+
+/* One check through each node. Returns how many have refused it. */
+static unsigned check(const struct fixture_key *key, int64_t ends_ms)
+{
+    unsigned refused = 0;
+
+    for (size_t node = 0; node < NODES; node++) {
+        int64_t began_ms = clock_wall_ms();
+        int status = fixture_try_key(&f, node, key->secret);
+        int64_t ended_ms = clock_wall_ms();
+
+        cr_assert(status == 200 || status == 401 || status == 503, "%d", status);
+        cr_expect_not(status == 200 && began_ms >= ends_ms, "node %zu: late by %lld ms", node,
+                      (long long)(began_ms - ends_ms));
+        cr_expect_not(status == 401 && ended_ms < ends_ms - EARLY_MS, "node %zu: early by %lld ms", node,
+                      (long long)(ends_ms - ended_ms));
+        refused += status == 401;
+    }
+    return refused;
+}
+
+/* Set for a while each, as far as they say, until the key is refused everywhere. */
+static void expect_end_while_clocks_are_set(const struct fixture_key *key, int64_t ends_ms, const int *clocks,
+                                            unsigned count)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS), lasts = {0};
+    unsigned at = 0;
+
+    while (check(key, ends_ms) < NODES) {
+        if (deadline_left_ms(lasts) <= 0) {
+            set_clock(clocks[at++ % count]);
+            lasts = deadline_in(CLOCK_LASTS_MS);
+        }
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, STEP_MS);
+    }
+}
+
+Test(store_time, a_clock_that_is_set_to_and_fro_neither_delays_nor_ends_anything)
+{
+    static const int CLOCKS[] = {60, 0, -60, 0, 30, -30, 0, 3600, 0, -3600, 7200, 0};
+    int64_t ends_ms, last_ms;
+    struct fixture_key key, last;
+
+    start();
+    last_ms = clock_wall_ms() + 24 * 3600 * S;
+    make_key(last_ms, &last);
+    await_nodes_know();
+    for (unsigned i = 0; i < 2; i++) {
+        ends_ms = clock_wall_ms() + 6 * S;
+        make_key(ends_ms, &key);
+        expect_end_while_clocks_are_set(&key, ends_ms, CLOCKS, sizeof CLOCKS / sizeof *CLOCKS);
+    }
+    set_clock(0);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, last.secret, 200);
+    stop();
+}
+
+/* Until it gets that status, and then for some checks more: never `not`. */
+static void await_status(const struct fixture_key *key, int wanted, int not )
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    unsigned in_a_row = 0;
+
+    while (in_a_row < NODES * CHECKS) {
+        int status = fixture_try_key(&f, in_a_row % NODES, key->secret);
+
+        cr_expect_neq(status, not );
+        in_a_row = status == wanted ? in_a_row + 1 : 0;
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%d, not %d", status, wanted);
+        poll(NULL, 0, STEP_MS);
+    }
+}
+
+static void expect_says(const char *const *args, int exit_code, const char *says)
+{
+    struct cli_run run;
+
+    cli_run(&f, &run, args, NULL);
+    cr_expect_eq(run.exit_code, exit_code, "%d: %s%s", run.exit_code, run.out, run.err);
+    cr_expect(strstr(run.out, says) || strstr(run.err, says), "no '%s' in %s%s", says, run.out, run.err);
+    cli_finish(&run);
+}
+
+#define EXPECT_SAYS(exit_code, says, ...) expect_says((const char *const[]){__VA_ARGS__, NULL}, exit_code, says)
+
+/* It may be right, or wrong: nobody accepts the key, and nobody ends it. */
+Test(store_time, a_clock_that_is_set_forward_ends_nothing_and_a_key_that_ends_before_it_is_not_accepted)
+{
+    struct fixture_key key, later;
+
+    start();
+    make_key(clock_wall_ms() + 3600 * S, &key);
+    make_key(clock_wall_ms() + 4 * 3600 * S, &later);
+    await_nodes_know();
+    set_clock(7200);
+    await_status(&key, 503, 401);
+    cr_expect_eq(fixture_sum(&f, "ZCARD", "key_ends"), 2);
+    await_status(&later, 200, 401);
+    EXPECT_SAYS(3, "Redis' clock was set forward", "doctor");
+    EXPECT_SAYS(3, "s behind Redis' clock", "status");
+    EXPECT_SAYS(3, "\"time_ahead_ms\":-7", "status", "--json");
+    set_clock(0);
+    await_status(&key, 200, 401);
+    EXPECT_SAYS(0, "scheduled revocations go by Redis' clock", "doctor");
+    stop();
+}
+
+Test(store_time, an_operator_says_that_a_clock_that_was_set_forward_is_right)
+{
+    struct fixture_key key, later;
+    char events[4096];
+
+    start();
+    EXPECT_SAYS(0, "go by Redis' clock; nothing was changed", "store", "settle-time");
+    make_key(clock_wall_ms() + 3600 * S, &key);
+    make_key(clock_wall_ms() + 4 * 3600 * S, &later);
+    await_nodes_know();
+    set_clock(7200);
+    await_status(&key, 503, 401);
+    EXPECT_SAYS(0, "1 of them take effect at once", "store", "settle-time", "--dry-run");
+    EXPECT_SAYS(1, "one of the two is wrong", "store", "settle-time", "--yes");
+    EXPECT_SAYS(2, "1 of them take effect at once", "store", "settle-time", "--trust-clock");
+    await_status(&key, 503, 401);
+    EXPECT_SAYS(0, "{\"settled\":true,\"ahead_ms\":-7", "store", "settle-time", "--trust-clock", "--yes", "--json");
+    await_status(&key, 401, 200);
+    await_status(&later, 200, 401);
+    EXPECT_SAYS(0, "nothing was changed", "store", "settle-time");
+    redis_server_ask(&f.redis, events, sizeof events, "XRANGE", fixture_name(NULL, "audit"), "-", "+", NULL);
+    cr_expect(strstr(events, "store.time_settled"), "%s", events);
+    stop();
+}
+
+/* What has ended before stays so. */
+Test(store_time, an_operator_says_that_a_clock_that_was_set_back_is_right)
+{
+    int64_t ends_ms;
+    struct fixture_key key, later;
+
+    start();
+    make_key(clock_wall_ms() + 3600 * S, &later);
+    await_nodes_know();
+    ends_ms = clock_wall_ms() + 4 * S;
+    make_key(ends_ms, &key);
+    expect_end_while_clocks_are_set(&key, ends_ms, (const int[]){-7200}, 1);
+    EXPECT_SAYS(3, "Redis' clock was set back", "doctor");
+    EXPECT_SAYS(0, "{\"settled\":true,\"ahead_ms\":7", "store", "settle-time", "--trust-clock", "--yes", "--json");
+    await_status(&later, 200, 401);
+    await_status(&key, 401, 200);
+    EXPECT_SAYS(0, "of scheduled revocations: Redis' clock", "status");
+    stop();
+}
+
+/* It goes by what it was told first, although that does not count for more than others know. */
+Test(store_time, nodes_that_have_just_started_are_not_late_and_not_early)
+{
+    static const int CLOCKS[] = {-3600, 60, 0};
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct fixture_key key;
+        int64_t ends_ms;
+
+        start();
+        ends_ms = clock_wall_ms() + 3 * S;
+        make_key(ends_ms, &key);
+        expect_end_while_clocks_are_set(&key, ends_ms, &CLOCKS[i], 1);
+        stop();
+    }
+}
+
+/* Nobody is there who knows better. */
+Test(store_time, a_clock_that_was_set_while_no_node_ran_is_believed)
+{
+    struct fixture_key key, later;
+
+    start();
+    make_key(clock_wall_ms() + 3600 * S, &key);
+    make_key(clock_wall_ms() + 4 * 3600 * S, &later);
+    for (unsigned i = 0; i < NODES; i++)
+        node_stop(&f.nodes[i]);
+    f.node_count = 0;
+    set_clock(7200);
+    for (unsigned i = 0; i < NODES; i++)
+        fixture_add_node(&f, NULL);
+    await_status(&later, 200, 401);
+    await_status(&key, 401, 200);
+    stop();
+}
