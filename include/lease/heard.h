@@ -4,12 +4,19 @@
 #pragma once
 #include "core/key.h"
 #include "lease/identity.h"
+#include "lease/kept.h"
 
 struct heard;
 
-/* on_missed: this key was revoked meanwhile; drop it. settings and identity must outlive it. */
+struct heard_events {
+    /* This key was revoked meanwhile; drop it. */
+    void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
+    /* What that was, if the stream says it. */
+    void (*on_ending)(void *arg, struct change_name change, const struct heard_ending *ending);
+};
+/* settings and identity must outlive it. arg: also of done in heard_catch_up(). */
 struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,
-                           void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]), void *arg);
+                           const struct heard_events *events, void *arg);
 /* Not while heard_is_reading(). */
 void heard_destroy(struct heard *heard);
 

@@ -37,6 +37,8 @@ struct membership_parts {
     struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
     struct suspensions *suspensions;
     struct identity *identity;
+    struct chains *chains; /* learns from heartbeats */
+    struct kept *kept;     /* keeps what is heard, before it is acknowledged */
 };
 
 /* As lease_join(). on_left runs inside membership_close(). */
@@ -81,5 +83,9 @@ bool membership_may_cache(const struct membership *member);
 uint32_t membership_lease_ms(const struct membership *member);
 /* The name that the registry has for this node at present, or had last. */
 const struct member_name *membership_name(const struct membership *member);
+/* That name, and the one before if it may still be in the registry; empty: there is none. */
+void membership_names(const struct membership *member, struct text ret_names[2]);
+/* Its Redis is trusted from now on: a heartbeat need not wait for its time. */
+void membership_hurry(struct membership *member);
 /* Why there is no lease, as a sentence. */
 const char *membership_trouble(const struct membership *member);

@@ -29,7 +29,7 @@ struct entry {
 struct heard {
     const struct lease_settings *settings;
     struct identity *identity;
-    void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
+    struct heard_events events;
     void *arg;
 
     struct entry known;
@@ -41,13 +41,13 @@ struct heard {
 };
 
 struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,
-                           void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]), void *arg)
+                           const struct heard_events *events, void *arg)
 {
     struct heard *heard = mem_alloc(sizeof *heard);
 
     heard->settings = settings;
     heard->identity = identity;
-    heard->on_missed = on_missed;
+    heard->events = *events;
     heard->arg = arg;
     return heard;
 }
@@ -106,6 +106,38 @@ static bool knows_no_entry(const struct heard *heard)
     return strcmp(heard->known.id, NO_ENTRY) == 0;
 }
 
+static struct text field_of(const struct redis_reply *fields, struct text wanted)
+{
+    struct text name, value;
+
+    for (size_t i = 0; fields && i + 1 < fields->count; i += 2)
+        if (reply_text(reply_at(fields, i), &name) && text_equal(name, wanted) &&
+            reply_text(reply_at(fields, i + 1), &value))
+            return value;
+    return (struct text){0};
+}
+
+/* Entries of nodes of earlier versions do not say since when a key is revoked, and are not kept. */
+static void keep_entry(const struct heard *heard, const struct redis_reply *fields)
+{
+    struct text revoked = field_of(fields, TEXT("revoked")), at = field_of(fields, TEXT("at")),
+                key = field_of(fields, TEXT("id"));
+    struct change_name change = {.maker = field_of(fields, TEXT("chain"))};
+    struct heard_ending ending;
+    uint64_t ms = 0;
+
+    if ((!id_parse(ID_KEY, key, &ending.subject) && !id_parse(ID_DEVICE, key, &ending.subject)) ||
+        !id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &ending.account) || (!revoked.ptr && !at.ptr))
+        return;
+    ending.what = revoked.ptr ? ENDING_REVOKED : at.len > 0 ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
+    if (ending.what != ENDING_WITHDRAWN && !text_to_u64(revoked.ptr ? revoked : at, INT64_MAX, &ms))
+        return;
+    ending.at_ms = (int64_t)ms;
+    if (!text_to_u64(field_of(fields, TEXT("number")), INT64_MAX, &change.number))
+        change.maker = (struct text){0};
+    heard->events.on_ending(heard->arg, change, &ending);
+}
+
 /* "key", its digest and more; or "account" and more, of which suspensions.c keeps account. */
 static bool read_entry(const struct heard *heard, const struct redis_reply *entry)
 {
@@ -119,7 +151,8 @@ static bool read_entry(const struct heard *heard, const struct redis_reply *entr
         return true;
     if (!text_equal(kind, TEXT("key")) || !decode_hex(name, digest, sizeof digest))
         return false;
-    heard->on_missed(heard->arg, digest);
+    heard->events.on_missed(heard->arg, digest);
+    keep_entry(heard, fields);
     return true;
 }
 

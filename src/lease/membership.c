@@ -59,6 +59,18 @@ static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
         member->events.on_invalidated(member->arg, digest);
 }
 
+static void on_ending_missed(void *arg, struct change_name change, const struct heard_ending *ending)
+{
+    membership_keep(arg, change, ending, 1);
+}
+
+void membership_keep(const struct membership *member, struct change_name change, const struct heard_ending *endings,
+                     size_t count)
+{
+    if (RULE(RULE_KEEP))
+        kept_add(member->with.kept, change, endings, count);
+}
+
 struct membership *membership_create(const struct lease_settings *settings, const struct membership_parts *parts,
                                      const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
                                      void *arg)
@@ -78,7 +90,8 @@ struct membership *membership_create(const struct lease_settings *settings, cons
     CHECK(lease_ms <= LEASE_MS_MAX);
     member->settings = settings;
     member->with = *parts;
-    member->heard = heard_create(settings, parts->identity, on_missed, member);
+    member->heard =
+        heard_create(settings, parts->identity, &(struct heard_events){on_missed, on_ending_missed}, member);
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;
@@ -111,6 +124,12 @@ uint32_t membership_lease_ms(const struct membership *member)
 const struct member_name *membership_name(const struct membership *member)
 {
     return &member->id;
+}
+
+void membership_names(const struct membership *member, struct text ret_names[2])
+{
+    ret_names[0] = text_of(member->id.text);
+    ret_names[1] = text_of(member->previous.text);
 }
 
 const char *membership_trouble(const struct membership *member)
@@ -348,6 +367,12 @@ static void on_link_state(void *arg, bool is_up)
         on_lost(member);
 }
 
+void membership_hurry(struct membership *member)
+{
+    if (member->state == MEMBERSHIP_BEGUN && !member->is_leaving)
+        tick_in(member, 0);
+}
+
 /* Leases */
 
 static const char *lease_trouble(const struct membership *member)
@@ -424,14 +449,16 @@ static bool must_write(const struct membership *member)
 static void heartbeat_send(struct membership *member)
 {
     const struct lease_settings *settings = member->settings;
-    char number[NUMBER_BYTES], lease[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
+    char number[NUMBER_BYTES], lease[NUMBER_BYTES], known[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
 
     random_secret(&member->nonce, sizeof member->nonce);
     member->number += must_write(member);
     snprintf(number, sizeof number, "%" PRId64, member->number);
     snprintf(lease, sizeof lease, "%" PRIu32, member->lease_ms);
     snprintf(nonce, sizeof nonce, "%016" PRIx64, member->nonce);
-    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce)};
+    snprintf(known, sizeof known, "%" PRIu64, chains_count(member->with.chains));
+    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce),
+                                text_of(known)};
     member->is_awaited = member->is_under_way = true;
     member->is_echoed = false;
     member->is_replicated = settings->min_replicas == 0;

@@ -237,9 +237,9 @@ static void read_members(struct group *group, enum store_result result, const st
 {
     struct store *store = group->kept_by->store;
     bool has_replies = result == STORE_OK || result == STORE_REFUSED, again = false;
-    uint64_t number = result == STORE_OK ? store_take_number(store) : 0;
+    struct heard_ending endings[REVOKED_TOGETHER_MAX];
     struct list *node, *next;
-    size_t index = 0;
+    size_t index = 0, kept = 0;
 
     list_init(settled);
     for (node = group->members.next; node != &group->members; node = next) {
@@ -248,12 +248,13 @@ static void read_members(struct group *group, enum store_result result, const st
         next = node->next;
         revocation->result = has_replies ? revocation_read(store, reply, index++, &revocation->key, &again) : result;
         if (revocation->result == STORE_OK)
-            store_keep_revocation(store, number, &revocation->id, 0, revocation->argv[4]);
+            endings[kept++] = ending_of_key(&revocation->key);
         if (revocation->result == STORE_OK && (!again || RULE(RULE_AGAIN)))
             continue;
         list_remove(node);
         list_append(settled, node);
     }
+    store_keep_endings(store, endings, kept);
 }
 
 /* A member has two items: its name, and what it holds. */

@@ -37,9 +37,9 @@ void script_finish(struct store *store);
 void script_tell_refused(struct store *store);
 /* In store.c: no call's events are being logged any more, and closing waits for that. */
 void store_log_is_quiet(struct store *store);
-/* A change that runs even though the store lacks acknowledged changes. number: from promises_next(); 0: none. */
-void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, uint64_t number,
-                       script_done *done, void *arg);
+/* A change that runs even though the store lacks acknowledged changes, or nobody knows whether it does. */
+void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
+                       void *arg);
 /* A script on the `changes` link that runs even if Redis was not found fit, without WAIT. */
 void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
                        void *arg);

@@ -145,7 +145,7 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->waits_for_log = store->logging > 0;
     store->closing = 3 + store->waits_for_log;
     key_notes_flush(store->notes);
-    promises_stop(lease_promises(store->lease));
+    gathering_stop(lease_gathering(store->lease));
     suspensions_stop(lease_suspensions(store->lease));
     redis_group_remove(&store->links, store->reads);
     redis_group_remove(&store->links, store->scripts);
