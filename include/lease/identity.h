@@ -30,7 +30,7 @@ MUST_CHECK bool identity_answered(struct identity *identity, enum redis_outcome 
                                   const struct redis_reply *reply);
 /* A script found this id; empty: none. False: it is not our store, and from now on nothing is decided by this Redis. */
 bool identity_found(struct identity *identity, struct text id);
-/* A script found that the store lacks changes of this node, or that it misses endings of anybody. */
+/* The store lacks changes that it had, or it misses endings of anybody: a script or a heartbeat found that. */
 void identity_behind(struct identity *identity);
 void identity_misses(struct identity *identity);
 /* Redis has become a replica. */

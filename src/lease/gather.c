@@ -155,6 +155,7 @@ static void settle(struct gathering *gathering)
             log_partition(settings->prefix));
     gathering->lost = 0;
     gathering->trouble[0] = '\0';
+    chains_heard_all(gathering->chains, 0); /* counts of changes differ between Redises */
     gathering->settled_connection = gathering->connection;
     memcpy(gathering->settled_era, gathering->facts.era, sizeof gathering->settled_era);
     snprintf(gathering->settled_run_id, sizeof gathering->settled_run_id, "%s", redis_link_run_id(settings->changes));

@@ -15,6 +15,7 @@ enum {
      * cut one. */
     MISSED_MAX = 10000,
     COUNT_BYTES = 12,
+    CHANGE_KEYS_MAX = 1024, /* scripts end fewer keys together */
 };
 
 /* Of a stream to which nothing was added yet. */
@@ -117,29 +118,55 @@ static struct text field_of(const struct redis_reply *fields, struct text wanted
     return (struct text){0};
 }
 
+/* What one change ended, of which each key has an entry. */
+struct heard_change {
+    struct change_name name;
+    struct heard_ending endings[CHANGE_KEYS_MAX];
+    size_t count;
+};
+
+static void keep_change(const struct heard *heard, struct heard_change *change)
+{
+    heard->events.on_endings(heard->arg, change->name, change->endings, change->count);
+    change->count = 0;
+}
+
+static bool is_same_change(struct change_name a, struct change_name b)
+{
+    return a.maker.len > 0 && text_equal(a.maker, b.maker) && a.number == b.number;
+}
+
 /* Entries of nodes of earlier versions do not say since when a key is revoked, and are not kept. */
-static void keep_entry(const struct heard *heard, const struct redis_reply *fields)
+static bool read_ending(const struct redis_reply *fields, struct heard_ending *ret_ending)
 {
     struct text revoked = field_of(fields, TEXT("revoked")), at = field_of(fields, TEXT("at")),
                 key = field_of(fields, TEXT("id"));
-    struct change_name change = {.maker = field_of(fields, TEXT("chain"))};
-    struct heard_ending ending;
     uint64_t ms = 0;
 
-    if ((!id_parse(ID_KEY, key, &ending.subject) && !id_parse(ID_DEVICE, key, &ending.subject)) ||
-        !id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &ending.account) || (!revoked.ptr && !at.ptr))
-        return;
-    ending.what = revoked.ptr ? ENDING_REVOKED : at.len > 0 ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
-    if (ending.what != ENDING_WITHDRAWN && !text_to_u64(revoked.ptr ? revoked : at, INT64_MAX, &ms))
-        return;
-    ending.at_ms = (int64_t)ms;
-    if (!text_to_u64(field_of(fields, TEXT("number")), INT64_MAX, &change.number))
-        change.maker = (struct text){0};
-    heard->events.on_ending(heard->arg, change, &ending);
+    if ((!id_parse(ID_KEY, key, &ret_ending->subject) && !id_parse(ID_DEVICE, key, &ret_ending->subject)) ||
+        !id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &ret_ending->account) || (!revoked.ptr && !at.ptr))
+        return false;
+    ret_ending->what = revoked.ptr ? ENDING_REVOKED : at.len > 0 ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
+    if (ret_ending->what != ENDING_WITHDRAWN && !text_to_u64(revoked.ptr ? revoked : at, INT64_MAX, &ms))
+        return false;
+    ret_ending->at_ms = (int64_t)ms;
+    return true;
+}
+
+static void keep_entry(const struct heard *heard, const struct redis_reply *fields, struct heard_change *change)
+{
+    struct change_name name = {.maker = field_of(fields, TEXT("chain"))};
+
+    if (!text_to_u64(field_of(fields, TEXT("number")), INT64_MAX, &name.number))
+        name.maker = (struct text){0};
+    if (change->count > 0 && (!is_same_change(name, change->name) || change->count == CHANGE_KEYS_MAX))
+        keep_change(heard, change);
+    change->name = name;
+    change->count += read_ending(fields, &change->endings[change->count]);
 }
 
 /* "key", its digest and more; or "account" and more, of which suspensions.c keeps account. */
-static bool read_entry(const struct heard *heard, const struct redis_reply *entry)
+static bool read_entry(const struct heard *heard, const struct redis_reply *entry, struct heard_change *change)
 {
     const struct redis_reply *fields = reply_at(entry, 1);
     uint8_t digest[KEY_DIGEST_BYTES];
@@ -152,7 +179,7 @@ static bool read_entry(const struct heard *heard, const struct redis_reply *entr
     if (!text_equal(kind, TEXT("key")) || !decode_hex(name, digest, sizeof digest))
         return false;
     heard->events.on_missed(heard->arg, digest);
-    keep_entry(heard, fields);
+    keep_entry(heard, fields, change);
     return true;
 }
 
@@ -166,15 +193,18 @@ static bool begins_with_known(const struct heard *heard, const struct redis_repl
 /* Without the known entry the list does not begin where the node stopped hearing. */
 static bool read_entries(const struct heard *heard, const struct redis_reply *entries)
 {
-    bool is_in_front = begins_with_known(heard, entries);
+    bool is_in_front = begins_with_known(heard, entries), is_read = true;
+    struct heard_change change;
 
     if (entries->type != REPLY_ARRAY || entries->count > MISSED_MAX ||
         (!is_in_front && !knows_no_entry(heard) && RULE(RULE_KNOWN)))
         return false;
-    for (size_t i = is_in_front; i < entries->count; i++)
-        if (!read_entry(heard, reply_at(entries, i)))
-            return false;
-    return true;
+    change.name = (struct change_name){0};
+    change.count = 0;
+    for (size_t i = is_in_front; is_read && i < entries->count; i++)
+        is_read = read_entry(heard, reply_at(entries, i), &change);
+    keep_change(heard, &change);
+    return is_read;
 }
 
 /* Both at the server that holds our store. */

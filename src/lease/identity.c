@@ -137,15 +137,21 @@ bool identity_found(struct identity *identity, struct text id)
     return false;
 }
 
+/* A Redis that is not trusted yet is looked at anyway. */
+static bool is_trusted(const struct identity *identity)
+{
+    return identity->is_node && RULE(RULE_REASSERT) && identity_may_decide(identity);
+}
+
 void identity_behind(struct identity *identity)
 {
-    if (RULE(RULE_REASSERT))
+    if (is_trusted(identity))
         estrange(identity, BEHIND);
 }
 
 void identity_misses(struct identity *identity)
 {
-    if (identity->is_node && RULE(RULE_REASSERT))
+    if (is_trusted(identity))
         estrange(identity, MISSING);
 }
 

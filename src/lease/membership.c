@@ -59,9 +59,9 @@ static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
         member->events.on_invalidated(member->arg, digest);
 }
 
-static void on_ending_missed(void *arg, struct change_name change, const struct heard_ending *ending)
+static void on_endings_missed(void *arg, struct change_name change, const struct heard_ending *endings, size_t count)
 {
-    membership_keep(arg, change, ending, 1);
+    membership_keep(arg, change, endings, count);
 }
 
 void membership_keep(const struct membership *member, struct change_name change, const struct heard_ending *endings,
@@ -91,7 +91,7 @@ struct membership *membership_create(const struct lease_settings *settings, cons
     member->settings = settings;
     member->with = *parts;
     member->heard =
-        heard_create(settings, parts->identity, &(struct heard_events){on_missed, on_ending_missed}, member);
+        heard_create(settings, parts->identity, &(struct heard_events){on_missed, on_endings_missed}, member);
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;

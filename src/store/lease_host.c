@@ -41,13 +41,17 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
         key_ends_due(store);
 }
 
-/* Enough replicas have acknowledged the heartbeat, and so everything before it. */
-static void note_chains(struct chains *chains, const struct redis_reply *reply)
+/* Enough replicas have acknowledged the heartbeat, and so everything before it. A process that counts fewer changes
+ * than before was another's replica meanwhile, and has that one's data. */
+static void note_chains(struct store *store, const struct redis_reply *reply)
 {
+    struct chains *chains = lease_chains(store->lease);
     int64_t count;
 
     if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0)
         return;
+    if ((uint64_t)count < chains_count(chains))
+        identity_behind(lease_identity(store->lease));
     for (size_t i = HEARTBEAT_CHAINS; i < reply->count; i++) {
         struct chain_numbers numbers;
         struct text maker, packed;
@@ -68,7 +72,7 @@ static void on_heartbeat(void *arg, enum store_result result, const struct redis
     free(arg);
     if (result == STORE_OK) {
         note_time(&call, reply);
-        note_chains(lease_chains(call.store->lease), reply);
+        note_chains(call.store, reply);
     }
     if (result == STORE_OK && !reply_text(reply_at(reply, HEARTBEAT_LAST), &last))
         last.len = 0;

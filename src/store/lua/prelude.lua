@@ -362,8 +362,13 @@ local function chain_write(maker, ends, all, low)
 end
 
 -- The number that the present change gets in its chain, if it ends something. nil: nobody numbers it.
+local number_given
+
 local function ending_number()
-    return CHANGE == 'ends' and chain_read(MAKER) + 1 or nil
+    if CHANGE == 'ends' and not number_given then
+        number_given = chain_read(MAKER) + 1
+    end
+    return number_given
 end
 
 -- What nodes are told is kept in a stream too, for whoever was not there: an entry for each key that is revoked, and for
