@@ -15,6 +15,8 @@ enum {
      * cut one. */
     MISSED_MAX = 10000,
     COUNT_BYTES = 12,
+    LEARNED_MAX = 10000,
+    LEARNED_MS = 600 * 1000,
     CHANGE_KEYS_MAX = 1024, /* scripts end fewer keys together */
 };
 
@@ -39,6 +41,7 @@ struct heard {
 
     const struct redis_link *subscribed; /* while reading; NULL: nothing is read */
     void (*done)(void *arg, bool is_whole);
+    bool is_learning;
 };
 
 struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,
@@ -55,7 +58,7 @@ struct heard *heard_create(const struct lease_settings *settings, struct identit
 
 void heard_destroy(struct heard *heard)
 {
-    CHECK(!heard->subscribed);
+    CHECK(!heard_is_reading(heard));
     free(heard);
 }
 
@@ -131,6 +134,15 @@ static void keep_change(const struct heard *heard, struct heard_change *change)
     change->count = 0;
 }
 
+static struct change_name name_of(const struct redis_reply *entry)
+{
+    struct change_name name = {.maker = field_of(reply_at(entry, 1), TEXT("chain"))};
+
+    if (!text_to_u64(field_of(reply_at(entry, 1), TEXT("number")), INT64_MAX, &name.number))
+        name.maker = (struct text){0};
+    return name;
+}
+
 static bool is_same_change(struct change_name a, struct change_name b)
 {
     return a.maker.len > 0 && text_equal(a.maker, b.maker) && a.number == b.number;
@@ -153,16 +165,14 @@ static bool read_ending(const struct redis_reply *fields, struct heard_ending *r
     return true;
 }
 
-static void keep_entry(const struct heard *heard, const struct redis_reply *fields, struct heard_change *change)
+static void keep_entry(const struct heard *heard, const struct redis_reply *entry, struct heard_change *change)
 {
-    struct change_name name = {.maker = field_of(fields, TEXT("chain"))};
+    struct change_name name = name_of(entry);
 
-    if (!text_to_u64(field_of(fields, TEXT("number")), INT64_MAX, &name.number))
-        name.maker = (struct text){0};
     if (change->count > 0 && (!is_same_change(name, change->name) || change->count == CHANGE_KEYS_MAX))
         keep_change(heard, change);
     change->name = name;
-    change->count += read_ending(fields, &change->endings[change->count]);
+    change->count += read_ending(reply_at(entry, 1), &change->endings[change->count]);
 }
 
 /* "key", its digest and more; or "account" and more, of which suspensions.c keeps account. */
@@ -179,7 +189,7 @@ static bool read_entry(const struct heard *heard, const struct redis_reply *entr
     if (!text_equal(kind, TEXT("key")) || !decode_hex(name, digest, sizeof digest))
         return false;
     heard->events.on_missed(heard->arg, digest);
-    keep_entry(heard, fields, change);
+    keep_entry(heard, entry, change);
     return true;
 }
 
@@ -266,5 +276,58 @@ bool heard_catch_up(struct heard *heard, const struct redis_link *subscribed, vo
 
 bool heard_is_reading(const struct heard *heard)
 {
-    return heard->subscribed != NULL;
+    return heard->subscribed != NULL || heard->is_learning;
+}
+
+/* Learning */
+
+static uint64_t ms_of(const struct redis_reply *entry)
+{
+    struct text id, ms;
+    uint64_t value = 0;
+
+    if (!reply_text(reply_at(entry, 0), &id) || !text_next(&id, '-', &ms) || !text_to_u64(ms, INT64_MAX, &value))
+        return 0;
+    return value;
+}
+
+/* The newest entry comes first. If there are more than these, the oldest change may not be whole and is left out. */
+static void learn(const struct heard *heard, const struct redis_reply *entries)
+{
+    uint64_t newest_ms = ms_of(reply_at(entries, 0));
+    struct heard_change change = {.count = 0};
+    size_t count = entries->count;
+
+    while (entries->count == LEARNED_MAX && count > 0 &&
+           is_same_change(name_of(reply_at(entries, count - 1)), name_of(reply_at(entries, entries->count - 1))))
+        count--;
+    for (size_t i = count; i-- > 0;)
+        if (newest_ms - ms_of(reply_at(entries, i)) <= LEARNED_MS)
+            keep_entry(heard, reply_at(entries, i), &change);
+    keep_change(heard, &change);
+}
+
+static void on_learned(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct heard *heard = arg;
+
+    heard->is_learning = false;
+    if (outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY && reply->count > 0)
+        learn(heard, reply);
+    heard->events.on_learned(heard->arg);
+}
+
+void heard_learn(struct heard *heard)
+{
+    char name[REDIS_PREFIX_MAX_BYTES + sizeof "inv_log"], count[COUNT_BYTES];
+
+    if (heard_is_reading(heard))
+        return;
+    heard->is_learning = true;
+    snprintf(name, sizeof name, "%sinv_log", heard->settings->prefix);
+    snprintf(count, sizeof count, "%d", LEARNED_MAX);
+    redis_link_call(
+        heard->settings->scripts, 6,
+        (struct text[]){TEXT("XREVRANGE"), text_of(name), TEXT("+"), TEXT("-"), TEXT("COUNT"), text_of(count)},
+        on_learned, heard);
 }

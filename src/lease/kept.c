@@ -78,6 +78,7 @@ static void entry_drop(struct kept *kept, struct entry *entry)
     list_remove(&entry->node);
     list_remove(&entry->of_owner);
     kept->count--;
+    metric_add(METRIC_KEPT, -1);
     if (--entry->owner->count == 0)
         owner_drop(kept, entry->owner);
     free(entry);
@@ -189,6 +190,7 @@ static void add(struct kept *kept, const struct entry *like, const struct heard_
     entry->next = kept->subjects[bucket];
     kept->subjects[bucket] = entry;
     kept->count++;
+    metric_add(METRIC_KEPT, 1);
 }
 
 void kept_add(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count)

@@ -64,6 +64,11 @@ static void on_endings_missed(void *arg, struct change_name change, const struct
     membership_keep(arg, change, endings, count);
 }
 
+static void on_learned(void *arg)
+{
+    try_end(arg);
+}
+
 void membership_keep(const struct membership *member, struct change_name change, const struct heard_ending *endings,
                      size_t count)
 {
@@ -90,8 +95,8 @@ struct membership *membership_create(const struct lease_settings *settings, cons
     CHECK(lease_ms <= LEASE_MS_MAX);
     member->settings = settings;
     member->with = *parts;
-    member->heard =
-        heard_create(settings, parts->identity, &(struct heard_events){on_missed, on_endings_missed}, member);
+    member->heard = heard_create(settings, parts->identity,
+                                 &(struct heard_events){on_missed, on_endings_missed, on_learned}, member);
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;
@@ -301,6 +306,7 @@ static void on_caught_up(void *arg, bool is_whole)
     if (member->state == MEMBERSHIP_BEHIND && member->asked_on == member->connections) {
         if (!is_whole)
             empty_cache(member);
+        member->has_to_learn |= !is_whole;
         begin(member);
     }
     try_end(member);
@@ -329,10 +335,12 @@ static void on_subscribed(struct membership *member)
     redis_group_on_ready(member->settings->group, member->link);
     set_state(member, MEMBERSHIP_BEHIND);
     member->behind_until_ns = clock_boot_ns() + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
-    if (has_to_catch_up(member))
+    if (has_to_catch_up(member)) {
         tick_in(member, 0);
-    else
+    } else {
+        member->has_to_learn = true;
         begin(member);
+    }
 }
 
 /* What was said on a connection that broke can be read from the stream. If this side gave it up, it has reason not to
@@ -435,6 +443,9 @@ void membership_try_lease(struct membership *member)
     member->lease_until_ns = member->mastery_until_ns = from_ns + member->lease_ms * CLOCK_NS_PER_MS;
     tell_lease(member);
     lease_note(member);
+    if (member->has_to_learn)
+        heard_learn(member->heard);
+    member->has_to_learn = false;
 }
 
 /* Rule 9: a heartbeat changes the entry if that is how revokers know that it came. Rule 10: or if it must be a write,

@@ -31,6 +31,7 @@ struct membership {
     uint32_t lease_ms;
 
     enum membership_state state;
+    bool has_to_learn;           /* what others have heard before: it has not caught up, and so has not heard it */
     bool is_silent;              /* this connection was given up because nothing arrived on it */
     uint64_t connections;        /* made or lost so far */
     uint64_t sent_on, asked_on;  /* of them, when the latest heartbeat was sent and what was missed was read */

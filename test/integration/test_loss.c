@@ -185,3 +185,22 @@ Test(loss, of_a_change_that_ends_nothing)
     }
     fixture_stop(&fixture);
 }
+
+/* Nodes that were restarted since have it from the stream. */
+Test(loss, of_a_revocation_that_all_nodes_have_only_read_of)
+{
+    start();
+    revoke();
+    for (size_t node = 0; node < NODES; node++)
+        node_kill(&fixture.nodes[node]);
+    fixture.node_count = 0;
+    fixture_add_node(&fixture, LEASE_1000);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    while (fixture_metric(&fixture, 0, "chatelaine_kept_endings") == 0) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "it has read of none");
+        poll(NULL, 0, STEP_MS);
+    }
+    redis_server_put_back(&fixture.redis);
+    expect_never_accepted(0, 1);
+    fixture_stop(&fixture);
+}
