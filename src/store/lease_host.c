@@ -135,7 +135,6 @@ static void lease_call(void *arg, enum lease_script script, size_t argc, const s
                        void *done_arg)
 {
     static const enum script SCRIPTS[] = {
-        [LEASE_GATHER] = SCRIPT_node_gather,
         [LEASE_DECLARE] = SCRIPT_chains_declare,
         [LEASE_TELL] = SCRIPT_endings_tell,
         [LEASE_SUSPEND_AGAIN] = SCRIPT_account_suspend_again,
@@ -144,7 +143,10 @@ static void lease_call(void *arg, enum lease_script script, size_t argc, const s
     struct lease_call *call = mem_alloc(sizeof *call);
 
     *call = (struct lease_call){done, done_arg};
-    script_call_again(arg, SCRIPTS[script], argc, argv, on_called, call);
+    if (script == LEASE_GATHER) /* what it says need not be on replicas, which may not have come yet */
+        store_call_script(arg, SCRIPT_node_gather, SCRIPT_LEAVES, argc, argv, on_called, call);
+    else
+        script_call_again(arg, SCRIPTS[script], argc, argv, on_called, call);
 }
 
 static void on_lease(void *arg)

@@ -266,8 +266,8 @@ static void call_in_fitting_state(struct script_call *call, enum script_link lin
 {
     struct store *store = call->store;
 
-    /* A member may always leave: it uses nothing any more. */
-    if (link == SCRIPT_REPORTS || (link == SCRIPT_LEAVES && call->script == SCRIPT_node_leave)) {
+    /* A member may always leave, because it uses nothing any more, and look what a Redis holds. */
+    if (link == SCRIPT_REPORTS || (link == SCRIPT_LEAVES && call->script != SCRIPT_node_heartbeat)) {
         call_in_any_case(call);
         return;
     }

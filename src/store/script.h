@@ -14,7 +14,7 @@ enum script_link {
     SCRIPT_CHANGES,    /* STORE_OK only after --min-replicas have it (WAIT); too few in time: STORE_UNKNOWN */
     SCRIPT_UNPROMISED, /* like changes, but a Redis that loses it has lost nothing that must be brought back */
     SCRIPT_HEARTBEATS, /* WAIT for at most the lease; too few: STORE_REFUSED, reply NULL, and changes go on */
-    SCRIPT_LEAVES,     /* like changes, but without WAIT: it promises nothing */
+    SCRIPT_LEAVES,     /* like changes, but without WAIT, and to any Redis of our store: it promises nothing */
     SCRIPT_REPORTS,    /* on the link of SCRIPT_READS, also to a Redis that is not fit; its reply decides nothing */
 };
 /* Calls a script by EVALSHA. If Redis does not know it, one of the calls under way sends its text (EVAL) and the others
