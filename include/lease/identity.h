@@ -14,9 +14,8 @@ struct identity *identity_create(const struct lease_settings *settings, struct g
                                  struct suspensions *suspensions);
 void identity_destroy(struct identity *identity);
 /* A node waits for the first account, and gathers; commands can create it, so they accept an empty store, and what a
- * store misses does not keep them from ending something. on_trusted: a Redis is trusted that was not before; NULL: this
- * is no node any more. */
-void identity_set_node(struct identity *identity, void (*on_trusted)(void *arg), void *arg);
+ * store misses does not keep them from ending something. */
+void identity_set_node(struct identity *identity, bool is_node);
 
 /* The id of the known store; empty: none yet. */
 const char *identity_known(const struct identity *identity);

@@ -85,7 +85,5 @@ uint32_t membership_lease_ms(const struct membership *member);
 const struct member_name *membership_name(const struct membership *member);
 /* That name, and the one before if it may still be in the registry; empty: there is none. */
 void membership_names(const struct membership *member, struct text ret_names[2]);
-/* Its Redis is trusted from now on: a heartbeat need not wait for its time. */
-void membership_hurry(struct membership *member);
 /* Why there is no lease, as a sentence. */
 const char *membership_trouble(const struct membership *member);

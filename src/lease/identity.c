@@ -40,8 +40,6 @@ struct identity {
     const char *strange;                 /* why this Redis decides nothing; NULL: it holds our store */
     uint64_t suspensions_when_asked;     /* the version known when identity_ask() ran */
     char layout[LAYOUT_BYTES];           /* why the store's partitions are others than ours */
-    void (*on_trusted)(void *arg);
-    void *on_trusted_arg;
 };
 
 struct identity *identity_create(const struct lease_settings *settings, struct gathering *gathering,
@@ -66,11 +64,9 @@ void identity_destroy(struct identity *identity)
     free(identity);
 }
 
-void identity_set_node(struct identity *identity, void (*on_trusted)(void *arg), void *arg)
+void identity_set_node(struct identity *identity, bool is_node)
 {
-    identity->is_node = on_trusted != NULL;
-    identity->on_trusted = on_trusted;
-    identity->on_trusted_arg = arg;
+    identity->is_node = is_node;
 }
 
 const char *identity_known(const struct identity *identity)
@@ -111,16 +107,11 @@ static void hold_back(struct identity *identity, const char *why)
 
 static void trust(struct identity *identity)
 {
-    const char *run_id = redis_link_run_id(identity->settings->changes);
-    bool is_new = identity->strange || strcmp(identity->run_id, run_id) != 0;
-
     if (identity->strange)
         LOG(LOG_INFO, "Redis holds the store again", log_str("store", identity->id),
             log_partition(identity->settings->prefix));
     identity->strange = NULL;
-    snprintf(identity->run_id, sizeof identity->run_id, "%s", run_id);
-    if (is_new && identity->on_trusted)
-        identity->on_trusted(identity->on_trusted_arg);
+    snprintf(identity->run_id, sizeof identity->run_id, "%s", redis_link_run_id(identity->settings->changes));
 }
 
 /* Commands accept an empty store, because they create the first account. */

@@ -69,14 +69,7 @@ static void on_left(void *arg)
 
     lease->member = NULL;
     gathering_set_member(lease->gathering, NULL);
-    identity_set_node(lease->identity, NULL, NULL);
-}
-
-static void on_trusted(void *arg)
-{
-    const struct lease *lease = arg;
-
-    membership_hurry(lease->member);
+    identity_set_node(lease->identity, false);
 }
 
 struct membership *lease_join(struct lease *lease, const struct redis_target *target, uint32_t lease_ms)
@@ -86,7 +79,7 @@ struct membership *lease_join(struct lease *lease, const struct redis_target *ta
                                            lease->kept};
     lease->member = membership_create(&lease->settings, &parts, target, lease_ms, on_left, lease);
     gathering_set_member(lease->gathering, lease->member);
-    identity_set_node(lease->identity, on_trusted, lease);
+    identity_set_node(lease->identity, true);
     return lease->member;
 }
 

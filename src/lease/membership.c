@@ -375,12 +375,6 @@ static void on_link_state(void *arg, bool is_up)
         on_lost(member);
 }
 
-void membership_hurry(struct membership *member)
-{
-    if (member->state == MEMBERSHIP_BEGUN && !member->is_leaving)
-        tick_in(member, 0);
-}
-
 /* Leases */
 
 static const char *lease_trouble(const struct membership *member)
