@@ -49,6 +49,8 @@ struct membership *membership_create(const struct lease_settings *settings, cons
 void membership_listen(struct membership *member, const struct membership_events *events, void *arg);
 /* The cache is in doubt: it is emptied, and not used until the next heartbeat is echoed. why: for the log. */
 void membership_forget(struct membership *member, const char *why);
+/* Redis was examined and found fit: a heartbeat is sent now if the node has no lease and none is under way. */
+void membership_hurry(struct membership *member);
 /* NULL: nobody, from now on. */
 void membership_set_watch(struct membership *member, const struct membership_watch *watch, void *arg);
 /* Acknowledges a barrier; not if that membership has ended. */

@@ -42,8 +42,9 @@ void revocation_note_end(struct exchange *exchange, const struct key_record *key
         note_failure(service, key, revocation_log_append_end(service->revocation_log, key, said_ms));
     if (key->ends_ms > 0)
         clock_print_rfc3339(key->ends_ms, ends);
-    exchange_log_reason(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn", ends,
-                        id_text(&key->account), id_text(exchange_actor(exchange)), id_text(&key->id));
+    exchange_log_with(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn",
+                      log_given("revoke_at", text_of(ends)), id_text(&key->account), id_text(exchange_actor(exchange)),
+                      id_text(&key->id));
 }
 
 void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor)

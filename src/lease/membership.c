@@ -558,6 +558,13 @@ static void on_tick(uv_timer_t *ticker)
         heartbeat_send(member);
 }
 
+/* A heartbeat that Redis was not asked yet, because it was not examined, must not cost a quarter of the lease. */
+void membership_hurry(struct membership *member)
+{
+    if (member->state != MEMBERSHIP_NONE && clock_boot_ns() >= member->lease_until_ns)
+        tick_in(member, 0);
+}
+
 /* Leaving: the cache first (rule 9) */
 
 /* If the node stays in the registry, the next revoker sweeps it. */

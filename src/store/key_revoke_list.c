@@ -7,6 +7,7 @@
 #include "key_revoke.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
 #include "key_revocation_note.h"
@@ -28,6 +29,7 @@ struct list_call {
     enum store_result trouble; /* of a key that alone has failed; else STORE_OK */
     struct barrier *barrier;   /* of the call under way, or NULL */
     struct barrier_tally tally;
+    uint64_t began_ns; /* before the first script was sent */
 };
 
 static void portion_send(struct list_call *call);
@@ -73,6 +75,7 @@ void key_store_revoke_list(struct store *store, const struct key_view *view, con
     call->observer = *observer;
     call->keys = mem_alloc(count * sizeof *call->keys);
     call->trouble = STORE_OK;
+    call->began_ns = clock_boot_ns();
     source_keep(&call->kept_source, source);
     take_ids(call, ids, count, source->actor);
     portion_send(call);
@@ -204,15 +207,19 @@ static void covered(void *arg, enum store_result result, const struct redis_repl
 static void note_endings(const struct list_call *call)
 {
     struct key_ended ended[REVOKED_TOGETHER_MAX];
+    struct barrier_tally tally = call->tally;
     size_t count = 0;
+
+    tally.took_ns = clock_boot_ns() - call->began_ns; /* keys were marked before the barrier that covers them all */
 
     for (size_t i = 0; i < call->count; i++) {
         const struct key_of_list *key = &call->keys[i];
 
         if (key->outcome != KEY_WAS_NOT_FOUND)
-            ended[count++] = (struct key_ended){&key->id, &key->account, key->revoked_ms};
+            ended[count++] =
+                (struct key_ended){&key->id, &key->account, key->revoked_ms, key->outcome == KEY_WAS_REVOKED_BEFORE};
         if (count > 0 && (count == REVOKED_TOGETHER_MAX || i + 1 == call->count)) {
-            key_endings_note(call->store, ended, count, &call->tally);
+            key_endings_note(call->store, ended, count, &tally);
             count = 0;
         }
     }

@@ -150,6 +150,8 @@ void store_judged(struct store *store, const char *unfit)
     if (store->changes_up)
         unfit_set(store, unfit);
     probe_in(store, probe_pause_ms(store));
+    if (!store->unfit && lease_member(store->lease))
+        membership_hurry(lease_member(store->lease));
     readiness_tell(store);
 }
 
