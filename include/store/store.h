@@ -24,6 +24,8 @@ const char *store_trouble(const struct store *store);
 /* Not ready because Redis is still loading its data from disk. */
 bool store_is_loading(const struct store *store);
 
+/* The id of the store; empty: not known yet. */
+struct text store_id(const struct store *store);
 /* "Redis 7.0.15", "Valkey 8.1.1"; empty before the first examination. */
 const char *store_server(const struct store *store);
 /* settings.partitions, at least 1, and settings.partition */
