@@ -293,7 +293,6 @@ static void judge(struct gathering *gathering)
 {
     const struct lease_settings *settings = gathering->settings;
 
-    metric_set(METRIC_STORE_MISSING, (int64_t)gathering->facts.missing);
     if (!has_waited(gathering)) {
         CHECK(uv_timer_start(&gathering->timer, on_timer, LOOK_AGAIN_MS, 0) == 0);
     } else if (gathering->facts.missing == 0 || !RULE(RULE_REASSERT)) {
