@@ -72,6 +72,8 @@
       "Times that a node did not come to a new Redis in time to say what it knows of revocations.")                    \
     X(METRIC_STORE_MISSING, gauge, "chatelaine_store_missing_endings", "",                                             \
       "Changes that ended something and that Redis has lost; while there are any, requests are answered 503.")         \
+    X(METRIC_STORE_LOST, gauge, "chatelaine_store_lost_changes", "",                                                   \
+      "Other changes that Redis has lost since an operator last accepted a loss.")                                     \
     X(METRIC_WATCHERS, gauge, "chatelaine_watchers", "", "Watchers of revocations that are connected.")                \
     X(METRIC_WATCHERS_LATE, counter, "chatelaine_watchers_late_total", "",                                             \
       "Watchers disconnected because they did not acknowledge a revocation in time.")                                  \

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "core/lease_rules.h"
+#include "lease/identity.h"
 #include "lease/membership.h"
 #include "lease/names.h"
 #include <inttypes.h>
@@ -28,6 +29,7 @@ enum {
 static const char GATHERING[] =
     "The node has come to a Redis that it does not know yet, and waits until all nodes have "
     "repeated there what they know of revocations.";
+static const char COMPARING[] = "The node compares its logs of revocations with what this Redis holds.";
 
 /* What a chain is at this Redis. */
 struct chain_there {
@@ -48,6 +50,8 @@ struct gathering {
     struct kept *kept;
     const struct fence *fence;
     const struct membership *member;
+    struct comparison *comparison;
+    char id[STORE_ID_CHARS + 1], former[STORE_ID_CHARS + 1]; /* as in struct store_names */
     uv_timer_t timer;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -82,6 +86,7 @@ struct gathering *gathering_create(const struct lease_settings *settings, struct
     gathering->chains = chains;
     gathering->kept = kept;
     gathering->fence = fence;
+    gathering->comparison = comparison_create(settings);
     CHECK(uv_timer_init(settings->loop, &gathering->timer) == 0);
     gathering->timer.data = gathering;
     return gathering;
@@ -90,6 +95,11 @@ struct gathering *gathering_create(const struct lease_settings *settings, struct
 void gathering_set_member(struct gathering *gathering, const struct membership *member)
 {
     gathering->member = member;
+}
+
+void gathering_set_logs(struct gathering *gathering, const struct ending_logs *logs)
+{
+    comparison_set_logs(gathering->comparison, logs);
 }
 
 void gathering_stop(struct gathering *gathering)
@@ -106,15 +116,22 @@ static void forget_lists(struct gathering *gathering)
     gathering->there_count = gathering->list_count = 0;
 }
 
-static void on_closed(uv_handle_t *timer)
+static void on_comparison_closed(void *arg)
 {
-    struct gathering *gathering = timer->data;
+    struct gathering *gathering = arg;
     void (*closed)(void *arg) = gathering->closed;
-    void *arg = gathering->closed_arg;
+    void *closed_arg = gathering->closed_arg;
 
     forget_lists(gathering);
     free(gathering);
-    closed(arg);
+    closed(closed_arg);
+}
+
+static void on_closed(uv_handle_t *timer)
+{
+    struct gathering *gathering = timer->data;
+
+    comparison_close(gathering->comparison, on_comparison_closed, gathering);
 }
 
 void gathering_close(struct gathering *gathering, void (*closed)(void *arg), void *arg)
@@ -277,7 +294,6 @@ static void judge(struct gathering *gathering)
 {
     const struct lease_settings *settings = gathering->settings;
 
-    metric_set(METRIC_STORE_MISSING, (int64_t)gathering->facts.missing);
     if (!has_waited(gathering)) {
         CHECK(uv_timer_start(&gathering->timer, on_timer, LOOK_AGAIN_MS, 0) == 0);
     } else if (gathering->facts.missing == 0 || !RULE(RULE_REASSERT)) {
@@ -363,6 +379,33 @@ static void tell_some(struct gathering *gathering, size_t count)
     settings->call(settings->arg, LEASE_TELL, count * TELL_ARGS, argv, on_told, gathering);
 }
 
+static void say_told(struct gathering *gathering)
+{
+    gathering->has_told = true;
+    ask(gathering);
+}
+
+static void on_compared(void *arg, bool is_done, uint64_t lost)
+{
+    struct gathering *gathering = arg;
+
+    gathering->lost += lost;
+    if (is_done && !gathering->is_stopped)
+        say_told(gathering);
+    else
+        fail(gathering);
+}
+
+static void compare_logs(struct gathering *gathering)
+{
+    const struct store_names names = {text_of(gathering->id), text_of(gathering->former)};
+
+    if (comparison_is_due(gathering->comparison, gathering->facts.era) && RULE(RULE_REASSERT))
+        comparison_run(gathering->comparison, gathering->facts.era, &names, on_compared, gathering);
+    else
+        say_told(gathering);
+}
+
 /* One script at a time: a change counts as told with its last ending. */
 static void tell(struct gathering *gathering)
 {
@@ -372,8 +415,7 @@ static void tell(struct gathering *gathering)
         tell_some(gathering, left < TELL_AT_ONCE ? left : TELL_AT_ONCE);
         return;
     }
-    gathering->has_told = true;
-    ask(gathering);
+    compare_logs(gathering);
 }
 
 /* Nodes begin at different places, so that each ending is told soon by one of them. */
@@ -507,7 +549,8 @@ static void ask(struct gathering *gathering)
         on_facts, gathering);
 }
 
-const char *gathering_look(struct gathering *gathering, struct text era, uint64_t missing)
+const char *gathering_look(struct gathering *gathering, const struct store_names *names, struct text era,
+                           uint64_t missing)
 {
     const struct lease_settings *settings = gathering->settings;
     bool is_same_run = strcmp(gathering->settled_run_id, redis_link_run_id(settings->changes)) == 0;
@@ -517,11 +560,15 @@ const char *gathering_look(struct gathering *gathering, struct text era, uint64_
     if (is_settled)
         return NULL;
     if (!gathering->is_running && !gathering->is_stopped) {
+        snprintf(gathering->id, sizeof gathering->id, "%.*s", TEXT_ARG(names->id));
+        snprintf(gathering->former, sizeof gathering->former, "%.*s", TEXT_ARG(names->former));
         gathering->is_running = true;
         ask(gathering);
     }
     /* The same process has lost nothing that it had. */
     if (is_same_run && missing == 0)
         return NULL;
-    return gathering->trouble[0] && missing > 0 ? gathering->trouble : GATHERING;
+    if (gathering->trouble[0] && missing > 0)
+        return gathering->trouble;
+    return comparison_is_running(gathering->comparison) ? COMPARING : GATHERING;
 }

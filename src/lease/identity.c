@@ -254,7 +254,7 @@ static const char *lacks(struct identity *identity, const struct hash_read *hash
         return NULL;
     if (hash->suspensions < identity->suspensions_when_asked && RULE(RULE_REASSERT))
         return UNSUSPENDED;
-    return gathering_look(identity->gathering, hash->era, hash->missing);
+    return gathering_look(identity->gathering, &(struct store_names){hash->id, hash->former}, hash->era, hash->missing);
 }
 
 bool identity_answered(struct identity *identity, enum redis_outcome outcome, const struct redis_reply *reply)

@@ -28,6 +28,11 @@ void store_print_prefix_beside(const struct store *store, struct buf *out)
         buf_append_str(out, "{0}:");
 }
 
+struct text store_id(const struct store *store)
+{
+    return text_of(identity_known(lease_identity(store->lease)));
+}
+
 struct text store_prefix(const struct store *store)
 {
     return text_of(store->prefix);

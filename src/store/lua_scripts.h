@@ -104,6 +104,7 @@ enum script {
     SCRIPT_store_accept_loss,
     SCRIPT_store_durability,
     SCRIPT_store_found,
+    SCRIPT_store_losses,
     SCRIPT_store_upgrade,
     SCRIPT_COUNT
 };

@@ -3,7 +3,7 @@
 -- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; '-': it was overtaken,
 --   or is repeated in another way), since when or when in ms, '<maker>:<number>' of the change ('' for none), whether the
 --   change is told as a whole with it (1 or 0), whether this Redis may have lost it even if it does not miss it (1 or 0)
--- Returns: ok, how many this Redis had lost, how many endings are still missing
+-- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not know
 -- Events: <kind>.revoked or <kind>.revocation_scheduled, with the reason `repeated`, for each that was lost
 
 local EVENTS_KEPT = '1000000000000' -- the next event's own bound applies
@@ -16,10 +16,16 @@ local function publish(record, ends)
     keys_publish({record}, '-', '-', registry, ends)
 end
 
+local lost, unknown = 0, 0
+
 -- Returns whether it was lost.
 local function apply(id, what, at)
     local did, record = pcall(key_record, id)
-    if not did or not record or record.revoked and not record.is_due then
+    if not did or not record then
+        unknown = unknown + 1
+        return false
+    end
+    if record.revoked and not record.is_due then
         return false
     end
     if what == 'r' then
@@ -38,7 +44,6 @@ local function apply(id, what, at)
     return true
 end
 
-local lost = 0
 for i = 2, #ARGV, 6 do
     local change = ARGV[i + 3]
     local is_missing = change ~= '' and redis.call('SISMEMBER', K.missing(), change) == 1
@@ -55,4 +60,4 @@ if missing > 0 then
 else
     redis.call('HDEL', K.store(), 'missing')
 end
-return {'ok', lost, missing}
+return {'ok', lost, missing, unknown}
