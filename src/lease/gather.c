@@ -491,8 +491,6 @@ static void declare(struct gathering *gathering)
 
 static void compare(struct gathering *gathering)
 {
-    if (gathering->facts.losses_accepted > chains_losses_accepted(gathering->chains))
-        chains_accept(gathering->chains, gathering->facts.losses_accepted);
     gathering->declared = 0;
     declare(gathering);
 }
@@ -520,6 +518,8 @@ static void on_facts(void *arg, const struct redis_reply *reply)
         gathering->has_told = gathering->has_waited_in_vain = false;
     }
     gathering->facts = facts;
+    if (facts.losses_accepted > chains_losses_accepted(gathering->chains))
+        chains_accept(gathering->chains, facts.losses_accepted);
     if (gathering->has_told)
         judge(gathering);
     else if (!has_asked_for_chains)
