@@ -14,8 +14,9 @@ enum ending_what {
     ENDING_REVOKED,   /* a key, since at_ms */
     ENDING_SCHEDULED, /* a key, at at_ms */
     ENDING_WITHDRAWN, /* it is not scheduled any more */
-    ENDING_SUSPENDED, /* an account; lease/suspensions.h repeats it */
-    ENDING_OVERTAKEN, /* only in lists: another change of the same key came later */
+    ENDING_SUSPENDED, /* an account */
+    ENDING_RESUMED,   /* it is not suspended any more */
+    ENDING_OVERTAKEN, /* only in lists: another change of the same subject came later */
 };
 
 /* What became of a key or an account. */

@@ -240,7 +240,7 @@ bool ending_read(struct text text, struct heard_ending *ret_ending)
 /* The latest change of a key counts; but that it was revoked counts for ever. */
 static bool is_overtaken(const struct kept *kept, const struct entry *entry, const struct id *subject)
 {
-    return (entry->what == ENDING_SCHEDULED || entry->what == ENDING_WITHDRAWN) && entry_of(kept, subject) != entry;
+    return entry->what != ENDING_REVOKED && entry_of(kept, subject) != entry;
 }
 
 static void copy(const struct kept *kept, const struct entry *entry, struct kept_ending *ret)

@@ -454,16 +454,14 @@ static bool must_write(const struct membership *member)
 static void heartbeat_send(struct membership *member)
 {
     const struct lease_settings *settings = member->settings;
-    char number[NUMBER_BYTES], lease[NUMBER_BYTES], known[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
+    char number[NUMBER_BYTES], lease[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
 
     random_secret(&member->nonce, sizeof member->nonce);
     member->number += must_write(member);
     snprintf(number, sizeof number, "%" PRId64, member->number);
     snprintf(lease, sizeof lease, "%" PRIu32, member->lease_ms);
     snprintf(nonce, sizeof nonce, "%016" PRIx64, member->nonce);
-    snprintf(known, sizeof known, "%" PRIu64, chains_count(member->with.chains));
-    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce),
-                                text_of(known)};
+    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce)};
     member->is_awaited = member->is_under_way = true;
     member->is_echoed = false;
     member->is_replicated = settings->min_replicas == 0;
