@@ -149,10 +149,13 @@ static void on_suspended(struct store_copy *copy, UNUSED void *item, const struc
     }
 }
 
-/* Losses were accepted for one Redis, so they do not count at another. The copy itself sets the other fields. */
+/* What was lost, and which losses were accepted, is said of one Redis and does not count at another. The copy itself
+ * sets the other fields. */
 static bool is_of_one_place(struct text field)
 {
-    static const char *const FIELDS[] = {"id", "partitions", "partition", "copying", "aliased", "accepted", "ahead"};
+    static const char *const FIELDS[] = {"id",      "partitions", "partition",    "copying",
+                                         "aliased", "accepted",   "ahead",        "changes",
+                                         "era",     "missing",    "lost_changes", "losses_accepted"};
 
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
         if (text_equal(field, text_of(FIELDS[i])))
