@@ -18,9 +18,10 @@ void chains_destroy(struct chains *chains);
 const char *chains_maker(const struct chains *chains);
 /* Its own changes that were answered. */
 struct chain_numbers chains_answered(const struct chains *chains);
-/* A change of its own was answered, and has these numbers. */
-void chains_answer(struct chains *chains, struct chain_numbers numbers);
-/* The number of the last change of its own that was answered, if it ended something; call it in the change's callback.
+/* A change of its own was answered, and has these numbers. has_ended: it ended something. Changes may be answered in
+ * another order than Redis numbered them, because each also waits for its line in the audit log. */
+void chains_answer(struct chains *chains, struct chain_numbers numbers, bool has_ended);
+/* The number of the change of its own that was answered last, if it ended something; call it in the change's callback.
  */
 struct change_name chains_last_change(const struct chains *chains);
 

@@ -15,7 +15,7 @@ static const uint64_t REMEMBERED_NS = UINT64_C(12) * 3600 * 1000 * CLOCK_NS_PER_
 struct chains {
     char maker[MAKER_CHARS + 1];
     struct chain_numbers answered;
-    bool has_ended;      /* the last change that was answered */
+    uint64_t last_ended; /* the number of the change that was answered last; 0: it ended nothing */
     struct chain *known; /* sorted by maker */
     size_t count, room;
     uint64_t changes, losses_accepted;
@@ -52,9 +52,9 @@ struct chain_numbers chains_answered(const struct chains *chains)
 
 struct change_name chains_last_change(const struct chains *chains)
 {
-    if (!chains->has_ended)
+    if (chains->last_ended == 0)
         return (struct change_name){0};
-    return (struct change_name){text_of(chains->maker), chains->answered.ends};
+    return (struct change_name){text_of(chains->maker), chains->last_ended};
 }
 
 /* Known chains */
@@ -117,9 +117,9 @@ static void grow(struct chains *chains, const char *maker, struct chain_numbers 
     chain->heard_ns = clock_boot_ns();
 }
 
-void chains_answer(struct chains *chains, struct chain_numbers numbers)
+void chains_answer(struct chains *chains, struct chain_numbers numbers, bool has_ended)
 {
-    chains->has_ended = numbers.ends > chains->answered.ends;
+    chains->last_ended = has_ended ? numbers.ends : 0;
     if (numbers.ends > chains->answered.ends)
         chains->answered.ends = numbers.ends;
     if (numbers.all > chains->answered.all)

@@ -617,7 +617,7 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
                      call->result == STORE_LIMITED;
 
     if (call->class == SCRIPT_CHANGE && call->numbers.all > 0 && call->result == STORE_OK)
-        chains_answer(lease_chains(call->store->lease), call->numbers);
+        chains_answer(lease_chains(call->store->lease), call->numbers, script_ends(call->script));
     note_replied(call);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);
