@@ -11,8 +11,8 @@ struct heard;
 struct heard_events {
     /* This key was revoked meanwhile; drop it. */
     void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
-    /* What that was, if the stream says it. */
-    void (*on_ending)(void *arg, struct change_name change, const struct heard_ending *ending);
+    /* What that was, if the stream says it: all that one change ended. */
+    void (*on_endings)(void *arg, struct change_name change, const struct heard_ending *endings, size_t count);
 };
 /* settings and identity must outlive it. arg: also of done in heard_catch_up(). */
 struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,

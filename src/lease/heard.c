@@ -15,6 +15,7 @@ enum {
      * cut one. */
     MISSED_MAX = 10000,
     COUNT_BYTES = 12,
+    CHANGE_MAX = 1024, /* keys that one change ended; scripts end fewer together */
 };
 
 /* Of a stream to which nothing was added yet. */
@@ -117,8 +118,22 @@ static struct text field_of(const struct redis_reply *fields, struct text wanted
     return (struct text){0};
 }
 
+/* A change's entries follow each other. */
+struct of_change {
+    struct change_name change;
+    struct heard_ending endings[CHANGE_MAX];
+    size_t count;
+};
+
+static void keep_change(const struct heard *heard, struct of_change *of)
+{
+    if (of->count > 0)
+        heard->events.on_endings(heard->arg, of->change, of->endings, of->count);
+    of->count = 0;
+}
+
 /* Entries of nodes of earlier versions do not say since when a key is revoked, and are not kept. */
-static void keep_entry(const struct heard *heard, const struct redis_reply *fields)
+static void keep_entry(const struct heard *heard, const struct redis_reply *fields, struct of_change *of)
 {
     struct text revoked = field_of(fields, TEXT("revoked")), at = field_of(fields, TEXT("at")),
                 key = field_of(fields, TEXT("id"));
@@ -135,11 +150,14 @@ static void keep_entry(const struct heard *heard, const struct redis_reply *fiel
     ending.at_ms = (int64_t)ms;
     if (!text_to_u64(field_of(fields, TEXT("number")), INT64_MAX, &change.number))
         change.maker = (struct text){0};
-    heard->events.on_ending(heard->arg, change, &ending);
+    if (of->count == CHANGE_MAX || change.number != of->change.number || !text_equal(change.maker, of->change.maker))
+        keep_change(heard, of);
+    of->change = change;
+    of->endings[of->count++] = ending;
 }
 
 /* "key", its digest and more; or "account" and more, of which suspensions.c keeps account. */
-static bool read_entry(const struct heard *heard, const struct redis_reply *entry)
+static bool read_entry(const struct heard *heard, const struct redis_reply *entry, struct of_change *of)
 {
     const struct redis_reply *fields = reply_at(entry, 1);
     uint8_t digest[KEY_DIGEST_BYTES];
@@ -152,7 +170,7 @@ static bool read_entry(const struct heard *heard, const struct redis_reply *entr
     if (!text_equal(kind, TEXT("key")) || !decode_hex(name, digest, sizeof digest))
         return false;
     heard->events.on_missed(heard->arg, digest);
-    keep_entry(heard, fields);
+    keep_entry(heard, fields, of);
     return true;
 }
 
@@ -167,13 +185,15 @@ static bool begins_with_known(const struct heard *heard, const struct redis_repl
 static bool read_entries(const struct heard *heard, const struct redis_reply *entries)
 {
     bool is_in_front = begins_with_known(heard, entries);
+    struct of_change of = {0};
 
     if (entries->type != REPLY_ARRAY || entries->count > MISSED_MAX ||
         (!is_in_front && !knows_no_entry(heard) && RULE(RULE_KNOWN)))
         return false;
     for (size_t i = is_in_front; i < entries->count; i++)
-        if (!read_entry(heard, reply_at(entries, i)))
+        if (!read_entry(heard, reply_at(entries, i), &of))
             return false;
+    keep_change(heard, &of);
     return true;
 }
 

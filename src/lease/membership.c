@@ -59,9 +59,12 @@ static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
         member->events.on_invalidated(member->arg, digest);
 }
 
-static void on_ending_missed(void *arg, struct change_name change, const struct heard_ending *ending)
+static void on_endings_missed(void *arg, struct change_name change, const struct heard_ending *endings, size_t count)
 {
-    membership_keep(arg, change, ending, 1);
+    const struct membership *member = arg;
+
+    if (RULE(RULE_KEEP))
+        kept_add_missed(member->with.kept, change, endings, count, member->subscribed_ns);
 }
 
 void membership_keep(const struct membership *member, struct change_name change, const struct heard_ending *endings,
@@ -91,7 +94,7 @@ struct membership *membership_create(const struct lease_settings *settings, cons
     member->settings = settings;
     member->with = *parts;
     member->heard =
-        heard_create(settings, parts->identity, &(struct heard_events){on_missed, on_ending_missed}, member);
+        heard_create(settings, parts->identity, &(struct heard_events){on_missed, on_endings_missed}, member);
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;
@@ -328,7 +331,8 @@ static void on_subscribed(struct membership *member)
 {
     redis_group_on_ready(member->settings->group, member->link);
     set_state(member, MEMBERSHIP_BEHIND);
-    member->behind_until_ns = clock_boot_ns() + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
+    member->subscribed_ns = clock_boot_ns();
+    member->behind_until_ns = member->subscribed_ns + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
     if (has_to_catch_up(member))
         tick_in(member, 0);
     else
