@@ -55,12 +55,14 @@ struct gathering {
 
     uint64_t connection; /* of the `changes` link, counted */
     uint64_t settled_connection;
+    uint64_t known_connection; /* on it, Redis is the process, in the era, that is settled */
     char settled_era[ERA_BYTES], settled_run_id[REDIS_RUN_ID_CHARS + 1];
 
     /* Since `begun_ns`, on this connection and in this era: */
     uint64_t begun_connection, begun_ns;
     struct facts facts;
-    bool has_told, has_waited_in_vain;
+    bool has_told, has_waited_in_vain, has_asked_for_chains;
+    uint64_t missing_seen; /* what this node has told, or could not, is not among more than these */
     struct chain_there *there;
     size_t there_count;
     struct kept_ending *list;
@@ -320,13 +322,15 @@ static bool is_wanted(void *arg, struct change_name change)
 static void on_told(void *arg, const struct redis_reply *reply)
 {
     struct gathering *gathering = arg;
-    uint64_t lost;
+    uint64_t lost, missing;
 
-    if (!reply || !read_count(reply_at(reply, 0), &lost) || gathering->is_stopped) {
+    if (!reply || !read_count(reply_at(reply, 0), &lost) || !read_count(reply_at(reply, 1), &missing) ||
+        gathering->is_stopped) {
         fail(gathering);
         return;
     }
     gathering->lost += lost;
+    gathering->missing_seen = missing;
     tell(gathering);
 }
 
@@ -404,7 +408,7 @@ static void on_declared(void *arg, const struct redis_reply *reply)
 {
     struct gathering *gathering = arg;
 
-    if (reply && !gathering->is_stopped)
+    if (reply && read_count(reply_at(reply, 0), &gathering->missing_seen) && !gathering->is_stopped)
         declare(gathering);
     else
         fail(gathering);
@@ -446,10 +450,8 @@ static void declare(struct gathering *gathering)
         begin_telling(gathering);
 }
 
-static void compare(struct gathering *gathering)
+static void begin_declaring(struct gathering *gathering)
 {
-    if (gathering->facts.losses_accepted > chains_losses_accepted(gathering->chains))
-        chains_accept(gathering->chains, gathering->facts.losses_accepted);
     gathering->declared = 0;
     declare(gathering);
 }
@@ -461,28 +463,62 @@ static bool is_begun(const struct gathering *gathering, const struct facts *fact
     return gathering->begun_connection == gathering->connection && strcmp(gathering->facts.era, facts->era) == 0;
 }
 
+/* What it knows of counts was said by another Redis. */
+static void begin(struct gathering *gathering)
+{
+    gathering->begun_connection = gathering->connection;
+    gathering->begun_ns = clock_boot_ns();
+    gathering->has_told = gathering->has_waited_in_vain = false;
+    chains_heard_all(gathering->chains, 0);
+}
+
+static bool is_settled_process(const struct gathering *gathering)
+{
+    return strcmp(gathering->settled_run_id, redis_link_run_id(gathering->settings->changes)) == 0;
+}
+
+/* The same process has lost nothing that it had, unless it was a replica meanwhile. */
+static void note_known(struct gathering *gathering, const struct facts *facts)
+{
+    if (gathering->known_connection == gathering->connection || facts->missing > 0 || !is_settled_process(gathering) ||
+        strcmp(facts->era, gathering->settled_era) != 0)
+        return;
+    gathering->known_connection = gathering->connection;
+    gathering->settings->on_settled(gathering->settings->arg);
+}
+
+/* Another node has declared, after this one has told, what it may have kept. */
+static bool must_tell_again(struct gathering *gathering)
+{
+    bool has_grown = gathering->facts.missing > gathering->missing_seen;
+
+    gathering->missing_seen = gathering->facts.missing;
+    return has_grown;
+}
+
 static void on_facts(void *arg, const struct redis_reply *reply)
 {
     struct gathering *gathering = arg;
-    bool has_asked_for_chains = !gathering->has_told;
     struct facts facts = {0};
 
     if (!reply || !read_facts(reply, &facts) || gathering->is_stopped) {
         fail(gathering);
         return;
     }
-    if (!is_begun(gathering, &facts)) {
-        gathering->begun_connection = gathering->connection;
-        gathering->begun_ns = clock_boot_ns();
-        gathering->has_told = gathering->has_waited_in_vain = false;
-    }
+    if (!is_begun(gathering, &facts))
+        begin(gathering);
+    note_known(gathering, &facts);
     gathering->facts = facts;
+    if (facts.losses_accepted > chains_losses_accepted(gathering->chains))
+        chains_accept(gathering->chains, facts.losses_accepted);
+    if (must_tell_again(gathering))
+        gathering->has_told = false;
     if (gathering->has_told)
         judge(gathering);
-    else if (!has_asked_for_chains)
+    else if (!gathering->has_asked_for_chains)
         ask(gathering);
     else if (read_chains(gathering, reply))
-        compare(gathering);
+        begin_declaring(gathering);
     else
         fail(gathering);
 }
@@ -490,9 +526,8 @@ static void on_facts(void *arg, const struct redis_reply *reply)
 static void ask(struct gathering *gathering)
 {
     const struct lease_settings *settings = gathering->settings;
-    const struct text told = gathering->has_told ? TEXT("1") : TEXT("0"),
-                      wants_chains = gathering->has_told ? TEXT("0") : TEXT("1");
-    struct text names[2] = {TEXT(""), TEXT("")};
+    bool has_told = gathering->has_told && gathering->begun_connection == gathering->connection;
+    struct text names[2] = {TEXT(""), TEXT("")}, told = has_told ? text_of(gathering->facts.era) : TEXT("");
 
     if (gathering->is_stopped || !redis_link_is_ready(settings->changes)) {
         fail(gathering);
@@ -500,27 +535,24 @@ static void ask(struct gathering *gathering)
     }
     if (gathering->member)
         membership_names(gathering->member, names);
-    settings->call(
-        settings->arg, LEASE_GATHER, 5,
-        (struct text[]){text_of(redis_link_run_id(settings->changes)), names[0], names[1], told, wants_chains},
-        on_facts, gathering);
+    gathering->has_asked_for_chains = !has_told;
+    settings->call(settings->arg, LEASE_GATHER, 5,
+                   (struct text[]){text_of(redis_link_run_id(settings->changes)), names[0], names[1], told,
+                                   has_told ? TEXT("0") : TEXT("1")},
+                   on_facts, gathering);
 }
 
 const char *gathering_look(struct gathering *gathering, struct text era, uint64_t missing)
 {
-    const struct lease_settings *settings = gathering->settings;
-    bool is_same_run = strcmp(gathering->settled_run_id, redis_link_run_id(settings->changes)) == 0;
-    bool is_settled = is_same_run && missing == 0 && gathering->settled_connection == gathering->connection &&
-                      text_equal(era, text_of(gathering->settled_era));
+    bool may_decide = missing == 0 && is_settled_process(gathering) && text_equal(era, text_of(gathering->settled_era));
 
-    if (is_settled)
+    if (may_decide && gathering->settled_connection == gathering->connection)
         return NULL;
     if (!gathering->is_running && !gathering->is_stopped) {
         gathering->is_running = true;
         ask(gathering);
     }
-    /* The same process has lost nothing that it had. */
-    if (is_same_run && missing == 0)
+    if (may_decide && gathering->known_connection == gathering->connection)
         return NULL;
     return gathering->trouble[0] && missing > 0 ? gathering->trouble : GATHERING;
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* In node_heartbeat.lua's reply, behind 'ok'. */
-enum { HEARTBEAT_NOW, HEARTBEAT_IS_DUE, HEARTBEAT_LAST, HEARTBEAT_COUNT, HEARTBEAT_CHAINS };
+enum { HEARTBEAT_NOW, HEARTBEAT_IS_DUE, HEARTBEAT_LAST, HEARTBEAT_COUNT, HEARTBEAT_LOSSES, HEARTBEAT_CHAINS };
 
 static enum lease_answer answer_of(enum store_result result, const struct redis_reply *reply)
 {
@@ -44,10 +44,15 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
 /* Enough replicas have acknowledged the heartbeat, and so everything before it. */
 static void note_chains(struct chains *chains, const struct redis_reply *reply)
 {
-    int64_t count;
+    int64_t count, losses;
 
-    if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0)
+    if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0 ||
+        !reply_integer(reply_at(reply, HEARTBEAT_LOSSES), &losses) || losses < 0)
         return;
+    if ((uint64_t)losses > chains_losses_accepted(chains)) {
+        chains_accept(chains, (uint64_t)losses); /* the next heartbeat names all chains */
+        return;
+    }
     for (size_t i = HEARTBEAT_CHAINS; i < reply->count; i++) {
         struct chain_numbers numbers;
         struct text maker, packed;

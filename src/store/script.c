@@ -373,8 +373,11 @@ static uint32_t wait_ms(const struct script_call *call)
 
 static bool must_wait(const struct script_call *call)
 {
-    return (call->class == SCRIPT_CHANGE || call->class == SCRIPT_HEARTBEAT || call->class == SCRIPT_AGAIN) &&
-           call->store->settings.min_replicas > 0;
+    /* node_gather.lua says what was done before, and takes nothing for acknowledged. */
+    bool is_write = call->class == SCRIPT_CHANGE || call->class == SCRIPT_HEARTBEAT ||
+                    (call->class == SCRIPT_AGAIN && call->script != SCRIPT_node_gather);
+
+    return is_write && call->store->settings.min_replicas > 0;
 }
 
 /* WAIT covers all writes on its connection so far, and so the script right before it. */

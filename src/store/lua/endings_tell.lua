@@ -2,7 +2,8 @@
 -- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13).
 -- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; '-': it was overtaken,
 --   or is repeated in another way), since when or when in ms, '<maker>:<number>' of the change ('' for none), whether the
---   change is told as a whole with it (1 or 0), whether this Redis may have lost it even if it does not miss it (1 or 0)
+--   change is told as a whole with it (1 or 0), whether this Redis may have lost it even if it does not miss it (1 or 0).
+--   That a key was revoked is repeated in any case: it is true whatever came since
 -- Returns: ok, how many this Redis had lost, how many endings are still missing
 -- Events: <kind>.revoked or <kind>.revocation_scheduled, with the reason `repeated`, for each that was lost
 
@@ -42,7 +43,7 @@ local lost = 0
 for i = 2, #ARGV, 6 do
     local change = ARGV[i + 3]
     local is_missing = change ~= '' and redis.call('SISMEMBER', K.missing(), change) == 1
-    if ARGV[i + 1] ~= '-' and (is_missing or ARGV[i + 5] == '1') then
+    if ARGV[i + 1] == 'r' or ARGV[i + 1] == 'e' and (is_missing or ARGV[i + 5] == '1') then
         lost = lost + (apply(ARGV[i], ARGV[i + 1], ARGV[i + 2]) and 1 or 0)
     end
     if is_missing and ARGV[i + 4] == '1' then

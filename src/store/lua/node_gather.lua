@@ -2,8 +2,8 @@
 -- A node that has come to this Redis looks what it holds, and whether all members have told what they know
 -- (src/lease/README.md, rule 13). An era is one history of one Redis process: a replica that takes over begins another
 -- one, and so does a restart. Whoever comes first notes it.
--- ARGV: prefix, run id of this Redis, the node's membership ('' for none), the one before, whether it has told all that it
---   knows (1 or 0), whether chains are wanted (1 or 0)
+-- ARGV: prefix, run id of this Redis, the node's membership ('' for none), the one before, the era in which it has told all
+--   that it knows ('' for none), whether chains are wanted (1 or 0)
 -- Returns: ok, era, how often losses were accepted, how many endings are missing, how many members have not told yet,
 --   {maker, its numbers}...
 
@@ -20,7 +20,7 @@ if there[1] ~= era then
     redis.call('DEL', K.tellers())
 end
 local own = {[ARGV[3]] = true, [ARGV[4]] = true}
-if ARGV[5] == '1' then
+if ARGV[5] == era then
     for member in pairs(own) do
         if member ~= '' then
             redis.call('HSET', K.tellers(), member, era)

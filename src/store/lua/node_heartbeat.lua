@@ -8,7 +8,8 @@
 --   member's clock and what it was told last (0: it was told nothing), up to which count of changes it knows all chains
 -- Returns: ok, the store's time in ms, whether scheduled revocations are due (1 or 0), the last entry in the stream of
 --   invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke), up to which
---   count of changes these are all chains: {maker, its numbers}...; missing, how many endings
+--   count of changes these are all chains, how often losses were accepted, then {maker, its numbers}...; missing, how
+--   many endings
 
 -- Writes no more often than that, however many members there are.
 local KEPT_EVERY_MS = 200
@@ -46,7 +47,7 @@ local function chains_since(count, since)
     return upto, chains
 end
 
-local of_store = redis.call('HMGET', K.store(), 'missing', 'changes', 'era')
+local of_store = redis.call('HMGET', K.store(), 'missing', 'changes', 'era', 'losses_accepted')
 if of_store[1] then
     return {'missing', tonumber(of_store[1])}
 end
@@ -68,4 +69,5 @@ local now = keep_time(tonumber(ARGV[6]), tonumber(ARGV[7]))
 redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
 local upto, chains = chains_since(tonumber(of_store[2] or '0'), tonumber(ARGV[8]))
 return {'ok', now, redis.call('ZCOUNT', K.key_ends(), '-inf', now) > 0 and 1 or 0,
-        schema_knows_suspensions(held[2]) and invalidations_last() or '', upto, unpack(chains)}
+        schema_knows_suspensions(held[2]) and invalidations_last() or '', upto,
+        tonumber(of_store[4] or '0'), unpack(chains)}
