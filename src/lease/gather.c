@@ -147,6 +147,7 @@ void gathering_close(struct gathering *gathering, void (*closed)(void *arg), voi
 void gathering_on_connection(struct gathering *gathering)
 {
     gathering->connection++;
+    gathering->has_told = false;
 }
 
 const char *gathering_era(const struct gathering *gathering)
@@ -582,7 +583,7 @@ static void ask(struct gathering *gathering)
         text_of(name),
         members[0],
         members[1],
-        gathering->has_told ? TEXT("1") : TEXT("0"),
+        gathering->has_told ? text_of(gathering->facts.era) : TEXT(""),
         gathering->has_waited_in_vain ? TEXT("1") : TEXT("0"),
         text_of(joined),
     };

@@ -61,7 +61,10 @@ static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 
 static void on_endings_missed(void *arg, struct change_name change, const struct heard_ending *endings, size_t count)
 {
-    membership_keep(arg, change, endings, count);
+    const struct membership *member = arg;
+
+    if (RULE(RULE_KEEP))
+        kept_add_missed(member->with.kept, change, endings, count, member->subscribed_ns);
 }
 
 static void on_learned(void *arg)
@@ -334,7 +337,8 @@ static void on_subscribed(struct membership *member)
 {
     redis_group_on_ready(member->settings->group, member->link);
     set_state(member, MEMBERSHIP_BEHIND);
-    member->behind_until_ns = clock_boot_ns() + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
+    member->subscribed_ns = clock_boot_ns();
+    member->behind_until_ns = member->subscribed_ns + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
     if (has_to_catch_up(member)) {
         tick_in(member, 0);
     } else {

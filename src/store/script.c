@@ -48,6 +48,7 @@ struct script_call {
     struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
     size_t argument_count;
     char maker[MAKER_CHARS + 1];  /* of a change */
+    uint64_t trust;               /* when it was sent */
     struct chain_numbers numbers; /* of the change that was made; zeroed: none */
     bool is_unpromised;           /* a change without numbers */
     bool is_eval;                 /* sent with the script's text */
@@ -409,6 +410,7 @@ static void call_send(struct script_call *call)
     call->must_eval = call->must_repeat = false;
     call->sends++;
     call->due = must_wait(call) ? 2 : 1;
+    call->trust = identity_trust(lease_identity(call->store->lease));
     if (call->class == SCRIPT_PLAIN)
         identity_witness(lease_identity(call->store->lease), call_link(call));
     send_script(call);
@@ -550,6 +552,11 @@ static void note_replied(struct script_call *call)
         replied(call->arg);
 }
 
+static bool may_decide(const struct script_call *call)
+{
+    return store_may_decide(call->store) && call->trust == identity_trust(lease_identity(call->store->lease));
+}
+
 static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
@@ -573,7 +580,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     }
     call->result = interpret(call, outcome, reply, &rest);
     /* Some of these scripts write counters, so STORE_UNAVAILABLE (not done) would claim too much. */
-    if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !store_may_decide(call->store))
+    if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !may_decide(call))
         call->result = STORE_UNKNOWN;
     if (call->due == 0)
         note_replied(call);

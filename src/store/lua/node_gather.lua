@@ -2,8 +2,8 @@
 -- A node that has come to this Redis looks what it holds, and whether all members have told what they know
 -- (src/lease/README.md, rule 13). An era is one history of one Redis process: a replica that takes over begins another
 -- one, and so does a restart, or a slot that comes back. Whoever comes first gives it a name.
--- ARGV: prefix, run id of this Redis, a random name, the node's membership ('' for none), the one before, whether it has
---   told all that it knows (1 or 0), whether it waits no longer for those that have not come (1 or 0), how many members
+-- ARGV: prefix, run id of this Redis, a random name, the node's membership ('' for none), the one before, the era in which
+--   it has told all that it knows ('' for none), whether it waits no longer for those that have not come (1 or 0), how many members
 --   ever joined, as far as it knows
 -- Returns: ok, era, whether an operator has accepted losses in it (1 or 0), how many endings are missing, how many members
 --   have not come, how many have come and not told all yet, and unless it has told: {maker, its numbers}...
@@ -31,7 +31,7 @@ if not era or era:match('^(.*):%x+$') ~= here then
     era = here .. ':' .. ARGV[3]
     era_begin(era)
 end
-local own, has_told, gives_up = {[ARGV[4]] = true, [ARGV[5]] = true}, ARGV[6] == '1', ARGV[7] == '1'
+local own, has_told, gives_up = {[ARGV[4]] = true, [ARGV[5]] = true}, ARGV[6] == era, ARGV[7] == '1'
 for member in pairs(own) do
     if member ~= '' and redis.call('HGET', K.tellers(), member) ~= era then
         redis.call('HSET', K.tellers(), member, has_told and era or 'come ' .. era)
