@@ -50,6 +50,7 @@ struct store_facts {
     /* Replicas that Sentinel could promote, in any state: the higher of the Sentinels' and the master's count. */
     int64_t replicas_known;
     /* This store's own settings and its node's lease (0: none); failover safety depends on them. */
+    int64_t replicas_usual; /* the same, as the deployment is set up: see fence_replicas_usual() */
     int64_t min_replicas, timeout_ms, lease_ms;
 };
 /* The smallest min-replicas-to-write that stops a replaced master from granting leases (rule 10): more than half of the

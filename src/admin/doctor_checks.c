@@ -228,6 +228,10 @@ static void check_takeover(struct doctor_report *report, const struct store_fact
             "No node starts, because it would stay too long with a replaced master: lower --redis-timeout-ms to 1000, "
             "or raise --min-replicas to the number of replicas.",
             "--redis-timeout-ms %" PRId64, settings->redis_timeout_ms);
+    else if (!fitness_rule("min-replicas")->holds(facts))
+        add(report, "leases", DOCTOR_FAIL, fitness_rule("min-replicas")->remedy,
+            "fewer than half of the replicas must acknowledge each lease: --min-replicas %" PRId64 " of %" PRId64,
+            settings->min_replicas, facts->replicas_usual);
     else
         add(report, "leases", TAKEOVERS[takeover].status,
             "A replaced master can continue with replicas that have not moved yet. Only its own min-replicas-to-write "

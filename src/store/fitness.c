@@ -114,6 +114,12 @@ static bool new_master_knows_the_lease(const struct store_facts *facts)
 }
 
 static bool node_leaves_in_time(const struct store_facts *facts)
+/* Otherwise enough replicas for leases of the old master may be left to it, and its own clock alone stops it. */
+static bool half_of_the_replicas_know(const struct store_facts *facts)
+{
+    return !may_be_replaced(facts) || takeover_of(facts->replicas_usual, facts->min_replicas) != TAKEOVER_FENCE;
+}
+
 {
     return all_replicas_know(facts) || facts->lease_ms == 0 || facts->timeout_ms <= FENCE_TIMEOUT_MAX_MS;
 }
@@ -185,6 +191,11 @@ const struct fitness_rule *fitness_rule(const char *name)
             return &FITNESS_RULES[i];
     UNREACHABLE();
 }
+    {"min-replicas", FITNESS_START, half_of_the_replicas_know, NULL,
+     "Fewer than half of the replicas must acknowledge each lease, so after a failover nothing but a clock may stop "
+     "the "
+     "old master, and a revoked key may be accepted: raise --min-replicas to half the number of replicas, rounded up. "
+     "Replicas that are gone for good count until they are forgotten (SENTINEL RESET, CLUSTER FORGET)."},
 
 const char *fitness_breach(const struct store_facts *facts, unsigned kinds)
 {

@@ -46,6 +46,8 @@ struct store {
     bool is_ready;                         /* as last reported to ready() */
     bool reads_up, scripts_up, changes_up; /* as last reported by the links */
     const char *unfit;                     /* why changes are refused; NULL: they are accepted */
+    bool was_fit;                          /* by some examination */
+    bool is_warned;                        /* that fewer than half of the replicas must acknowledge a lease */
     bool has_aliases;                      /* by the last examination */
     bool is_full;                          /* Redis' memory is full: only scripts with allow-oom can write */
     char trouble[512];

@@ -157,6 +157,7 @@ static void take_census(struct store *store)
     struct sentinel_census census;
 
     facts->replicas_known = fence_replicas(lease_fence(store->lease));
+    facts->replicas_usual = fence_replicas_usual(lease_fence(store->lease));
     facts->min_replicas = store->settings.min_replicas;
     facts->timeout_ms = store->settings.timeout_ms;
     facts->lease_ms = lease_member_ms(store->lease);
@@ -172,6 +173,25 @@ static void take_census(struct store *store)
     facts->sentinel_quorum = census.quorum;
     facts->sentinels_known = census.others + 1;
     snprintf(facts->sentinel_trouble, sizeof facts->sentinel_trouble, "%s", census.trouble);
+}
+
+static unsigned kinds_judged(const struct store *store)
+{
+    unsigned all = store->was_fit ? FITNESS_ALL & ~(unsigned)FITNESS_START : FITNESS_ALL;
+
+    return store->settings.unsafe_redis ? FITNESS_UNSAFE : all;
+}
+
+/* Nodes that serve go on: replicas that are added or replaced, or that a cluster moves, must not stop them all. */
+static void note_replicas(struct store *store)
+{
+    const struct store_facts *facts = &store->examination.facts;
+    const char *why = store->was_fit && !store->settings.unsafe_redis ? fitness_breach(facts, FITNESS_START) : NULL;
+
+    if (why && !store->is_warned)
+        LOG(LOG_WARN, "fewer than half of the replicas acknowledge each lease", log_str("why", why),
+            log_int("replicas", facts->replicas_usual), log_partition(store->prefix));
+    store->is_warned = why;
 }
 
 static void part_done(struct store *store)
@@ -190,13 +210,16 @@ static void part_done(struct store *store)
 
     take_census(store);
     snprintf(store->server, sizeof store->server, "%s", e->facts.server);
-    const char *unfit = fitness_breach(&e->facts, store->settings.unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL);
+    const char *unfit = fitness_breach(&e->facts, kinds_judged(store));
     if (unfit && !e->facts.writable && e->refusal)
         unfit = e->refusal;
     if (e->has_failed)
         unfit = "Redis did not answer when it was examined: check its load, and that its ACL allows INFO and TIME.";
     if (e->facts.writable)
         store_note_full(store, e->facts.full);
+    store->was_fit |= !unfit;
+    if (!e->has_failed)
+        note_replicas(store);
     store_judged(store, unfit);
     if (e->has_failed && !store->changes_up)
         return; /* those who wait get the next connection's result, or time out */
