@@ -21,6 +21,7 @@ struct command_line {
     const char *created_by, *created_before, *unused_since, *scope; /* of key revoke */
     const char *from, *from_file, *to, *to_file;                    /* of store copy */
     int64_t from_partitions, to_partitions;
+    bool undo;
     bool json;
     bool next;
     bool guide;

@@ -280,6 +280,10 @@ static void check_identity(struct doctor_report *report, const struct store_fact
             "its number of partitions is %u, not %u", facts->partitions_there, expected);
         return;
     }
+    if (facts->moved[0]) {
+        add(report, "store", DOCTOR_FAIL, fitness_rule("moved")->remedy, "has moved to %s", facts->moved);
+        return;
+    }
 
     add(report, "store", is_empty ? DOCTOR_WARN : DOCTOR_OK,
         "Nodes answer 503 until the first account is created: chatelaine account create. If there were accounts "
@@ -339,7 +343,8 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
         check_cluster(report, facts);
         check_takeover(report, facts, evidence->settings);
     }
-    check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
+    if (!facts->moved[0])
+        check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
     check_identity(report, facts, evidence->partitions);
     check_clock(report, facts->clock_ahead_ms);
 }

@@ -375,9 +375,10 @@ const struct command COMMANDS[] = {
      .run = store_upgrade_run},
     {.name = "store copy",
      .summary = "Copy a stopped store to another Redis or number of partitions",
-     .text = "Stop all nodes first. The source is only read. The target must be empty; until the copy is whole\n"
-             "and compared, no node serves it, and a copy that was interrupted starts over when it is run\n"
-             "again. Ids, secrets, sessions and links stay valid. Enrolments under way and throttles are left\n"
+     .text = "Stop all nodes first. The target must be empty, or be where this store was copied from before; until\n"
+             "the copy is whole and compared, no node serves it. At the end the source says where the store has\n"
+             "moved to, and nodes and commands refuse it; copying back undoes that. A copy that was interrupted\n"
+             "starts over when it is run again. Ids, secrets, sessions and links stay valid. Enrolments under way and throttles are left\n"
              "behind. Needs no master key.",
      .examples =
          "chatelaine store copy --from redis://old.example:6379 --to redis://new.example:6379 --to-partitions 16",

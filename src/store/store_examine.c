@@ -395,6 +395,22 @@ static uint64_t read_lease_max(const struct redis_reply *reply)
     return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
 }
 
+/* reply: of a schema newer than ours. */
+static bool has_moved(struct store *store, const struct redis_reply *reply)
+{
+    struct store_facts *facts = &store->examination.facts;
+    struct text place;
+    struct buf out;
+
+    if (!reply_text(reply_at(reply, 2), &place) || place.len == 0)
+        return false;
+    identity_moved(lease_identity(store->lease), place);
+    buf_init_fixed(&out, facts->moved, sizeof facts->moved - 1);
+    buf_append_printable(&out, place.len < sizeof facts->moved ? place : TEXT("another place"));
+    facts->moved[out.len] = '\0';
+    return true;
+}
+
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct store *store = arg;
@@ -404,12 +420,14 @@ static void schema_answered(void *arg, enum store_result result, const struct re
                       reply_integer(reply_at(reply, 0), &e->facts.schema);
 
     e->facts.writable = has_schema;
-    e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
+    e->facts.full = result == STORE_OK && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
     if (result == STORE_OK)
         lease_fence(store->lease)->lease_max_ms = read_lease_max(reply_at(reply, 3));
     if (e->facts.schema > STORE_SCHEMA) {
-        identity_outdated(lease_identity(store->lease), reply_integer(reply_at(reply, 1), &copying) && copying != 0);
+        if (!has_moved(store, reply))
+            identity_outdated(lease_identity(store->lease),
+                              reply_integer(reply_at(reply, 1), &copying) && copying != 0);
         part_done(store); /* in place of the id, which would make the store trusted */
     } else if (has_schema && !has_our_layout(store, reply)) {
         part_done(store);

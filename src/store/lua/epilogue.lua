@@ -3,14 +3,18 @@
 -- written. A node that has acknowledged
 -- changes appends ':<node>:<number of the last one>', and to a change ':<its own number>', which is stored together
 -- with the change. A store with a lower number than was acknowledged has lost something.
--- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found. If events were written
+-- Returns: what run() returns; moved, where to (store_leave.lua); other_store, the id found ('' for none); behind, the
+-- number found. If events were written
 -- and the caller writes an audit log: events, {account, class, entry, {field, value...}, copy}..., what run() returns
 
 local known, node, acknowledged, number
 if KEYS[1] and KEYS[1]:sub(#prefix + 1, #prefix + 6) == 'store:' then
     known, node, acknowledged, number = KEYS[1]:sub(#prefix + 1):match('^store:(%x+):?(%x*):?(%d*):?(%d*)$')
-    local there = redis.call('HMGET', K.store(), 'id', node, 'former')
+    local there = redis.call('HMGET', K.store(), 'id', node, 'former', 'moved')
     local held = tonumber(there[2] or '0')
+    if there[4] then
+        return {'moved', there[4]}
+    end
     if there[1] ~= known and not (there[1] and there[3] == known) then
         return {'other_store', there[1] or ''}
     end

@@ -82,8 +82,8 @@ static void hold(unsigned number, bool is_accepted)
     char digits[16];
     int length = snprintf(digits, sizeof digits, "%u", number);
 
-    snprintf(hash_answer, sizeof hash_answer, "*5\r\n$32\r\n" FAKE_STORE_ID "\r\n$%d\r\n%s\r\n%s$-1\r\n$-1\r\n", length,
-             digits, is_accepted ? "$40\r\nc0ffee0000000000000000000000000000c0ffee\r\n" : "$-1\r\n");
+    snprintf(hash_answer, sizeof hash_answer, "*6\r\n$32\r\n" FAKE_STORE_ID "\r\n$%d\r\n%s\r\n%s$-1\r\n$-1\r\n$-1\r\n",
+             length, digits, is_accepted ? "$40\r\nc0ffee0000000000000000000000000000c0ffee\r\n" : "$-1\r\n");
     rule("HMGET t:store id", FAKE_ANSWER, hash_answer, 0);
 }
 
