@@ -95,6 +95,7 @@ void store_client_close(struct store_client *client)
     uv_run(&client->loop, UV_RUN_DEFAULT);
     CHECK(uv_loop_close(&client->loop) == 0);
     store_settings_finish(&client->settings);
+    keyring_destroy(client->keyring);
 }
 
 static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
