@@ -9,6 +9,7 @@ struct store_client {
     struct store *store; /* the partition that operations concern: the first one, unless chosen */
     struct startup_gate *gate;
     struct store_settings settings;
+    struct keyring *keyring; /* loaded by command_open(); NULL: none */
     uv_timer_t timer;
     bool is_done; /* the current operation has called store_client_done() */
 };

@@ -5,7 +5,7 @@
 #include "lease/gather.h"
 #include "lease/suspensions.h"
 
-enum { STORE_ID_CHARS = 32 };
+enum { STORE_ID_CHARS = 32, IDENTITY_PLACE_BYTES = 256 };
 
 struct identity;
 
@@ -37,6 +37,9 @@ void identity_demoted(struct identity *identity);
 /* The store has a newer schema, perhaps because a copy into it is under way. Trusted again once identity_answered() has
  * run with an older one. */
 void identity_outdated(struct identity *identity, bool is_copied_into);
+/* The store was copied elsewhere, and is served there: at `place`, by the word of the store itself. Trusted again like
+ * an outdated one. */
+void identity_moved(struct identity *identity, struct text place);
 /* The store has that many partitions. We expected another number, or this partition is another one of them. */
 void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected);
 /* Call this before each read on the link: it proves in the same batch that the replies come from our store, and tells

@@ -228,6 +228,10 @@ static void check_takeover(struct doctor_report *report, const struct store_fact
             "No node starts, because it would stay too long with a replaced master: lower --redis-timeout-ms to 1000, "
             "or raise --min-replicas to the number of replicas.",
             "--redis-timeout-ms %" PRId64, settings->redis_timeout_ms);
+    else if (!fitness_rule("min-replicas")->holds(facts))
+        add(report, "leases", DOCTOR_FAIL, fitness_rule("min-replicas")->remedy,
+            "fewer than half of the replicas must acknowledge each lease: --min-replicas %" PRId64 " of %" PRId64,
+            settings->min_replicas, facts->replicas_usual);
     else
         add(report, "leases", TAKEOVERS[takeover].status,
             "A replaced master can continue with replicas that have not moved yet. Only its own min-replicas-to-write "
@@ -274,6 +278,10 @@ static void check_identity(struct doctor_report *report, const struct store_fact
         add(report, "store", DOCTOR_FAIL,
             "Set --partitions to that number for all nodes and commands: it never changes.",
             "its number of partitions is %u, not %u", facts->partitions_there, expected);
+        return;
+    }
+    if (facts->moved[0]) {
+        add(report, "store", DOCTOR_FAIL, fitness_rule("moved")->remedy, "has moved to %s", facts->moved);
         return;
     }
 
@@ -351,7 +359,8 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
         check_cluster(report, facts);
         check_takeover(report, facts, evidence->settings);
     }
-    check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
+    if (!facts->moved[0])
+        check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
     check_identity(report, facts, evidence->partitions);
     check_losses(report, facts);
     check_clock(report, facts->clock_ahead_ms);

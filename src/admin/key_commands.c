@@ -127,7 +127,7 @@ static int revoke_in_store(const struct command_line *line, const struct id *id,
     static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id"};
     struct store_client client;
     struct revocation revocation = {.client = &client, .id = id};
-    int code = store_client_open(&client, &line->settings, NULL);
+    int code = command_open(line, &client, NULL);
 
     if (code != EXIT_DONE)
         return code;

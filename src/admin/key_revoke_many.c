@@ -338,7 +338,7 @@ static int find_and_revoke(struct revoking *revoking)
 
 static int run_in_store(struct revoking *revoking)
 {
-    int code = store_client_open(&revoking->client, &revoking->line->settings, NULL);
+    int code = command_open(revoking->line, &revoking->client, NULL);
 
     if (code != EXIT_DONE)
         return code;

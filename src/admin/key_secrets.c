@@ -207,7 +207,7 @@ static int report_all(struct key_secrets *all)
 
 static int ask_store(struct key_secrets *all)
 {
-    int code = store_client_open(&all->client, &all->line->settings, all->keyring);
+    int code = command_open(all->line, &all->client, all->keyring);
 
     if (code != EXIT_DONE)
         return code;

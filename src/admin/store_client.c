@@ -95,6 +95,7 @@ void store_client_close(struct store_client *client)
     uv_run(&client->loop, UV_RUN_DEFAULT);
     CHECK(uv_loop_close(&client->loop) == 0);
     store_settings_finish(&client->settings);
+    keyring_destroy(client->keyring);
 }
 
 static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
@@ -135,7 +136,7 @@ int store_client_open_to_copy(struct store_client *client, const struct settings
 /* The gate's result, kept after it closes. */
 struct opening {
     struct store_client *client;
-    bool is_open, is_unfit, is_other; /* by the gate's result */
+    bool is_open, is_unfit, is_elsewhere; /* by the gate's result */
     char storage[WHY_MAX_BYTES];
     struct buf why;
 };
@@ -146,7 +147,7 @@ static void on_gate(void *arg, enum startup_gate_result result, const char *why)
 
     opening->is_open = result == STARTUP_GATE_OPEN;
     opening->is_unfit = result != STARTUP_GATE_OPEN;
-    opening->is_other = result == STARTUP_GATE_OTHER_PARTITIONS;
+    opening->is_elsewhere = result == STARTUP_GATE_ELSEWHERE;
     if (opening->is_unfit)
         buf_append_str(&opening->why, why);
     store_client_done(opening->client);
@@ -201,7 +202,7 @@ static int open_ready(struct store_client *client, const struct settings *settin
         startup_gate_create(&client->loop, client->partitions, client->settings.unsafe_redis, on_gate, &opening);
     wait_for_gate(client, &opening);
     uv_timer_stop(&client->timer);
-    if (partitions_ready(client->partitions) == 0 || opening.is_other)
+    if (partitions_ready(client->partitions) == 0 || opening.is_elsewhere)
         code = explain_trouble(client, &opening);
     startup_gate_close(gate, on_part_closed, client);
     store_client_wait(client);

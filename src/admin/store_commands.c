@@ -62,7 +62,7 @@ int store_accept_loss_run(const struct command_line *line)
     static const struct store_refusals REFUSALS = {
         .not_found = "the store is empty, so nodes have nothing to continue with; create an account instead"};
     struct acceptance acceptance = {.loss = {0, 0}};
-    int code = store_client_open(&acceptance.client, &line->settings, NULL);
+    int code = command_open(line, &acceptance.client, NULL);
 
     if (code != EXIT_DONE)
         return code;
@@ -108,7 +108,7 @@ int store_upgrade_run(const struct command_line *line)
                                      "to them needs a backup made before.");
 
     if (code == EXIT_DONE)
-        code = store_client_open(&upgrade.client, &line->settings, NULL);
+        code = command_open(line, &upgrade.client, NULL);
     if (code != EXIT_DONE)
         return code;
     code = store_client_explain(&upgrade.client, store_client_tell_all(&upgrade.client, upgrade_here, &upgrade),

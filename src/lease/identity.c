@@ -27,7 +27,7 @@ static const char BEHIND[] = "Redis has lost changes that this node acknowledged
 static const char MISSING[] = "Redis has lost changes that nodes acknowledged: they are being repeated.";
 static const char UNSUSPENDED[] = "Redis has lost suspensions of accounts: the node is repeating them.";
 
-enum { LAYOUT_BYTES = 160 };
+enum { LAYOUT_BYTES = 160, MOVED_BYTES = IDENTITY_PLACE_BYTES + 96 };
 
 struct identity {
     const struct lease_settings *settings;
@@ -41,6 +41,7 @@ struct identity {
     uint64_t times_trusted;              /* a Redis that was not trusted right before */
     uint64_t suspensions_when_asked;     /* the version known when identity_ask() ran */
     char layout[LAYOUT_BYTES];           /* why the store's partitions are others than ours */
+    char moved[MOVED_BYTES];             /* where the store has moved to, as a sentence */
 };
 
 struct identity *identity_create(const struct lease_settings *settings, struct gathering *gathering,
@@ -87,9 +88,9 @@ static void estrange(struct identity *identity, const char *why)
 {
     bool was_trusted = identity->run_id[0] != '\0';
 
-    if (identity->strange != why &&
-        (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER || why == COPYING ||
-         why == UNSUSPENDED || why == BEHIND || why == MISSING || why == identity->layout))
+    if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER ||
+                                     why == COPYING || why == UNSUSPENDED || why == BEHIND || why == MISSING ||
+                                     why == identity->layout || (why == identity->moved && identity->is_node)))
         LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503", log_str("why", why),
             log_partition(identity->settings->prefix));
     identity->strange = why;
@@ -159,6 +160,18 @@ void identity_outdated(struct identity *identity, bool is_copied_into)
     estrange(identity, is_copied_into ? COPYING : NEWER);
 }
 
+void identity_moved(struct identity *identity, struct text place)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, identity->moved, sizeof identity->moved - 1);
+    buf_append_str(&out, "This store has moved to ");
+    buf_append_printable(&out, place.len < IDENTITY_PLACE_BYTES ? place : TEXT("another place"));
+    buf_append_str(&out, ": give nodes and commands that address.");
+    identity->moved[out.len] = '\0';
+    estrange(identity, identity->moved);
+}
+
 void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected)
 {
     if (partitions == (int64_t)expected)
@@ -198,9 +211,9 @@ uint64_t identity_trust(const struct identity *identity)
 /* Reading the store's hash */
 
 /* The store's id, and the one that it had before 'store upgrade'; how many endings it misses; its era (lease/gather.h);
- * the version of the suspended accounts. */
+ * the version of the suspended accounts; where the store has moved to. */
 struct hash_read {
-    struct text id, former, era;
+    struct text id, former, era, moved;
     uint64_t missing, suspensions;
 };
 
@@ -222,7 +235,8 @@ static bool read_hash(const struct identity *identity, const struct redis_reply 
 {
     if (read_id(reply_at(reply, 0), &ret_hash->id) && read_number(reply_at(reply, 1), &ret_hash->missing) &&
         reply_text_or_nil(reply_at(reply, 2), &ret_hash->era) && read_id(reply_at(reply, 3), &ret_hash->former) &&
-        read_number(reply_at(reply, 4), &ret_hash->suspensions))
+        read_number(reply_at(reply, 4), &ret_hash->suspensions) &&
+        reply_text_or_nil(reply_at(reply, 5), &ret_hash->moved))
         return true;
     if (reply->type != REPLY_ERROR)
         identity->settings->on_malformed(identity->settings->arg, "store");
@@ -232,6 +246,10 @@ static bool read_hash(const struct identity *identity, const struct redis_reply 
 /* A store that was upgraded has a new id, so that older nodes refuse it. A node that can read it goes on. */
 static bool find_hash(struct identity *identity, const struct hash_read *hash)
 {
+    if (hash->moved.len > 0) {
+        identity_moved(identity, hash->moved);
+        return false;
+    }
     if (hash->id.len > 0 && hash->former.len > 0 && text_equal(hash->former, text_of(identity->id))) {
         snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash->id));
         LOG(LOG_INFO, "the store was upgraded and has a new id", log_str("store", identity->id));
@@ -245,7 +263,8 @@ static void ask_hash(const struct identity *identity, struct redis_link *link, r
 
     snprintf(name, sizeof name, "%sstore", identity->settings->prefix);
     const struct text argv[] = {
-        TEXT("HMGET"), text_of(name), TEXT("id"), TEXT("missing"), TEXT("era"), TEXT("former"), TEXT("suspensions"),
+        TEXT("HMGET"), text_of(name),  TEXT("id"),          TEXT("missing"),
+        TEXT("era"),   TEXT("former"), TEXT("suspensions"), TEXT("moved"),
     };
     redis_link_call(link, sizeof argv / sizeof *argv, argv, done, arg);
 }
@@ -272,7 +291,7 @@ bool identity_answered(struct identity *identity, enum redis_outcome outcome, co
 
     if (outcome != REDIS_REPLIED || !read_hash(identity, reply, &hash))
         return false;
-    if (!identity->id[0])
+    if (!identity->id[0] && hash.moved.len == 0)
         snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash.id));
     if (!find_hash(identity, &hash))
         return true;

@@ -106,6 +106,8 @@ enum script {
     SCRIPT_store_found,
     SCRIPT_store_losses,
     SCRIPT_store_upgrade,
+    SCRIPT_store_leave,
+    SCRIPT_store_return,
     SCRIPT_COUNT
 };
 

@@ -472,6 +472,11 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
         identity_demoted(identity);
     if (result != STORE_OK)
         return result;
+    if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("moved")) &&
+        reply_text(reply_at(reply, 1), &word)) {
+        identity_moved(identity, word);
+        return STORE_UNAVAILABLE;
+    }
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("other_store")) &&
         reply_text(reply_at(reply, 1), &word) && !identity_found(identity, word))
         return STORE_UNAVAILABLE;

@@ -46,6 +46,8 @@ struct store {
     bool is_ready;                         /* as last reported to ready() */
     bool reads_up, scripts_up, changes_up; /* as last reported by the links */
     const char *unfit;                     /* why changes are refused; NULL: they are accepted */
+    bool was_fit;                          /* by some examination */
+    bool is_warned;                        /* that fewer than half of the replicas must acknowledge a lease */
     bool has_aliases;                      /* by the last examination */
     bool is_full;                          /* Redis' memory is full: only scripts with allow-oom can write */
     char trouble[512];
@@ -76,7 +78,7 @@ struct store {
     bool waits_for_log;       /* closing waits for them */
     enum store_keys keys;     /* by the last examination */
     int64_t unsealed_until_ms;
-    int64_t clock_ahead_ms; /* Redis' clock minus ours, by the last examination */
+    int64_t clock_ahead_ms;                /* Redis' clock minus ours, by the last examination */
     int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */
     struct store_time time;
     bool is_ending_keys; /* that are due */

@@ -161,6 +161,7 @@ static void take_census(struct store *store)
     struct sentinel_census census;
 
     facts->replicas_known = fence_replicas(lease_fence(store->lease));
+    facts->replicas_usual = fence_replicas_usual(lease_fence(store->lease));
     facts->min_replicas = store->settings.min_replicas;
     facts->timeout_ms = store->settings.timeout_ms;
     facts->lease_ms = lease_member_ms(store->lease);
@@ -176,6 +177,25 @@ static void take_census(struct store *store)
     facts->sentinel_quorum = census.quorum;
     facts->sentinels_known = census.others + 1;
     snprintf(facts->sentinel_trouble, sizeof facts->sentinel_trouble, "%s", census.trouble);
+}
+
+static unsigned kinds_judged(const struct store *store)
+{
+    unsigned all = store->was_fit ? FITNESS_ALL & ~(unsigned)FITNESS_START : FITNESS_ALL;
+
+    return store->settings.unsafe_redis ? FITNESS_UNSAFE : all;
+}
+
+/* Nodes that serve go on: replicas that are added or replaced, or that a cluster moves, must not stop them all. */
+static void note_replicas(struct store *store)
+{
+    const struct store_facts *facts = &store->examination.facts;
+    const char *why = store->was_fit && !store->settings.unsafe_redis ? fitness_breach(facts, FITNESS_START) : NULL;
+
+    if (why && !store->is_warned)
+        LOG(LOG_WARN, "fewer than half of the replicas acknowledge each lease", log_str("why", why),
+            log_int("replicas", facts->replicas_usual), log_partition(store->prefix));
+    store->is_warned = why;
 }
 
 static void part_done(struct store *store)
@@ -194,13 +214,16 @@ static void part_done(struct store *store)
 
     take_census(store);
     snprintf(store->server, sizeof store->server, "%s", e->facts.server);
-    const char *unfit = fitness_breach(&e->facts, store->settings.unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL);
+    const char *unfit = fitness_breach(&e->facts, kinds_judged(store));
     if (unfit && !e->facts.writable && e->refusal)
         unfit = e->refusal;
     if (e->has_failed)
         unfit = "Redis did not answer when it was examined: check its load, and that its ACL allows INFO and TIME.";
     if (e->facts.writable)
         store_note_full(store, e->facts.full);
+    store->was_fit |= !unfit;
+    if (!e->has_failed)
+        note_replicas(store);
     store_judged(store, unfit);
     if (e->has_failed && !store->changes_up)
         return; /* those who wait get the next connection's result, or time out */
@@ -399,6 +422,22 @@ static uint64_t read_lease_max(const struct redis_reply *reply)
     return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
 }
 
+/* reply: of a schema newer than ours. */
+static bool has_moved(struct store *store, const struct redis_reply *reply)
+{
+    struct store_facts *facts = &store->examination.facts;
+    struct text place;
+    struct buf out;
+
+    if (!reply_text(reply_at(reply, 2), &place) || place.len == 0)
+        return false;
+    identity_moved(lease_identity(store->lease), place);
+    buf_init_fixed(&out, facts->moved, sizeof facts->moved - 1);
+    buf_append_printable(&out, place.len < sizeof facts->moved ? place : TEXT("another place"));
+    facts->moved[out.len] = '\0';
+    return true;
+}
+
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct store *store = arg;
@@ -408,12 +447,14 @@ static void schema_answered(void *arg, enum store_result result, const struct re
                       reply_integer(reply_at(reply, 0), &e->facts.schema);
 
     e->facts.writable = has_schema;
-    e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
+    e->facts.full = result == STORE_OK && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
     if (result == STORE_OK)
         lease_fence(store->lease)->lease_max_ms = read_lease_max(reply_at(reply, 3));
     if (e->facts.schema > STORE_SCHEMA) {
-        identity_outdated(lease_identity(store->lease), reply_integer(reply_at(reply, 1), &copying) && copying != 0);
+        if (!has_moved(store, reply))
+            identity_outdated(lease_identity(store->lease),
+                              reply_integer(reply_at(reply, 1), &copying) && copying != 0);
         part_done(store); /* in place of the id, which would make the store trusted */
     } else if (has_schema && !has_our_layout(store, reply)) {
         part_done(store);

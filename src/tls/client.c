@@ -6,7 +6,7 @@
 
 static bool trust(SSL_CTX *ssl, const struct tls_pem *ca, struct buf *ret_why)
 {
-    if (ca->content.len > 0)
+    if (ca->name)
         return pem_trust(SSL_CTX_get_cert_store(ssl), ca, ret_why);
     if (SSL_CTX_set_default_verify_paths(ssl) == 1)
         return true;

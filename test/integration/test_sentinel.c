@@ -227,3 +227,43 @@ Test(sentinel, serve_refuses_what_a_failover_would_break)
     free(out);
     scene_stop(&scene);
 }
+
+static void add_replica(const struct scene *scene, struct redis_server *replica)
+{
+    char port[8];
+
+    redis_server_start(replica, &(struct redis_server_options){.tcp = true, .guarded = true});
+    snprintf(port, sizeof port, "%u", scene->fixture.redis.port);
+    redis_server_tell(replica, "REPLICAOF", "127.0.0.1", port, NULL);
+}
+
+/* A replica too many: whoever starts is refused, and whoever serves goes on and says so. */
+Test(sentinel, more_than_twice_as_many_replicas_as_must_acknowledge)
+{
+    static const char *const GOOD[] = {SERVE, "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
+    static const char *const DOCTOR[] = {"doctor", "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
+    static const char *const MOST[] = {"doctor", "--min-replicas", "2", "--redis-timeout-ms", "1000", NULL};
+    static const char *const LISTING[] = {"account", "list", "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
+    static struct scene scene;
+    struct redis_server third;
+    struct fixture_key key;
+    char *out;
+
+    scene_start(&scene, 2);
+    add_replica(&scene, &third);
+    while (!file_contains(scene.fixture.nodes[0].process.err_path, "fewer than half of the replicas acknowledge"))
+        poll(NULL, 0, STEP_MS);
+    fixture_create_key(&scene.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
+    cr_expect_eq(fixture_try_key(&scene.fixture, 0, key.secret), 200);
+    expect_refusal(&scene.fixture, GOOD, 3, "raise --min-replicas to half the number of replicas");
+    expect_refusal(&scene.fixture, LISTING, 3, "raise --min-replicas to half the number of replicas");
+    cr_expect_eq(fixture_run(&scene.fixture, DOCTOR, NULL, &out, NULL), 3, "%s", out);
+    cr_expect_not_null(strstr(out, "\nfail  leases "), "%s", out);
+    free(out);
+    redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "2", NULL);
+    fixture_run_until(&scene.fixture, MOST, "\nok    leases ");
+    fixture_add_node(&scene.fixture,
+                     (const char *const[]){"--min-replicas", "1", "--redis-timeout-ms", "500", "--unsafe-redis", NULL});
+    scene_stop(&scene);
+    redis_server_stop(&third);
+}

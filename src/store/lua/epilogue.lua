@@ -3,12 +3,16 @@
 -- written. A node appends ':<maker>:<how many of its changes that end something were answered>'. A store with a lower
 -- number has lost something, and one that misses endings of anybody decides nothing (src/lease/README.md, rule 13); a
 -- command leaves the number out, and runs. ':ends' or ':other' comes with a change: it is numbered, in the same step.
--- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found; missing, how many. Of a
--- numbered change: numbered, the numbers of its maker's chain (ends, all), what run() returns. If events were written
--- and the caller writes an audit log: events, {account, class, entry, {field, value...}, copy}..., one of these
+-- Returns: what run() returns; moved, where to (store_leave.lua); other_store, the id found ('' for none); behind, the
+-- number found; missing, how many. Of a numbered change: numbered, the numbers of its maker's chain (ends, all), what
+-- run() returns. If events were written and the caller writes an audit log: events, {account, class, entry,
+-- {field, value...}, copy}..., one of these
 
 if STORE_ID then
-    local there = redis.call('HMGET', K.store(), 'id', 'former', 'missing')
+    local there = redis.call('HMGET', K.store(), 'id', 'former', 'missing', 'moved')
+    if there[4] then
+        return {'moved', there[4]}
+    end
     if there[1] ~= STORE_ID and not (there[1] and there[2] == STORE_ID) then
         return {'other_store', there[1] or ''}
     end

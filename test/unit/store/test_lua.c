@@ -423,7 +423,27 @@ Test(lua, nothing_is_claimed_beside_a_store_of_other_partitions)
 Test(lua, a_copy_under_way_is_no_store)
 {
     STEPS({"SET t:schema 1000000", "OK"}, {"HSET t:store copying aa", "1"}, {"ZADD t:accounts 0 acct_A", "1"},
-          {"@schema_claim 2 dd", "(refused 1000000 1)"}, {"HEXISTS t:store id", "0"});
+          {"@schema_claim 2 dd", "(refused 1000000 1 )"}, {"HEXISTS t:store id", "0"});
+}
+
+/* Whoever knows the store by any of its ids is sent away, and everything comes back. */
+Test(lua, a_store_that_has_moved_is_left)
+{
+    STEPS({"SET t:schema 2", "OK"}, {"HSET t:store id bb former aa b1 5", "3"}, {"ZADD t:accounts 0 acct_A", "1"},
+          {"@store_leave aa redis://b:6379 cc 1000000", "(conflict)"}, {"HEXISTS t:store moved", "0"},
+          {"@store_leave bb redis://b:6379 cc 1000000", "(ok)"}, {"@store_leave bb redis://d:6379 dd 1000000", "(ok)"},
+          {"@store_leave cc redis://d:6379 dd 1000000", "(conflict)"},
+          {"HMGET t:store id former copying moved b1", "(cc nil bb redis://b:6379 5)"},
+          {"@schema_claim 2 dd", "(refused 1000000 1 redis://b:6379)"});
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const IDS[] = {"t:store:aa:b1:5", "t:store:bb:b1:5", "t:store:cc:b1:5"};
+        char *text = call_in_store("account_create", IDS[i], "acct_X");
+
+        cr_expect_str_eq(text, "(moved redis://b:6379)", "%s", IDS[i]);
+        free(text);
+    }
+    STEPS({"ZCARD t:accounts", "1"}, {"@store_return", "(ok)"}, {"HGET t:store id", "bb"}, {"GET t:schema", "2"},
+          {"HGET t:store former", "aa"}, {"HLEN t:store", "3"}, {"@store_return", "(ok)"}, {"HGET t:store id", "bb"});
 }
 
 Test(lua, store_upgrade)
@@ -446,7 +466,7 @@ Test(lua, store_upgrade)
 Test(lua, schema_claim)
 {
     STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0 0 0 0)"}, {"GET t:schema", "3"},
-          {"@schema_claim 2 0123", "(refused 3 0)"}, {"SET t:lease_max 700", "OK"},
+          {"@schema_claim 2 0123", "(refused 3 0 )"}, {"SET t:lease_max 700", "OK"},
           {"@schema_claim 4 0123", "(ok 3 * 0 700 0 0 0)"}, {"GET t:schema", "3"});
 }
 
@@ -3013,7 +3033,7 @@ Test(lua, what_runs_although_memory_is_full)
           {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},
           {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0 0)"},
-          {"@schema_claim 0", "(refused 1 0)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
+          {"@schema_claim 0", "(refused 1 0 )"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
           {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
           {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"},
           {"@node_heartbeat n1 1 1000 x 0 0 0", "(ok * 0  0 0)"}, {"@node_leave n1 '' ''", "(ok 1)"},
