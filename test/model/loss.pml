@@ -1,0 +1,685 @@
+/* A store that goes back: an older file, a replica that lagged, a suffix of its history that is gone (src/lease/README.md).
+ *
+ * The promises. Of a revocation: once it has been answered, no node accepts the key for a check that begins later, whatever
+ * the store has lost, if a node that lives heard of it. Of any ending (a session's, which no node but its maker hears of):
+ * if a node that lives knows its number by a heartbeat that replicas acknowledged, it is never missing silently. If nobody
+ * can tell it, all refuse until an operator accepts the loss. And none of this is a false alarm: if nothing is lost, nobody
+ * refuses for ever (-DQUIET).
+ *
+ * Three nodes: X makes endings, each with the next number of its chain; Y checks; Z is another one. Each hears a message, or
+ * its connection is broken just then. A node may die. The store goes back to what it was at some time before, and registry,
+ * chains and all the rest with it; or Redis restarts unharmed. Both are a new era. There each node reads the stream,
+ * registers, declares the numbers that it knows and the store lacks, tells what it kept, says "told", waits for the others,
+ * and decides. G, which it waits at most, is longer than it takes each node that lives to come, except one that is cut off
+ * (-DCUTS). Barriers, leases and catching up are taken from barrier.pml: a revocation is answered when Y has heard of it, or
+ * has no lease from before.
+ *
+ * Every rule holds by default; -DNO_<RULE> removes one, and a promise must then break:
+ *   of what a node knows
+ *   NO_LOSSKEEP      it acknowledges what it has heard, and keeps it a moment later
+ *   NO_LOSSSTREAM    it keeps nothing of what it reads in the stream
+ *   NO_LOSSLOG       it does not read its log when it starts (-DREBORN)
+ *   NO_LOSSCURSOR    a heartbeat without acknowledgements counts as read: its chains are not named again (-DLOOSE)
+ *   NO_LOSSTWO       changes that end nothing have the same numbers (-DOTHERS=1)
+ *   NO_LOSSCHAIN     its chain goes on in the next era: a number may be given again
+ *   NO_LOSSANSWER    it answers in this era what it did in the one before
+ *   of a new era
+ *   NO_LOSSREPLID    it goes by the run_id alone
+ *   NO_LOSSDECLARE   a node declares its own numbers only
+ *   NO_LOSSRAISE     declared numbers are not raised
+ *   NO_LOSSAHEAD     a number that was told before it was declared is not known to be told
+ *   NO_LOSSCLOSE     a number that is told does not raise its chain, though it is the next
+ *   NO_LOSSTELL      a node tells its own endings only
+ *   NO_LOSSORDER     it says "told", and tells
+ *   NO_LOSSFIRM      it says so before replicas have what it told
+ *   NO_LOSSTOLD      it decides before it has told
+ *   NO_LOSSWAIT      it does not wait for the others
+ *   NO_LOSSCOME      after G it decides although others are still telling
+ *   NO_LOSSJOINS     it does not see that the registry went back
+ *   NO_LOSSSURE      nobody needs to know that the registry did not
+ *   NO_LOSSSENT      it decides by a read that it sent before
+ *   NO_LOSSLEASE     a heartbeat that it sent before grants a lease (-DCACHE)
+ *   NO_LOSSCOMPARE   who decides already does not see that numbers are missing (-DCUTS)
+ *   of an accepted loss (-DACCEPT)
+ *   NO_LOSSEPOCH     who comes later declares what was accepted
+ *   NO_LOSSACCEPTED  who comes later tells only what is above its chain
+ * -DENDINGS=n; -DSESSIONS=bits, -DOTHERS=bits: those of them that are of sessions, or no endings.
+ * -DLOSSES=n, -DRESTARTS=n, -DDEATHS=n, -DBREAKS=n: how often, at most; -DSNAPS=n: how often the older state is replaced by
+ * the present one. -DAFTER: the first ending was answered and lost, and X is dead. -DNEW: Y starts later than the others.
+ * -DOLD: Z is a node of 0.3.0. -DLIMIT=n leaves out the condition that one of the limits is (README.md): that must break a
+ * promise, too.
+ * -DPROBE=n asserts that a case is never reached; it must fail, which shows that the search gets there.
+ */
+#ifndef ENDINGS
+#define ENDINGS 1
+#endif
+#ifndef SESSIONS
+#define SESSIONS 0
+#endif
+#ifndef OTHERS
+#define OTHERS 0
+#endif
+#ifndef LOSSES
+#define LOSSES 1
+#endif
+#ifndef RESTARTS
+#define RESTARTS 0
+#endif
+#ifndef SNAPS
+#define SNAPS 0
+#endif
+#ifndef DEATHS
+#define DEATHS 1
+#endif
+#ifndef BREAKS
+#define BREAKS 0
+#endif
+#ifndef LIMIT
+#define LIMIT 0
+#endif
+#ifndef PROBE
+#define PROBE 0
+#endif
+
+#define X 0
+#define Y 1
+#define Z 2
+#define NODES 3
+#define BIT(n) (1 << (n))
+#define EACH (BIT(NODES) - 1)
+#define FORMER BIT(3) /* in the registry: an earlier process of X */
+#define max(a, b) ((a) > (b) -> (a) : (b))
+
+#define CHAINS 2
+#define NUMBER(c, i) BIT(2 * (c) + (i) - 1) /* number i of chain c: 1 or 2 */
+#define PLACE(number) ((number) == 1 || (number) == 4 -> 1 : 2)
+#define CHAIN(number) ((number) < 4 -> 0 : 1)
+
+/* How far a node is in an era. */
+#define OFF 0
+#define TELLS 1
+#define WAITS 2
+#define DECIDES 3
+
+typedef store_t {
+    byte marked;           /* keys that are revoked */
+    byte ends[CHAINS];     /* numbers given, or declared */
+    byte missing;          /* numbers */
+    byte ahead;            /* numbers above their chain's `ends` that were told */
+    byte members, joined;  /* who is registered; how many ever have */
+    byte loss;             /* how many losses were accepted */
+    byte era;              /* what follows is of this era: */
+    byte first;            /* `joined` when it began */
+    byte came, told;       /* members that have come, and that have said "told" */
+    bool lacks, sure;      /* members are missing; somebody knows that none is */
+    bool accepted;         /* its loss */
+    /* Not in the store, but it goes back with it: */
+    byte in, lost          /* endings that this history has; whose loss was accepted */
+};
+store_t st, was;       /* now; and what it goes back to */
+byte era = 1, last = 1, was_era = 1; /* of the Redis process that there is */
+bool firm;             /* since `was` replicas have acknowledged something */
+byte losses, restarts, snaps, deaths, breaks;
+bool calm;             /* nothing happens from without any more */
+
+/* Endings, which are bits */
+byte made, answered;
+byte number[2];
+byte asked_in[2];      /* X has not answered yet: the era in which it made it */
+byte heard_by_y;       /* Y has acknowledged */
+byte promised;         /* somebody has said that he told it */
+byte bare;             /* the message does not say what ended: for a node of 0.3.0 */
+byte chain;            /* of X, */
+bool used;             /* with numbers */
+
+/* Nodes */
+byte alive = EACH, cut; /* cut off from this era's store for longer than G */
+typedef node_t {
+    byte phase, era;
+    byte ends[CHAINS], joined, loss; /* what it knows of the store */
+    byte read[CHAINS];               /* what a heartbeat has named, acknowledged or not */
+    byte kept, heard, known;         /* endings: it keeps; it has acknowledged or keeps; that a heartbeat has counted */
+    byte inbox                       /* messages on the way; from bit 2 on: of endings that are told again */
+};
+node_t node[NODES];
+byte subscribed;
+
+/* Y's checks */
+byte cached;           /* keys */
+bool lease, asks;      /* a heartbeat's echo is on the way, */
+byte behind;           /* behind these messages */
+bool reads, clean;     /* a reply is on the way, which says that the key may be used; nothing forbids to cache it */
+byte want;             /* the key */
+bool late, lost;       /* it may not be accepted: it was revoked; an ending is missing */
+#ifdef QUIET
+bool stuck;            /* nobody decides, and nothing is lost */
+#endif
+
+#define IS_OF(bits, j) ((bits) & BIT(j))
+#define KEY(j) (IS_OF(SESSIONS | OTHERS, j) -> 0 : BIT(j))
+
+#define LIVES(n) (alive & BIT(n) && !(cut & BIT(n)))
+#define HEARD(j) (LIVES(0) && IS_OF(node[0].heard, j) || LIVES(1) && IS_OF(node[1].heard, j) || \
+    LIVES(2) && IS_OF(node[2].heard, j) || IS_OF(promised, j))
+#define IS_LATE(k) (answered & (k) && ((k) == 1 && HEARD(0) || (k) == 2 && HEARD(1)))
+#define LACKS(n) (LIVES(n) && node[n].known & ~(st.in | st.lost))
+#define IS_LOST (LACKS(0) || LACKS(1) || LACKS(2))
+
+inline copy(to, from) {
+    to.marked = from.marked; to.ends[0] = from.ends[0]; to.ends[1] = from.ends[1]; to.missing = from.missing;
+    to.ahead = from.ahead; to.members = from.members; to.joined = from.joined; to.loss = from.loss; to.era = from.era;
+    to.first = from.first; to.came = from.came; to.told = from.told; to.lacks = from.lacks; to.sure = from.sure;
+    to.accepted = from.accepted; to.in = from.in; to.lost = from.lost
+}
+
+inline end_lease() { lease = false; asks = false; behind = 0 }
+inline end_read() { reads = false; want = 0; late = false; lost = false; clean = false }
+inline disconnect(n) {
+    node[n].phase = OFF; node[n].inbox = 0; subscribed = subscribed & ~BIT(n);
+    if
+    :: n == Y -> end_lease(); end_read()
+    :: else
+    fi
+}
+inline disconnect_all() { disconnect(X); disconnect(Y); disconnect(Z) }
+
+inline send_to(n, bits) {
+    if
+    :: subscribed & BIT(n) -> node[n].inbox = node[n].inbox | (bits)
+    :: else
+    fi
+}
+inline publish(bits) { send_to(X, bits); send_to(Y, bits); send_to(Z, bits) }
+
+/* A new era */
+
+#define FROM(c, a, b) (((a) < 1 && (b) >= 1 -> NUMBER(c, 1) : 0) | ((a) < 2 && (b) >= 2 -> NUMBER(c, 2) : 0))
+#ifdef NO_LOSSAHEAD
+#define TOLD_BEFORE 0
+#else
+#define TOLD_BEFORE st.ahead
+#endif
+#ifdef NO_LOSSDECLARE
+#define MAY_DECLARE (n == X)
+#else
+#define MAY_DECLARE true
+#endif
+
+inline declare_chain(n, c) {
+    if
+    :: node[n].ends[c] > st.ends[c] && MAY_DECLARE ->
+#ifdef QUIET
+       stuck = stuck || st.accepted;
+#endif
+       st.missing = st.missing | (FROM(c, st.ends[c], node[n].ends[c]) & ~TOLD_BEFORE);
+#ifndef NO_LOSSRAISE
+       st.ends[c] = node[n].ends[c]
+#endif
+    :: else
+    fi
+}
+#ifdef NO_LOSSEPOCH
+#define ADOPTS false
+#else
+#define ADOPTS st.accepted
+#endif
+inline declare(n) {
+    if
+    :: ADOPTS ->
+       node[n].ends[0] = st.ends[0]; node[n].ends[1] = st.ends[1];
+       node[n].known = node[n].known & ~st.lost
+    :: else ->
+       declare_chain(n, 0);
+       declare_chain(n, 1)
+    fi;
+    if
+    :: node[n].joined > st.first -> st.lacks = true; st.joined = max(st.joined, node[n].joined)
+    :: node[n].joined > 0 && node[n].joined == st.first -> st.sure = true
+    :: else
+    fi;
+    node[n].read[0] = 0; node[n].read[1] = 0
+}
+
+#ifdef NO_LOSSTELL
+#define MAY_TELL(n) ((n) == X)
+#else
+#define MAY_TELL(n) true
+#endif
+#ifdef NO_LOSSACCEPTED
+#define TELLS_ALL(n) false
+#else
+#define TELLS_ALL(n) (st.loss != node[n].loss)
+#endif
+#define IS_AHEAD(j) (PLACE(number[j]) > st.ends[CHAIN(number[j])])
+/* Telling what is there changes nothing: it is left out. */
+#define HAS_TO_TELL(n, j) (MAY_TELL(n) && IS_OF(node[n].kept, j) && \
+    (number[j] & st.missing || !IS_OF(st.in, j) && (IS_AHEAD(j) || TELLS_ALL(n))))
+#define HAS_TO_TELL_MORE(n) (HAS_TO_TELL(n, 0) || HAS_TO_TELL(n, 1))
+inline close_up(c) {
+    st.ends[c] = st.ends[c] + (st.ends[c] == 0 && st.ahead & NUMBER(c, 1) -> 1 : 0);
+    st.ends[c] = st.ends[c] + (st.ends[c] == 1 && st.ahead & NUMBER(c, 2) -> 1 : 0)
+}
+inline tell(n, j) {
+    st.marked = st.marked | KEY(j);
+    st.in = st.in | BIT(j);
+    st.ahead = st.ahead | (IS_AHEAD(j) -> number[j] : 0);
+#ifndef NO_LOSSCLOSE
+    close_up(CHAIN(number[j]));
+#endif
+    st.missing = st.missing & ~number[j];
+    publish(BIT(j) << 2)
+}
+#if defined(NO_LOSSORDER) || defined(NO_LOSSTOLD)
+#define MAY_STILL_TELL(n) (node[n].phase >= TELLS)
+#else
+#define MAY_STILL_TELL(n) (node[n].phase == TELLS)
+#endif
+#ifdef NO_LOSSORDER
+#define HAS_TOLD(n) (node[n].phase == TELLS)
+#else
+#define HAS_TOLD(n) (node[n].phase == TELLS && !HAS_TO_TELL_MORE(n))
+#endif
+
+#ifdef OLD
+#define NEWER ~BIT(Z)
+#else
+#define NEWER ~0
+#endif
+#ifdef NO_LOSSTOLD
+#define IS_WAITING(n) ((n) != Z && node[n].phase >= TELLS && node[n].phase < DECIDES)
+#define BUT_ITSELF(n) ~BIT(n)
+#else
+#define IS_WAITING(n) ((n) != Z && node[n].phase == WAITS)
+#define BUT_ITSELF(n) ~0
+#endif
+#if defined(NO_LOSSJOINS)
+#define KNOWS_ALL true
+#elif defined(NO_LOSSSURE)
+#define KNOWS_ALL (!st.lacks)
+#else
+#define KNOWS_ALL (st.sure && !st.lacks)
+#endif
+#define ALL_HAVE_TOLD(n) ((st.members & NEWER & ~st.told & BUT_ITSELF(n)) == 0 && KNOWS_ALL)
+#ifdef NO_LOSSCOME
+#define IN_TIME st.came
+#else
+#define IN_TIME st.told
+#endif
+#define G_IS_OVER(n) ((alive & ~cut & NEWER & ~IN_TIME & BUT_ITSELF(n)) == 0)
+#ifdef NO_LOSSWAIT
+#define MAY_DECIDE(n) true
+#else
+#define MAY_DECIDE(n) (ALL_HAVE_TOLD(n) || G_IS_OVER(n))
+#endif
+
+inline begin_era() {
+    st.era = era; st.first = st.joined; st.came = 0; st.told = 0; st.lacks = false; st.sure = false; st.accepted = false
+}
+inline keep(n, bits) { node[n].heard = node[n].heard | (bits); node[n].kept = node[n].kept | (bits) }
+#ifdef OLD
+#define IS_OLD(n) ((n) == Z)
+#else
+#define IS_OLD(n) false
+#endif
+inline connect(n) {
+    if
+    :: st.era != era -> begin_era()
+    :: else
+    fi;
+    if
+    :: !(st.members & BIT(n)) -> st.members = st.members | BIT(n); st.joined++
+    :: else
+    fi;
+    subscribed = subscribed | BIT(n);
+    if
+    :: IS_OLD(n)
+    :: else ->
+       node[n].heard = node[n].heard | (st.in & ~(SESSIONS | OTHERS));
+#ifndef NO_LOSSSTREAM
+       node[n].kept = node[n].kept | (st.in & ~(SESSIONS | OTHERS))
+#endif
+    fi;
+    if
+    :: n == Y -> cached = cached & ~st.marked
+    :: else
+    fi;
+#ifdef NO_LOSSCOME
+    st.came = st.came | BIT(n);
+#endif
+    if
+    :: node[n].era == era -> node[n].phase = (n == Z -> WAITS : DECIDES)
+#ifdef OLD
+    :: node[n].era != era && n == Z -> node[n].era = era; node[n].phase = WAITS
+    :: node[n].era != era && n != Z ->
+#else
+    :: node[n].era != era ->
+#endif
+       declare(n);
+       node[n].phase = TELLS
+    fi
+}
+
+/* Messages */
+
+#define HEARS(n, j) (node[n].inbox & (BIT(j) | BIT(j) << 2))
+inline hear(n, j) {
+    if
+    :: n == Y && IS_OF(node[n].inbox, j) && asked_in[j] -> heard_by_y = heard_by_y | BIT(j)
+    :: else
+    fi;
+    if
+    :: IS_OF(node[n].inbox, j) && IS_OF(bare, j) || IS_OLD(n)
+    :: else ->
+#ifdef NO_LOSSKEEP
+       node[n].heard = node[n].heard | BIT(j)
+#else
+       keep(n, BIT(j))
+#endif
+    fi;
+    /* an acknowledgement, and the next one: they may be one message */
+    node[n].inbox = node[n].inbox & ~(IS_OF(node[n].inbox, j) -> BIT(j) : BIT(j) << 2);
+    if
+    :: n == Y -> cached = cached & ~KEY(j); clean = false
+    :: else
+    fi
+}
+
+/* Heartbeats that replicas have acknowledged */
+
+#ifdef NO_LOSSCURSOR
+#define NAMED(c) (st.ends[c] > node[n].read[c])
+#else
+#define NAMED(c) true
+#endif
+#define IS_NEWS(n, c) (st.ends[c] > node[n].ends[c])
+inline count(n, c) {
+    if
+    :: NAMED(c) -> node[n].ends[c] = max(node[n].ends[c], st.ends[c])
+    :: else
+    fi
+}
+#define COUNTED (st.in & ~OTHERS & ((IS_AHEAD(0) -> 0 : 1) | (IS_AHEAD(1) -> 0 : 2)))
+inline heartbeat(n) {
+    count(n, 0);
+    count(n, 1);
+    node[n].joined = max(node[n].joined, st.joined);
+    node[n].known = node[n].known | COUNTED;
+    firm = true
+}
+
+inline die(n) {
+    alive = alive & ~BIT(n);
+    cut = cut & ~BIT(n);
+    disconnect(n);
+    node[n].era = 0; node[n].ends[0] = 0; node[n].ends[1] = 0; node[n].joined = 0; node[n].loss = 0; node[n].read[0] = 0;
+    node[n].read[1] = 0; node[n].kept = 0; node[n].heard = 0; node[n].known = 0;
+    if
+    :: n == X -> asked_in[0] = 0; asked_in[1] = 0
+    :: else
+    fi;
+    deaths++
+}
+
+proctype run_node(byte n)
+{
+    do
+    :: d_step { alive & BIT(n) && node[n].phase == OFF -> connect(n) }
+    :: d_step { MAY_STILL_TELL(n) && HAS_TO_TELL(n, 0) -> tell(n, 0) }
+    :: d_step { MAY_STILL_TELL(n) && HAS_TO_TELL(n, 1) -> tell(n, 1) }
+    :: d_step { HAS_TOLD(n) ->
+          st.told = st.told | BIT(n);
+          promised = promised | node[n].kept;
+#ifndef NO_LOSSFIRM
+          firm = true;
+#endif
+          node[n].loss = st.loss;
+          node[n].phase = WAITS;
+          node[n].era = (n == Z -> era : node[n].era) }
+    :: d_step { IS_WAITING(n) && MAY_DECIDE(n) ->
+#if PROBE == 1
+          assert(!(n == Y && losses && ALL_HAVE_TOLD(n) && node[Z].heard && !(alive & BIT(X))));
+#endif
+#if PROBE == 2
+          assert(!(n == Y && losses && !ALL_HAVE_TOLD(n)));
+#endif
+#ifdef NO_LOSSTOLD
+          node[n].loss = st.loss;
+#endif
+          node[n].phase = DECIDES;
+          node[n].era = era;
+#ifndef NO_LOSSCHAIN
+          if
+          :: n == X && used && chain < CHAINS - 1 -> chain++; used = false
+          :: else
+          fi;
+#endif
+          skip }
+#ifdef NO_LOSSTOLD
+    :: d_step { node[n].phase == DECIDES && !(st.told & BIT(n)) && !HAS_TO_TELL_MORE(n) -> st.told = st.told | BIT(n) }
+#endif
+    :: d_step { HEARS(n, 0) -> hear(n, 0) }
+    :: d_step { HEARS(n, 1) -> hear(n, 1) }
+#ifdef NO_LOSSKEEP
+    :: d_step { node[n].heard & ~node[n].kept -> node[n].kept = node[n].heard }
+#endif
+    :: d_step { !IS_OLD(n) && node[n].phase >= WAITS && (IS_NEWS(n, 0) || IS_NEWS(n, 1) || node[n].joined < st.joined ||
+          COUNTED & ~node[n].known) -> heartbeat(n) }
+#ifdef LOOSE
+    :: d_step { node[n].phase >= WAITS && (node[n].read[0] < st.ends[0] || node[n].read[1] < st.ends[1]) ->
+          node[n].read[0] = st.ends[0]; node[n].read[1] = st.ends[1] }
+#endif
+    :: d_step { breaks < BREAKS && !calm && node[n].phase >= WAITS && node[n].era == era -> breaks++; disconnect(n) }
+    :: d_step { deaths < DEATHS && !calm && n != Y && alive & BIT(n) -> die(n) }
+    :: d_step { deaths < DEATHS && !calm && n != Y && node[n].phase >= WAITS -> st.members = st.members & ~BIT(n); die(n) }
+    od
+}
+
+/* X makes an ending. Redis runs the script and X reads its reply in one step; the reply may be lost. */
+inline make(j) {
+    used = true;
+    if
+#ifndef NO_LOSSTWO
+    :: IS_OF(OTHERS, j)
+#endif
+    :: else -> st.ends[chain]++; number[j] = NUMBER(chain, st.ends[chain])
+    fi;
+    made = made | BIT(j);
+    st.in = st.in | BIT(j);
+    st.marked = st.marked | KEY(j);
+#ifdef OLD
+    bare = bare | (st.members & BIT(Z) -> BIT(j) : 0);
+#endif
+    if
+    :: KEY(j) -> publish(BIT(j))
+    :: else
+    fi
+}
+/* Every member has acknowledged, or its lease of before is over; and replicas have it. */
+inline answer(j) {
+    asked_in[j] = 0;
+    answered = answered | BIT(j);
+    firm = true;
+    node[X].ends[CHAIN(number[j])] = max(node[X].ends[CHAIN(number[j])], (number[j] -> PLACE(number[j]) : 0));
+    node[X].known = node[X].known | (BIT(j) & ~OTHERS);
+    if
+    :: KEY(j) && !IS_OF(heard_by_y, j) ->
+       lease = false;
+       if
+       :: asks && !(behind & BIT(j)) -> asks = false; behind = 0
+       :: else
+       fi
+    :: else
+    fi;
+    heard_by_y = heard_by_y & ~BIT(j);
+#ifdef NO_LOSSANSWER
+    cut = cut & ~BIT(X)
+#endif
+}
+#ifdef NO_LOSSANSWER
+#define MAY_ANSWER(j) (asked_in[j] && node[X].phase == DECIDES)
+#else
+#define MAY_ANSWER(j) (asked_in[j] == era && node[X].phase == DECIDES)
+#endif
+#define MAY_MAKE(j) (!calm && node[X].phase == DECIDES && st.missing == 0 && made == BIT(j) - 1)
+
+proctype run_maker()
+{
+    do
+    :: d_step { MAY_MAKE(0) -> make(0); asked_in[0] = era; keep(X, KEY(0)) }
+    :: d_step { MAY_ANSWER(0) -> answer(0) }
+#if ENDINGS > 1
+    :: d_step { MAY_MAKE(0) -> make(0); disconnect(X) }
+    :: d_step { MAY_MAKE(1) -> make(1); asked_in[1] = era; keep(X, KEY(1)) }
+    :: d_step { MAY_ANSWER(1) -> answer(1) }
+#endif
+    od
+}
+
+/* The older state does not know a node that lives; and another one, which knows no more than that state, was cut off when
+ * that one registered. */
+#define IS_NEW(n) (alive & BIT(n) && node[n].heard && !(was.members & BIT(n)))
+#define IS_BEHIND(n) (alive & BIT(n) && was.joined > 0 && node[n].joined == was.joined)
+#if LIMIT == 1
+#define MAY_LOSE true
+#else
+#define MAY_LOSE (!((IS_NEW(0) || IS_NEW(1) || IS_NEW(2)) && (IS_BEHIND(0) || IS_BEHIND(1) || IS_BEHIND(2))))
+#endif
+/* A number that nobody can tell. */
+#define IS_KEPT(j) (IS_OF(node[X].kept | node[Y].kept | node[Z].kept, j))
+#define IS_GONE(j) (!IS_OF(st.in | st.lost | OTHERS, j) && !IS_KEPT(j) -> number[j] : 0)
+
+#define TURN_INTO_FORMER(bits) ((bits) & BIT(X) -> (bits) & ~BIT(X) | FORMER : (bits))
+
+proctype run_faults()
+{
+    do
+    :: d_step { !calm && snaps < SNAPS && st.era == era -> snaps++; copy(was, st); was_era = era; firm = false }
+    :: d_step { !calm && losses < LOSSES && MAY_LOSE ->
+          losses++;
+          copy(st, was);
+          promised = (firm -> promised & st.in : promised);
+          last++;
+#ifdef NO_LOSSREPLID
+          era = was_era;
+#else
+          era = last;
+#endif
+          disconnect_all() }
+    :: d_step { !calm && restarts < RESTARTS -> restarts++; last++; era = last; disconnect_all() }
+#ifdef CUTS
+    :: d_step { !calm && losses > 0 && node[X].phase == OFF && LIVES(X) -> cut = cut | BIT(X) }
+    :: d_step { !calm && losses > 0 && node[Z].phase == OFF && LIVES(Z) -> cut = cut | BIT(Z) }
+#endif
+    /* W after it has told: no lease of before runs any more */
+#if defined(CUTS) || defined(REBORN)
+    :: d_step { cut & BIT(X) && alive & BIT(X) && st.era == era && st.told & BIT(X) -> cut = cut & ~BIT(X); end_lease() }
+    :: d_step { cut & BIT(Z) && alive & BIT(Z) && st.era == era && st.told & BIT(Z) -> cut = cut & ~BIT(Z); end_lease() }
+#endif
+#ifdef NEW
+    :: d_step { !calm && !(alive & BIT(Y)) -> alive = alive | BIT(Y) }
+#endif
+#ifdef REBORN
+    /* in time, if nobody has decided yet */
+    :: d_step { !calm && !(alive & BIT(X)) ->
+          alive = alive | BIT(X);
+          cut = cut | (node[Y].era == era -> BIT(X) : 0);
+          st.members = TURN_INTO_FORMER(st.members); st.told = TURN_INTO_FORMER(st.told);
+          was.members = TURN_INTO_FORMER(was.members); was.told = TURN_INTO_FORMER(was.told);
+          node[X].heard = answered & ~(SESSIONS | OTHERS);
+#ifndef NO_LOSSLOG
+          node[X].kept = node[X].heard;
+#endif
+          if
+          :: used && chain < CHAINS - 1 -> chain++; used = false
+          :: else
+          fi }
+#endif
+#ifdef ACCEPT
+    :: d_step { !calm && st.missing && st.era == era ->
+          st.missing = 0; st.accepted = true; st.loss++; st.lost = st.lost | made; firm = true }
+#endif
+#ifdef QUIET
+    :: !calm -> calm = true
+    :: timeout -> atomic {
+          stuck = stuck || alive & BIT(X) && node[X].phase != DECIDES || alive & BIT(Y) && node[Y].phase != DECIDES ||
+              st.missing & (number[0] | number[1]) & ~(IS_GONE(0) | IS_GONE(1)) ;
+          assert(!stuck) };
+       do :: calm = true od
+#endif
+    od
+}
+#ifndef QUIET
+#ifdef NO_LOSSSENT
+#define MAY_READ (node[Y].phase != OFF)
+#else
+#define MAY_READ (node[Y].phase == DECIDES)
+#endif
+#ifdef NO_LOSSLEASE
+#define MAY_ASK (node[Y].phase != OFF)
+#else
+#define MAY_ASK (node[Y].phase == DECIDES)
+#endif
+#ifdef NO_LOSSCOMPARE
+#define IS_WHOLE true
+#else
+#define IS_WHOLE (st.missing == 0)
+#endif
+
+proctype run_checks()
+{
+    do
+    :: !reads -> skip /* refused */
+    /* Redis runs the read at once; the reply takes time. */
+    :: d_step { !reads && MAY_READ && IS_WHOLE && !(st.marked & 1) -> reads = true; clean = true; want = 1; late = IS_LATE(1); lost = IS_LOST }
+#if ENDINGS > 1
+    :: d_step { !reads && MAY_READ && IS_WHOLE && KEY(1) && !(st.marked & 2) -> reads = true; clean = true; want = 2; late = IS_LATE(2); lost = IS_LOST }
+#endif
+    :: atomic { reads && node[Y].phase == DECIDES ->
+#if PROBE == 3
+          assert(!(losses && node[Y].era == era && made && !(st.in & 1)));
+#endif
+          assert(!late);
+          assert(!lost);
+          d_step {
+#ifdef CACHE
+              cached = cached | (clean -> want : 0);
+#endif
+              end_read() } }
+#ifdef CACHE
+    :: d_step { !asks && !lease && MAY_ASK && IS_WHOLE -> asks = true; behind = node[Y].inbox }
+    :: d_step { asks && !(node[Y].inbox & behind) -> asks = false; behind = 0; lease = true }
+    :: atomic { lease && node[Y].phase == DECIDES && cached & 1 ->
+          d_step { late = late || IS_LATE(1); lost = lost || IS_LOST };
+          assert(!late);
+          assert(!lost) }
+#endif
+    od
+}
+#endif
+
+init {
+    atomic {
+        d_step {
+            st.era = 1; st.members = EACH; st.told = EACH; st.joined = NODES; st.first = NODES; st.sure = true;
+            subscribed = EACH;
+            node[X].phase = DECIDES; node[X].era = 1; node[X].joined = NODES;
+            node[Y].phase = DECIDES; node[Y].era = 1; node[Y].joined = NODES;
+            node[Z].phase = WAITS; node[Z].era = 1; node[Z].joined = NODES
+        };
+#ifdef NEW
+        d_step {
+            alive = alive & ~BIT(Y); st.members = st.members & ~BIT(Y); disconnect(Y); node[Y].era = 0; node[Y].joined = 0 }
+#endif
+        if /* the older state: that of now, one when only Y had registered, or the empty store */
+        :: copy(was, st)
+#ifdef YOUNG
+        :: was.members = BIT(Y); was.joined = 1
+        :: true
+#endif
+        fi;
+        run run_node(Z); run run_node(X); run run_node(Y); run run_maker(); run run_faults();
+#ifndef QUIET
+        run run_checks()
+#endif
+    }
+}
