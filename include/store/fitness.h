@@ -9,6 +9,7 @@ enum fitness_kind {
     FITNESS_KEYS = 1 << 2,     /* the master keys match the store */
     FITNESS_DURABLE = 1 << 3,  /* otherwise a crash loses acknowledged changes; --unsafe-redis ignores this */
     FITNESS_FAILOVER = 1 << 4, /* otherwise a failover breaks the promise (rule 10); --unsafe-redis ignores this */
+    FITNESS_WHOLE = 1 << 5,    /* nodes know that the store has lost something; they serve or wait by themselves */
     FITNESS_UNSAFE = FITNESS_USABLE | FITNESS_WAITS | FITNESS_KEYS,
     FITNESS_ALL = FITNESS_UNSAFE | FITNESS_DURABLE | FITNESS_FAILOVER,
 };

@@ -59,6 +59,23 @@ static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
         member->events.on_invalidated(member->arg, digest);
 }
 
+static void on_endings_missed(void *arg, struct change_name change, const struct heard_ending *endings, size_t count)
+{
+    membership_keep(arg, change, endings, count);
+}
+
+static void on_learned(void *arg)
+{
+    try_end(arg);
+}
+
+void membership_keep(const struct membership *member, struct change_name change, const struct heard_ending *endings,
+                     size_t count)
+{
+    if (RULE(RULE_KEEP))
+        kept_add(member->with.kept, change, endings, count);
+}
+
 struct membership *membership_create(const struct lease_settings *settings, const struct membership_parts *parts,
                                      const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
                                      void *arg)
@@ -78,7 +95,8 @@ struct membership *membership_create(const struct lease_settings *settings, cons
     CHECK(lease_ms <= LEASE_MS_MAX);
     member->settings = settings;
     member->with = *parts;
-    member->heard = heard_create(settings, parts->identity, on_missed, member);
+    member->heard = heard_create(settings, parts->identity,
+                                 &(struct heard_events){on_missed, on_endings_missed, on_learned}, member);
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;
@@ -111,6 +129,12 @@ uint32_t membership_lease_ms(const struct membership *member)
 const struct member_name *membership_name(const struct membership *member)
 {
     return &member->id;
+}
+
+void membership_names(const struct membership *member, struct text ret_names[2])
+{
+    ret_names[0] = text_of(member->id.text);
+    ret_names[1] = text_of(member->previous.text);
 }
 
 const char *membership_trouble(const struct membership *member)
@@ -282,6 +306,7 @@ static void on_caught_up(void *arg, bool is_whole)
     if (member->state == MEMBERSHIP_BEHIND && member->asked_on == member->connections) {
         if (!is_whole)
             empty_cache(member);
+        member->has_to_learn |= !is_whole;
         begin(member);
     }
     try_end(member);
@@ -310,10 +335,12 @@ static void on_subscribed(struct membership *member)
     redis_group_on_ready(member->settings->group, member->link);
     set_state(member, MEMBERSHIP_BEHIND);
     member->behind_until_ns = clock_boot_ns() + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
-    if (has_to_catch_up(member))
+    if (has_to_catch_up(member)) {
         tick_in(member, 0);
-    else
+    } else {
+        member->has_to_learn = true;
         begin(member);
+    }
 }
 
 /* What was said on a connection that broke can be read from the stream. If this side gave it up, it has reason not to
@@ -410,6 +437,9 @@ void membership_try_lease(struct membership *member)
     member->lease_until_ns = member->mastery_until_ns = from_ns + member->lease_ms * CLOCK_NS_PER_MS;
     tell_lease(member);
     lease_note(member);
+    if (member->has_to_learn)
+        heard_learn(member->heard);
+    member->has_to_learn = false;
 }
 
 /* Rule 9: a heartbeat changes the entry if that is how revokers know that it came. Rule 10: or if it must be a write,
@@ -424,14 +454,16 @@ static bool must_write(const struct membership *member)
 static void heartbeat_send(struct membership *member)
 {
     const struct lease_settings *settings = member->settings;
-    char number[NUMBER_BYTES], lease[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
+    char number[NUMBER_BYTES], lease[NUMBER_BYTES], known[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
 
     random_secret(&member->nonce, sizeof member->nonce);
     member->number += must_write(member);
     snprintf(number, sizeof number, "%" PRId64, member->number);
     snprintf(lease, sizeof lease, "%" PRIu32, member->lease_ms);
     snprintf(nonce, sizeof nonce, "%016" PRIx64, member->nonce);
-    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce)};
+    snprintf(known, sizeof known, "%" PRIu64, chains_count(member->with.chains));
+    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce),
+                                text_of(known)};
     member->is_awaited = member->is_under_way = true;
     member->is_echoed = false;
     member->is_replicated = settings->min_replicas == 0;
@@ -524,6 +556,13 @@ static void on_tick(uv_timer_t *ticker)
         renew_silent(member);
     else if (!member->is_awaited && !member->is_under_way)
         heartbeat_send(member);
+}
+
+/* A heartbeat that Redis was not asked yet, because it was not examined, must not cost a quarter of the lease. */
+void membership_hurry(struct membership *member)
+{
+    if (member->state != MEMBERSHIP_NONE && clock_boot_ns() >= member->lease_until_ns)
+        tick_in(member, 0);
 }
 
 /* Leaving: the cache first (rule 9) */

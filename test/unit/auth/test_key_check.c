@@ -675,14 +675,14 @@ Test(key_check, a_wrong_checksum_is_not_asked_for)
     tear_down_cached(&f);
 }
 
-struct chain {
+struct check_chain {
     struct cached *f;
     size_t next, told;
 };
 
 static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_principal *key);
 
-static void begin_next(struct chain *chain)
+static void begin_next(struct check_chain *chain)
 {
     struct cached *f = chain->f;
 
@@ -693,7 +693,7 @@ static void begin_next(struct chain *chain)
 /* Like a connection whose next request is already waiting. */
 static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_principal *key)
 {
-    struct chain *chain = arg;
+    struct check_chain *chain = arg;
 
     cr_assert(verdict == KEY_ACCEPTED && key && text_equal(key->name, TEXT("a key")));
     chain->told++;
@@ -703,7 +703,7 @@ static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_
 Test(key_check, who_is_answered_may_begin_another_check)
 {
     struct cached f;
-    struct chain chain = {.f = &f};
+    struct check_chain chain = {.f = &f};
 
     set_up_cached(&f, 1);
     remember(&f);

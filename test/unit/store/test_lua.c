@@ -571,23 +571,24 @@ Test(lua, revocation_note)
           {"@revocation_read key_1 acct_B api_key 0", "(not_found)"},
           {"@revocation_read key_1 acct_A api_key 1", "(not_found)"}, {"@revocation_read key_9 '' '' 0", "(not_found)"},
           {"@revocation_read key_1 acct_A api_key 0", "(ok (key_1 * d1) abc 1*-* 0 0 0)"},
-          {"@revocation_note key_1 acct_A 7 1000 2 1", "(ok)"},
+          {"@revocation_note key_1 acct_A 7 0 1000 2 1", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
-          {"@revocation_note key_1 acct_A 7 0 7 7 key_2 acct_A 9999999999999 3 6 5", "(ok)"},
+          {"@revocation_note key_1 acct_A 7 0 0 7 7 key_2 acct_A 9999999999000 999 3 6 5", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
           {"HGET t:acct:acct_A:key_endings key_2", "- - 9999999999999 6 5"},
           /* Of several accounts, and of one key twice. */
-          {"@revocation_note key_3 acct_A 9999999999998 0 1 0 key_4 acct_B 9999999999997 0 2 0 "
-           "key_3 acct_A 9999999999999 0 3 0",
+          {"@revocation_note key_3 acct_A 9999999999998 0 0 1 0 key_4 acct_B 9999999999997 0 0 2 0 "
+           "key_3 acct_A 9999999999999 0 0 3 0",
            "(ok)"},
           {"HGET t:acct:acct_A:key_endings key_3", "- - 9999999999998 1 0"},
           {"HGET t:acct:acct_B:key_endings key_4", "- - 9999999999997 2 0"},
-          /* Of an earlier version: nothing is invented, and nothing is before the revocation. */
+          /* Of an earlier version: nothing is invented, and nothing is before the revocation, or sooner
+           * than the barrier took. */
           {"DEL t:acct:acct_A:key_endings", "1"},
           {"SET t:key:d1 key_1+acct_A+live+wxyz+3+7+9999999999999+A+name", "OK"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  0 0 0)"},
-          {"@revocation_note key_1 acct_A 9999999999999 0 3 0", "(ok)"},
-          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  9999999999999 3 0)"},
+          {"@revocation_note key_1 acct_A 9999999999000 998 0 3 0", "(ok)"},
+          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  9999999999998 3 0)"},
           {"HSET t:acct:acct_A:key_endings key_1 nonsense", "0"}, {"@revocation_read key_1 '' '' 0", "-*"});
 }
 
@@ -635,7 +636,7 @@ Test(lua, canary_of_four_nodes)
           {CANARY_STEP("n2", "1", "over", "''"), "(ok)"}, {CANARY_STEP("n2", "1", "over", "''"), "(refused)"},
           {"@canary_read", "(ok 60000 1 [0-9]* n2 1234 2 1 1 n? [0-9]* 0 -1  1 [0-9]* n3)"},
           /* Nothing else is left: no key, list, trail or note. */
-          {"@revocation_note key_1 acct_0000000000canary0000000011 7 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
+          {"@revocation_note key_1 acct_0000000000canary0000000011 7 0 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
           {"DEL t:canary t:canary_nodes t:inv_log", "3"}, {"KEYS t:*", "()"});
 }
 
@@ -1142,7 +1143,7 @@ Test(lua, account_suspend)
           {SUSPEND, "(ok North 1* 0 1000 (m1 5 1000))"}, {"HGETALL t:suspended", "(acct_A 1* version 1)"},
           {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (acct_A North suspended))"},
           {"@suspension_read acct_A", "(ok 1????????????  1*-* 0 0 0)"},
-          {"@revocation_note acct_A acct_A 7 0 2 1", "(ok)"},
+          {"@revocation_note acct_A acct_A 7 0 0 2 1", "(ok)"},
           {"@suspension_read acct_A", "(ok 1????????????  1*-* 1???????????? 2 1)"},
           {"@suspension_read acct_9", "(not_found)"},
           {"XRANGE t:acct:acct_A:audit - +",
