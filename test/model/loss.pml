@@ -105,27 +105,24 @@ typedef store_t {
     byte marked;           /* keys that are revoked */
     byte ends[CHAINS];     /* numbers given, or declared */
     byte missing;          /* numbers */
-    byte ahead;            /* numbers above their chain's `ends` that were told */
+    byte low[CHAINS];      /* the first number of a chain that was ever missing; 0: none */
     byte members, joined;  /* who is registered; how many ever have */
-    byte loss;             /* how many losses were accepted */
-    byte era;              /* what follows is of this era: */
+    byte process, era;     /* of Redis; what follows is of this era: */
     byte first;            /* `joined` when it began */
-    byte came, told;       /* members that have come, and that have said "told" */
-    bool lacks, sure;      /* members are missing; somebody knows that none is */
+    byte came, told;       /* nodes that have come, and that have said "told" */
     bool accepted;         /* its loss */
     /* Not in the store, but it goes back with it: */
     byte in, lost          /* endings that this history has; whose loss was accepted */
 };
 store_t st, was;       /* now; and what it goes back to */
-byte era = 1, last = 1, was_era = 1; /* of the Redis process that there is */
+byte process = 1, last_process = 1, last_era = 1; /* that Redis is, and that there have been */
 bool firm;             /* since `was` replicas have acknowledged something */
 byte losses, restarts, snaps, deaths, breaks;
 bool calm;             /* nothing happens from without any more */
 
 /* Endings, which are bits */
-byte made, answered;
+byte made, answered, asked; /* asked: X has not answered yet */
 byte number[2];
-byte asked_in[2];      /* X has not answered yet: the era in which it made it */
 byte heard_by_y;       /* Y has acknowledged */
 byte promised;         /* somebody has said that he told it */
 byte bare;             /* the message does not say what ended: for a node of 0.3.0 */
@@ -133,11 +130,12 @@ byte chain;            /* of X, */
 bool used;             /* with numbers */
 
 /* Nodes */
-byte alive = EACH, cut; /* cut off from this era's store for longer than G */
+byte alive = EACH, cut; /* cut off from this era's store for longer than it is waited for */
 typedef node_t {
     byte phase, era;
-    byte ends[CHAINS], joined, loss; /* what it knows of the store */
+    byte ends[CHAINS], joined;       /* what it knows of the store */
     byte read[CHAINS];               /* what a heartbeat has named, acknowledged or not */
+    bool lacks;                      /* the registry of this era is older than what it knows */
     byte kept, heard, known;         /* endings: it keeps; it has acknowledged or keeps; that a heartbeat has counted */
     byte inbox                       /* messages on the way; from bit 2 on: of endings that are told again */
 };
@@ -167,8 +165,8 @@ bool stuck;            /* nobody decides, and nothing is lost */
 
 inline copy(to, from) {
     to.marked = from.marked; to.ends[0] = from.ends[0]; to.ends[1] = from.ends[1]; to.missing = from.missing;
-    to.ahead = from.ahead; to.members = from.members; to.joined = from.joined; to.loss = from.loss; to.era = from.era;
-    to.first = from.first; to.came = from.came; to.told = from.told; to.lacks = from.lacks; to.sure = from.sure;
+    to.low[0] = from.low[0]; to.low[1] = from.low[1]; to.members = from.members; to.joined = from.joined;
+    to.process = from.process; to.era = from.era; to.first = from.first; to.came = from.came; to.told = from.told;
     to.accepted = from.accepted; to.in = from.in; to.lost = from.lost
 }
 
@@ -178,6 +176,9 @@ inline disconnect(n) {
     node[n].phase = OFF; node[n].inbox = 0; subscribed = subscribed & ~BIT(n);
     if
     :: n == Y -> end_lease(); end_read()
+#ifndef NO_LOSSANSWER
+    :: n == X -> asked = 0; heard_by_y = 0 /* its barriers fail */
+#endif
     :: else
     fi
 }
@@ -193,12 +194,8 @@ inline publish(bits) { send_to(X, bits); send_to(Y, bits); send_to(Z, bits) }
 
 /* A new era */
 
+#define IS_BEGUN (st.process == process)
 #define FROM(c, a, b) (((a) < 1 && (b) >= 1 -> NUMBER(c, 1) : 0) | ((a) < 2 && (b) >= 2 -> NUMBER(c, 2) : 0))
-#ifdef NO_LOSSAHEAD
-#define TOLD_BEFORE 0
-#else
-#define TOLD_BEFORE st.ahead
-#endif
 #ifdef NO_LOSSDECLARE
 #define MAY_DECLARE (n == X)
 #else
@@ -211,7 +208,8 @@ inline declare_chain(n, c) {
 #ifdef QUIET
        stuck = stuck || st.accepted;
 #endif
-       st.missing = st.missing | (FROM(c, st.ends[c], node[n].ends[c]) & ~TOLD_BEFORE);
+       st.missing = st.missing | FROM(c, st.ends[c], node[n].ends[c]);
+       st.low[c] = (st.low[c] -> st.low[c] : st.ends[c] + 1);
 #ifndef NO_LOSSRAISE
        st.ends[c] = node[n].ends[c]
 #endif
@@ -232,11 +230,8 @@ inline declare(n) {
        declare_chain(n, 0);
        declare_chain(n, 1)
     fi;
-    if
-    :: node[n].joined > st.first -> st.lacks = true; st.joined = max(st.joined, node[n].joined)
-    :: node[n].joined > 0 && node[n].joined == st.first -> st.sure = true
-    :: else
-    fi;
+    node[n].lacks = node[n].joined > st.first;
+    node[n].joined = st.joined;
     node[n].read[0] = 0; node[n].read[1] = 0
 }
 
@@ -245,34 +240,31 @@ inline declare(n) {
 #else
 #define MAY_TELL(n) true
 #endif
-#ifdef NO_LOSSACCEPTED
-#define TELLS_ALL(n) false
+#define IS_ABOVE(j) (PLACE(number[j]) > st.ends[CHAIN(number[j])])
+#ifdef NO_LOSSLOW
+#define WAS_MISSING(j) false
 #else
-#define TELLS_ALL(n) (st.loss != node[n].loss)
+#define WAS_MISSING(j) (st.low[CHAIN(number[j])] && PLACE(number[j]) >= st.low[CHAIN(number[j])])
 #endif
-#define IS_AHEAD(j) (PLACE(number[j]) > st.ends[CHAIN(number[j])])
 /* Telling what is there changes nothing: it is left out. */
 #define HAS_TO_TELL(n, j) (MAY_TELL(n) && IS_OF(node[n].kept, j) && \
-    (number[j] & st.missing || !IS_OF(st.in, j) && (IS_AHEAD(j) || TELLS_ALL(n))))
+    (number[j] & st.missing || !IS_OF(st.in, j) && (IS_ABOVE(j) || WAS_MISSING(j))))
 #define HAS_TO_TELL_MORE(n) (HAS_TO_TELL(n, 0) || HAS_TO_TELL(n, 1))
-inline close_up(c) {
-    st.ends[c] = st.ends[c] + (st.ends[c] == 0 && st.ahead & NUMBER(c, 1) -> 1 : 0);
-    st.ends[c] = st.ends[c] + (st.ends[c] == 1 && st.ahead & NUMBER(c, 2) -> 1 : 0)
-}
 inline tell(n, j) {
     st.marked = st.marked | KEY(j);
     st.in = st.in | BIT(j);
-    st.ahead = st.ahead | (IS_AHEAD(j) -> number[j] : 0);
-#ifndef NO_LOSSCLOSE
-    close_up(CHAIN(number[j]));
-#endif
     st.missing = st.missing & ~number[j];
     publish(BIT(j) << 2)
 }
+#ifdef NO_LOSSREPEAT
+#define REPEATS(n) false
+#else
+#define REPEATS(n) (node[n].phase > TELLS && st.missing)
+#endif
 #if defined(NO_LOSSORDER) || defined(NO_LOSSTOLD)
 #define MAY_STILL_TELL(n) (node[n].phase >= TELLS)
 #else
-#define MAY_STILL_TELL(n) (node[n].phase == TELLS)
+#define MAY_STILL_TELL(n) (node[n].phase == TELLS || REPEATS(n))
 #endif
 #ifdef NO_LOSSORDER
 #define HAS_TOLD(n) (node[n].phase == TELLS)
@@ -292,14 +284,12 @@ inline tell(n, j) {
 #define IS_WAITING(n) ((n) != Z && node[n].phase == WAITS)
 #define BUT_ITSELF(n) ~0
 #endif
-#if defined(NO_LOSSJOINS)
-#define KNOWS_ALL true
-#elif defined(NO_LOSSSURE)
-#define KNOWS_ALL (!st.lacks)
+#ifdef NO_LOSSJOINS
+#define KNOWS_ALL(n) true
 #else
-#define KNOWS_ALL (st.sure && !st.lacks)
+#define KNOWS_ALL(n) (!node[n].lacks)
 #endif
-#define ALL_HAVE_TOLD(n) ((st.members & NEWER & ~st.told & BUT_ITSELF(n)) == 0 && KNOWS_ALL)
+#define ALL_HAVE_TOLD(n) ((st.members & NEWER & ~st.told & BUT_ITSELF(n)) == 0 && KNOWS_ALL(n))
 #ifdef NO_LOSSCOME
 #define IN_TIME st.came
 #else
@@ -313,7 +303,16 @@ inline tell(n, j) {
 #endif
 
 inline begin_era() {
-    st.era = era; st.first = st.joined; st.came = 0; st.told = 0; st.lacks = false; st.sure = false; st.accepted = false
+    last_era++;
+    st.process = process; st.first = st.joined; st.came = 0; st.told = 0;
+#ifdef NO_LOSSTOKEN
+    st.era = process;
+#else
+    st.era = last_era;
+#endif
+#ifndef NO_LOSSERA
+    st.accepted = false
+#endif
 }
 inline keep(n, bits) { node[n].heard = node[n].heard | (bits); node[n].kept = node[n].kept | (bits) }
 #ifdef OLD
@@ -321,13 +320,19 @@ inline keep(n, bits) { node[n].heard = node[n].heard | (bits); node[n].kept = no
 #else
 #define IS_OLD(n) false
 #endif
-inline connect(n) {
-    if
-    :: st.era != era -> begin_era()
-    :: else
-    fi;
+/* Its first heartbeat registers it. Z makes no decision that matters: it is as far when it has told. */
+inline decide(n) {
+    node[n].phase = (n == Z -> WAITS : DECIDES);
+    node[n].era = st.era;
+    node[n].lacks = false;
     if
     :: !(st.members & BIT(n)) -> st.members = st.members | BIT(n); st.joined++
+    :: else
+    fi
+}
+inline connect(n) {
+    if
+    :: !IS_BEGUN -> begin_era()
     :: else
     fi;
     subscribed = subscribed | BIT(n);
@@ -347,12 +352,12 @@ inline connect(n) {
     st.came = st.came | BIT(n);
 #endif
     if
-    :: node[n].era == era -> node[n].phase = (n == Z -> WAITS : DECIDES)
+    :: node[n].era == st.era -> decide(n)
 #ifdef OLD
-    :: node[n].era != era && n == Z -> node[n].era = era; node[n].phase = WAITS
-    :: node[n].era != era && n != Z ->
+    :: node[n].era != st.era && n == Z -> decide(n)
+    :: node[n].era != st.era && n != Z ->
 #else
-    :: node[n].era != era ->
+    :: node[n].era != st.era ->
 #endif
        declare(n);
        node[n].phase = TELLS
@@ -364,12 +369,17 @@ inline connect(n) {
 #define HEARS(n, j) (node[n].inbox & (BIT(j) | BIT(j) << 2))
 inline hear(n, j) {
     if
-    :: n == Y && IS_OF(node[n].inbox, j) && asked_in[j] -> heard_by_y = heard_by_y | BIT(j)
+    :: n == Y && IS_OF(node[n].inbox, j) && IS_OF(asked, j) -> heard_by_y = heard_by_y | BIT(j)
     :: else
     fi;
     if
     :: IS_OF(node[n].inbox, j) && IS_OF(bare, j) || IS_OLD(n)
+#ifdef NO_LOSSAGAIN
+    :: !IS_OF(node[n].inbox, j) -> node[n].heard = node[n].heard | BIT(j)
+    :: IS_OF(node[n].inbox, j) && !IS_OF(bare, j) && !IS_OLD(n) ->
+#else
     :: else ->
+#endif
 #ifdef NO_LOSSKEEP
        node[n].heard = node[n].heard | BIT(j)
 #else
@@ -398,7 +408,7 @@ inline count(n, c) {
     :: else
     fi
 }
-#define COUNTED (st.in & ~OTHERS & ((IS_AHEAD(0) -> 0 : 1) | (IS_AHEAD(1) -> 0 : 2)))
+#define COUNTED (st.in & ~OTHERS & ((IS_ABOVE(0) -> 0 : 1) | (IS_ABOVE(1) -> 0 : 2)))
 inline heartbeat(n) {
     count(n, 0);
     count(n, 1);
@@ -411,14 +421,13 @@ inline die(n) {
     alive = alive & ~BIT(n);
     cut = cut & ~BIT(n);
     disconnect(n);
-    node[n].era = 0; node[n].ends[0] = 0; node[n].ends[1] = 0; node[n].joined = 0; node[n].loss = 0; node[n].read[0] = 0;
-    node[n].read[1] = 0; node[n].kept = 0; node[n].heard = 0; node[n].known = 0;
-    if
-    :: n == X -> asked_in[0] = 0; asked_in[1] = 0
-    :: else
-    fi;
+    node[n].era = 0; node[n].ends[0] = 0; node[n].ends[1] = 0; node[n].joined = 0; node[n].lacks = false;
+    node[n].read[0] = 0; node[n].read[1] = 0; node[n].kept = 0; node[n].heard = 0; node[n].known = 0;
+    asked = (n == X -> 0 : asked);
     deaths++
 }
+
+#define BEATS(n) (node[n].phase == (n == Z -> WAITS : DECIDES) && st.missing == 0)
 
 proctype run_node(byte n)
 {
@@ -432,9 +441,10 @@ proctype run_node(byte n)
 #ifndef NO_LOSSFIRM
           firm = true;
 #endif
-          node[n].loss = st.loss;
-          node[n].phase = WAITS;
-          node[n].era = (n == Z -> era : node[n].era) }
+          if
+          :: n == Z -> decide(Z)
+          :: else -> node[n].phase = WAITS
+          fi }
     :: d_step { IS_WAITING(n) && MAY_DECIDE(n) ->
 #if PROBE == 1
           assert(!(n == Y && losses && ALL_HAVE_TOLD(n) && node[Z].heard && !(alive & BIT(X))));
@@ -442,11 +452,7 @@ proctype run_node(byte n)
 #if PROBE == 2
           assert(!(n == Y && losses && !ALL_HAVE_TOLD(n)));
 #endif
-#ifdef NO_LOSSTOLD
-          node[n].loss = st.loss;
-#endif
-          node[n].phase = DECIDES;
-          node[n].era = era;
+          decide(n);
 #ifndef NO_LOSSCHAIN
           if
           :: n == X && used && chain < CHAINS - 1 -> chain++; used = false
@@ -462,13 +468,13 @@ proctype run_node(byte n)
 #ifdef NO_LOSSKEEP
     :: d_step { node[n].heard & ~node[n].kept -> node[n].kept = node[n].heard }
 #endif
-    :: d_step { !IS_OLD(n) && node[n].phase >= WAITS && (IS_NEWS(n, 0) || IS_NEWS(n, 1) || node[n].joined < st.joined ||
+    :: d_step { !IS_OLD(n) && BEATS(n) && (IS_NEWS(n, 0) || IS_NEWS(n, 1) || node[n].joined < st.joined ||
           COUNTED & ~node[n].known) -> heartbeat(n) }
 #ifdef LOOSE
-    :: d_step { node[n].phase >= WAITS && (node[n].read[0] < st.ends[0] || node[n].read[1] < st.ends[1]) ->
+    :: d_step { BEATS(n) && (node[n].read[0] < st.ends[0] || node[n].read[1] < st.ends[1]) ->
           node[n].read[0] = st.ends[0]; node[n].read[1] = st.ends[1] }
 #endif
-    :: d_step { breaks < BREAKS && !calm && node[n].phase >= WAITS && node[n].era == era -> breaks++; disconnect(n) }
+    :: d_step { breaks < BREAKS && !calm && BEATS(n) -> breaks++; disconnect(n) }
     :: d_step { deaths < DEATHS && !calm && n != Y && alive & BIT(n) -> die(n) }
     :: d_step { deaths < DEATHS && !calm && n != Y && node[n].phase >= WAITS -> st.members = st.members & ~BIT(n); die(n) }
     od
@@ -496,7 +502,7 @@ inline make(j) {
 }
 /* Every member has acknowledged, or its lease of before is over; and replicas have it. */
 inline answer(j) {
-    asked_in[j] = 0;
+    asked = asked & ~BIT(j);
     answered = answered | BIT(j);
     firm = true;
     node[X].ends[CHAIN(number[j])] = max(node[X].ends[CHAIN(number[j])], (number[j] -> PLACE(number[j]) : 0));
@@ -515,34 +521,30 @@ inline answer(j) {
     cut = cut & ~BIT(X)
 #endif
 }
-#ifdef NO_LOSSANSWER
-#define MAY_ANSWER(j) (asked_in[j] && node[X].phase == DECIDES)
-#else
-#define MAY_ANSWER(j) (asked_in[j] == era && node[X].phase == DECIDES)
-#endif
+#define MAY_ANSWER(j) (IS_OF(asked, j) && node[X].phase == DECIDES)
 #define MAY_MAKE(j) (!calm && node[X].phase == DECIDES && st.missing == 0 && made == BIT(j) - 1)
 
 proctype run_maker()
 {
     do
-    :: d_step { MAY_MAKE(0) -> make(0); asked_in[0] = era; keep(X, KEY(0)) }
+    :: d_step { MAY_MAKE(0) -> make(0); asked = asked | 1; keep(X, KEY(0)) }
     :: d_step { MAY_ANSWER(0) -> answer(0) }
 #if ENDINGS > 1
     :: d_step { MAY_MAKE(0) -> make(0); disconnect(X) }
-    :: d_step { MAY_MAKE(1) -> make(1); asked_in[1] = era; keep(X, KEY(1)) }
+    :: d_step { MAY_MAKE(1) -> make(1); asked = asked | 2; keep(X, KEY(1)) }
     :: d_step { MAY_ANSWER(1) -> answer(1) }
 #endif
     od
 }
 
-/* The older state does not know a node that lives; and another one, which knows no more than that state, was cut off when
- * that one registered. */
+/* The older state does not know a node that lives, and Y, which has just started or was cut off when that one registered,
+ * knows no more than that state. */
 #define IS_NEW(n) (alive & BIT(n) && node[n].heard && !(was.members & BIT(n)))
-#define IS_BEHIND(n) (alive & BIT(n) && was.joined > 0 && node[n].joined == was.joined)
+#define IS_BEHIND (was.joined > 0 && node[Y].joined <= was.joined)
 #if LIMIT == 1
 #define MAY_LOSE true
 #else
-#define MAY_LOSE (!((IS_NEW(0) || IS_NEW(1) || IS_NEW(2)) && (IS_BEHIND(0) || IS_BEHIND(1) || IS_BEHIND(2))))
+#define MAY_LOSE (!((IS_NEW(X) || IS_NEW(Z)) && IS_BEHIND))
 #endif
 /* A number that nobody can tell. */
 #define IS_KEPT(j) (IS_OF(node[X].kept | node[Y].kept | node[Z].kept, j))
@@ -550,30 +552,35 @@ proctype run_maker()
 
 #define TURN_INTO_FORMER(bits) ((bits) & BIT(X) -> (bits) & ~BIT(X) | FORMER : (bits))
 
+inline lose() {
+    losses++;
+    copy(st, was);
+    promised = (firm -> promised & st.in : promised);
+    disconnect_all()
+}
+
 proctype run_faults()
 {
     do
-    :: d_step { !calm && snaps < SNAPS && st.era == era -> snaps++; copy(was, st); was_era = era; firm = false }
+    :: d_step { !calm && snaps < SNAPS && IS_BEGUN -> snaps++; copy(was, st); firm = false }
     :: d_step { !calm && losses < LOSSES && MAY_LOSE ->
-          losses++;
-          copy(st, was);
-          promised = (firm -> promised & st.in : promised);
-          last++;
-#ifdef NO_LOSSREPLID
-          era = was_era;
-#else
-          era = last;
+#ifndef NO_LOSSREPLID
+          last_process++;
+          process = last_process;
 #endif
-          disconnect_all() }
-    :: d_step { !calm && restarts < RESTARTS -> restarts++; last++; era = last; disconnect_all() }
+          lose() }
+#ifdef BACK
+    :: d_step { !calm && losses < LOSSES && MAY_LOSE && process != 1 && was.process != 1 -> process = 1; lose() }
+#endif
+    :: d_step { !calm && restarts < RESTARTS -> restarts++; last_process++; process = last_process; disconnect_all() }
 #ifdef CUTS
     :: d_step { !calm && losses > 0 && node[X].phase == OFF && LIVES(X) -> cut = cut | BIT(X) }
     :: d_step { !calm && losses > 0 && node[Z].phase == OFF && LIVES(Z) -> cut = cut | BIT(Z) }
 #endif
     /* W after it has told: no lease of before runs any more */
 #if defined(CUTS) || defined(REBORN)
-    :: d_step { cut & BIT(X) && alive & BIT(X) && st.era == era && st.told & BIT(X) -> cut = cut & ~BIT(X); end_lease() }
-    :: d_step { cut & BIT(Z) && alive & BIT(Z) && st.era == era && st.told & BIT(Z) -> cut = cut & ~BIT(Z); end_lease() }
+    :: d_step { cut & BIT(X) && alive & BIT(X) && IS_BEGUN && st.told & BIT(X) -> cut = cut & ~BIT(X); end_lease() }
+    :: d_step { cut & BIT(Z) && alive & BIT(Z) && IS_BEGUN && st.told & BIT(Z) -> cut = cut & ~BIT(Z); end_lease() }
 #endif
 #ifdef NEW
     :: d_step { !calm && !(alive & BIT(Y)) -> alive = alive | BIT(Y) }
@@ -582,7 +589,7 @@ proctype run_faults()
     /* in time, if nobody has decided yet */
     :: d_step { !calm && !(alive & BIT(X)) ->
           alive = alive | BIT(X);
-          cut = cut | (node[Y].era == era -> BIT(X) : 0);
+          cut = cut | (IS_BEGUN && node[Y].era == st.era -> BIT(X) : 0);
           st.members = TURN_INTO_FORMER(st.members); st.told = TURN_INTO_FORMER(st.told);
           was.members = TURN_INTO_FORMER(was.members); was.told = TURN_INTO_FORMER(was.told);
           node[X].heard = answered & ~(SESSIONS | OTHERS);
@@ -595,8 +602,8 @@ proctype run_faults()
           fi }
 #endif
 #ifdef ACCEPT
-    :: d_step { !calm && st.missing && st.era == era ->
-          st.missing = 0; st.accepted = true; st.loss++; st.lost = st.lost | made; firm = true }
+    :: d_step { !calm && st.missing && IS_BEGUN ->
+          st.missing = 0; st.accepted = true; st.lost = st.lost | made; firm = true }
 #endif
 #ifdef QUIET
     :: !calm -> calm = true
@@ -636,7 +643,7 @@ proctype run_checks()
 #endif
     :: atomic { reads && node[Y].phase == DECIDES ->
 #if PROBE == 3
-          assert(!(losses && node[Y].era == era && made && !(st.in & 1)));
+          assert(!(losses && node[Y].era == st.era && made && !(st.in & 1)));
 #endif
           assert(!late);
           assert(!lost);
@@ -660,7 +667,7 @@ proctype run_checks()
 init {
     atomic {
         d_step {
-            st.era = 1; st.members = EACH; st.told = EACH; st.joined = NODES; st.first = NODES; st.sure = true;
+            st.process = 1; st.era = 1; st.members = EACH; st.told = EACH; st.joined = NODES; st.first = NODES;
             subscribed = EACH;
             node[X].phase = DECIDES; node[X].era = 1; node[X].joined = NODES;
             node[Y].phase = DECIDES; node[Y].era = 1; node[Y].joined = NODES;
@@ -673,7 +680,7 @@ init {
         if /* the older state: that of now, one when only Y had registered, or the empty store */
         :: copy(was, st)
 #ifdef YOUNG
-        :: was.members = BIT(Y); was.joined = 1
+        :: was.members = BIT(Y); was.joined = 1; was.process = 1; was.era = 1; was.told = BIT(Y); was.first = 1
         :: true
 #endif
         fi;
