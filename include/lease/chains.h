@@ -14,14 +14,16 @@ struct chains;
 struct chains *chains_create(void);
 void chains_destroy(struct chains *chains);
 
-/* This node's name as a maker: 128 random bits in hex, drawn when it starts. */
+/* This node's name as a maker: 128 random bits in hex. A new one is drawn when it has come to another Redis, whose
+ * chain of the old one may be shorter: no number may be given twice. */
 const char *chains_maker(const struct chains *chains);
-/* Its own changes that were answered. */
+void chains_draw_maker(struct chains *chains);
+/* Its own changes, by that name, that were answered. */
 struct chain_numbers chains_answered(const struct chains *chains);
-/* A change of its own was answered, and has these numbers. */
-void chains_answer(struct chains *chains, struct chain_numbers numbers);
-/* The number of the last change of its own that was answered, if it ended something; call it in the change's callback.
- */
+/* A change of its own was answered that was made by that name, and has these numbers. */
+void chains_answer(struct chains *chains, const char *maker, struct chain_numbers numbers);
+/* The name of the last change of its own that was answered, which must be one that ended something; call it in the
+ * change's callback. */
 struct change_name chains_last_change(const struct chains *chains);
 
 /* A heartbeat's reply, that enough replicas have acknowledged, told a chain's numbers; then that these were all chains
@@ -35,10 +37,12 @@ uint64_t chains_count(const struct chains *chains);
  * missing at that store; UINT64_MAX: none was. */
 MUST_CHECK bool chain_read(struct text text, struct chain_numbers *ret_numbers, uint64_t *ret_low);
 
-/* How often operators had accepted the loss of changes when these chains were heard. */
-uint64_t chains_losses_accepted(const struct chains *chains);
-/* An operator has accepted since that a store lacks what is not there: what was heard before is asked for no more. */
-void chains_accept(struct chains *chains, uint64_t losses_accepted);
+/* How many members ever joined, as heartbeats said: a Redis that counts fewer does not know of some. At another Redis
+ * the count begins anew (0). */
+uint64_t chains_joined(const struct chains *chains);
+void chains_heard_joined(struct chains *chains, uint64_t joined);
+/* An operator has accepted that Redis has no more of this chain. */
+void chains_lower(struct chains *chains, const char *maker, struct chain_numbers numbers);
 
 /* Each chain that is known, in the order of its makers. Valid until the next call that may change one. */
 struct chain {

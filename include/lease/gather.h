@@ -26,6 +26,8 @@ void gathering_close(struct gathering *gathering, void (*closed)(void *arg), voi
 
 /* The `changes` link came up. */
 void gathering_on_connection(struct gathering *gathering);
+/* In which this node has told all that it knows, last; empty: in none yet. */
+const char *gathering_era(const struct gathering *gathering);
 /* The store's hash says so on the `changes` link: its names, its era, and how many endings it misses. Begins to gather,
  * unless that is done on this connection. Returns NULL: the node may decide by this Redis; or why not, as sentences.
  * When that has changed, settings->on_settled or on_doubt runs. */

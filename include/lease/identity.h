@@ -49,3 +49,7 @@ const char *identity_strange(const struct identity *identity);
 bool identity_is_empty(const struct identity *identity);
 /* Whether replies on the `reads` link may decide anything. */
 bool identity_may_decide(const struct identity *identity);
+/* Take it when a read is sent: a reply decides only if it is the same, and not 0, when the reply arrives. Otherwise
+ * Redis may have run the read before all nodes had told what it had lost (rule 13). Always the same for commands, which
+ * do not gather. */
+uint64_t identity_trust(const struct identity *identity);

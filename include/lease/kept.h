@@ -14,8 +14,9 @@ enum ending_what {
     ENDING_REVOKED,   /* a key, since at_ms */
     ENDING_SCHEDULED, /* a key, at at_ms */
     ENDING_WITHDRAWN, /* it is not scheduled any more */
-    ENDING_SUSPENDED, /* an account; lease/suspensions.h repeats it */
-    ENDING_OVERTAKEN, /* only in lists: another change of the same key came later */
+    ENDING_SUSPENDED, /* an account */
+    ENDING_RESUMED,   /* it is not suspended any more */
+    ENDING_OVERTAKEN, /* only in lists: another change of the same subject came later */
 };
 
 /* What became of a key or an account. */
@@ -37,6 +38,9 @@ struct kept *kept_create(void);
 void kept_destroy(struct kept *kept);
 /* Keeps what one change ended, all of it at once. What is kept already stays as it is. */
 void kept_add(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count);
+/* The same for a change that this node hears of late: it came before all that kept_add() was told since since_ns. */
+void kept_add_missed(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count,
+                     uint64_t since_ns);
 
 /* Reads "<id>/<account>/r<ms>", ".../e<ms>" or ".../n", as keys_publish() in prelude.lua writes it. */
 MUST_CHECK bool ending_read(struct text text, struct heard_ending *ret_ending);

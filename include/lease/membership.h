@@ -37,8 +37,7 @@ struct membership_parts {
     struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
     struct suspensions *suspensions;
     struct identity *identity;
-    struct chains *chains; /* learns from heartbeats */
-    struct kept *kept;     /* keeps what is heard, before it is acknowledged */
+    struct kept *kept; /* keeps what is heard, before it is acknowledged */
 };
 
 /* As lease_join(). on_left runs inside membership_close(). */

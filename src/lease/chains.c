@@ -15,15 +15,23 @@ static const uint64_t REMEMBERED_NS = UINT64_C(12) * 3600 * 1000 * CLOCK_NS_PER_
 struct chains {
     char maker[MAKER_CHARS + 1];
     struct chain_numbers answered;
-    bool has_ended;      /* the last change that was answered */
+    char last_maker[MAKER_CHARS + 1]; /* of the last change that was answered */
+    uint64_t last_number;
     struct chain *known; /* sorted by maker */
     size_t count, room;
-    uint64_t changes, losses_accepted;
+    uint64_t changes, joined;
 };
 
 struct chains *chains_create(void)
 {
     struct chains *chains = mem_alloc(sizeof *chains);
+
+    chains_draw_maker(chains);
+    return chains;
+}
+
+void chains_draw_maker(struct chains *chains)
+{
     uint8_t bytes[MAKER_CHARS / 2];
     struct buf out;
 
@@ -31,7 +39,7 @@ struct chains *chains_create(void)
     buf_init_fixed(&out, chains->maker, MAKER_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
     CHECK(!out.failed);
-    return chains;
+    chains->answered = (struct chain_numbers){0};
 }
 
 void chains_destroy(struct chains *chains)
@@ -52,9 +60,7 @@ struct chain_numbers chains_answered(const struct chains *chains)
 
 struct change_name chains_last_change(const struct chains *chains)
 {
-    if (!chains->has_ended)
-        return (struct change_name){0};
-    return (struct change_name){text_of(chains->maker), chains->answered.ends};
+    return (struct change_name){text_of(chains->last_maker), chains->last_number};
 }
 
 /* Known chains */
@@ -117,14 +123,13 @@ static void grow(struct chains *chains, const char *maker, struct chain_numbers 
     chain->heard_ns = clock_boot_ns();
 }
 
-void chains_answer(struct chains *chains, struct chain_numbers numbers)
+void chains_answer(struct chains *chains, const char *maker, struct chain_numbers numbers)
 {
-    chains->has_ended = numbers.ends > chains->answered.ends;
-    if (numbers.ends > chains->answered.ends)
-        chains->answered.ends = numbers.ends;
-    if (numbers.all > chains->answered.all)
-        chains->answered.all = numbers.all;
-    grow(chains, chains->maker, chains->answered);
+    snprintf(chains->last_maker, sizeof chains->last_maker, "%s", maker);
+    chains->last_number = numbers.ends;
+    grow(chains, maker, numbers);
+    if (strcmp(maker, chains->maker) == 0)
+        chains->answered = chain_of(chains, maker)->numbers;
 }
 
 void chains_heard(struct chains *chains, struct text maker, struct chain_numbers numbers)
@@ -147,17 +152,26 @@ uint64_t chains_count(const struct chains *chains)
     return chains->changes;
 }
 
-uint64_t chains_losses_accepted(const struct chains *chains)
+uint64_t chains_joined(const struct chains *chains)
 {
-    return chains->losses_accepted;
+    return chains->joined;
 }
 
-void chains_accept(struct chains *chains, uint64_t losses_accepted)
+void chains_heard_joined(struct chains *chains, uint64_t joined)
 {
-    chains->losses_accepted = losses_accepted;
-    chains->answered = (struct chain_numbers){0};
-    chains->count = 0;
-    chains->changes = 0;
+    chains->joined = joined;
+}
+
+void chains_lower(struct chains *chains, const char *maker, struct chain_numbers numbers)
+{
+    struct chain *chain = chain_of(chains, maker);
+
+    if (chain->numbers.ends > numbers.ends)
+        chain->numbers.ends = numbers.ends;
+    if (chain->numbers.all > numbers.all)
+        chain->numbers.all = numbers.all;
+    if (strcmp(maker, chains->maker) == 0)
+        chains->answered = chain->numbers;
 }
 
 static void forget_old(struct chains *chains)

@@ -10,7 +10,7 @@
 
 enum {
     ENOUGH = 1000, /* in a row that this Redis has */
-    TELL_ARGS = 6,
+    TELL_ARGS = 5,
     TIME_BYTES = 24,
     ERA_BYTES = 128,
 };
@@ -141,7 +141,6 @@ static void tell(struct comparison *comparison, const struct logged_ending *endi
         arg[2] = text_of(at[i]);
         arg[3] = TEXT("");
         arg[4] = TEXT("0");
-        arg[5] = TEXT("1");
     }
     comparison->under_way = count;
     comparison->compared += count;

@@ -16,12 +16,14 @@
 
 enum {
     TELL_AT_ONCE = 512, /* endings in one script: it blocks Redis for some 25 ms if all were lost */
-    TELL_ARGS = 6,
+    TELL_ARGS = 5,
     DECLARE_AT_ONCE = 256,
     DECLARE_ARGS = 3,
     LOOK_AGAIN_MS = 50, /* while others have not told yet */
     WAIT_MIN_MS = 3000, /* G: for a member that does not come */
-    ERA_BYTES = 2 * REDIS_RUN_ID_CHARS + 2,
+    TELLING_WAITS = 10, /* that many G for one that has come and tells */
+    ERA_NAME_CHARS = 16,
+    ERA_BYTES = 2 * REDIS_RUN_ID_CHARS + 2 + ERA_NAME_CHARS + 1,
     NUMBER_BYTES = 24,
     CHANGE_BYTES = MAKER_CHARS + NUMBER_BYTES,
 };
@@ -41,7 +43,7 @@ struct chain_there {
 /* What Redis said of itself. */
 struct facts {
     char era[ERA_BYTES];
-    uint64_t losses_accepted, missing, waiting;
+    uint64_t is_accepted, missing, absent, telling;
 };
 
 struct gathering {
@@ -145,6 +147,12 @@ void gathering_close(struct gathering *gathering, void (*closed)(void *arg), voi
 void gathering_on_connection(struct gathering *gathering)
 {
     gathering->connection++;
+    gathering->has_told = false;
+}
+
+const char *gathering_era(const struct gathering *gathering)
+{
+    return gathering->settled_era;
 }
 
 /* Ends */
@@ -172,6 +180,7 @@ static void settle(struct gathering *gathering)
             log_partition(settings->prefix));
     gathering->lost = 0;
     gathering->trouble[0] = '\0';
+    chains_heard_joined(gathering->chains, 0);
     chains_heard_all(gathering->chains, 0); /* counts of changes differ between Redises */
     gathering->settled_connection = gathering->connection;
     memcpy(gathering->settled_era, gathering->facts.era, sizeof gathering->settled_era);
@@ -210,13 +219,14 @@ static bool read_count(const struct redis_reply *reply, uint64_t *ret_count)
     return true;
 }
 
-enum { CHAINS_AT = 4 }; /* in node_gather.lua's reply, behind 'ok' */
+enum { CHAINS_AT = 5 }; /* in node_gather.lua's reply, behind 'ok' */
 
 static bool read_facts(const struct redis_reply *reply, struct facts *ret_facts)
 {
     return reply_chars(reply_at(reply, 0), ret_facts->era, sizeof ret_facts->era) &&
-           read_count(reply_at(reply, 1), &ret_facts->losses_accepted) &&
-           read_count(reply_at(reply, 2), &ret_facts->missing) && read_count(reply_at(reply, 3), &ret_facts->waiting);
+           read_count(reply_at(reply, 1), &ret_facts->is_accepted) &&
+           read_count(reply_at(reply, 2), &ret_facts->missing) && read_count(reply_at(reply, 3), &ret_facts->absent) &&
+           read_count(reply_at(reply, 4), &ret_facts->telling);
 }
 
 static int compare_chains(const void *a, const void *b)
@@ -265,19 +275,28 @@ static uint64_t wait_ns(const struct gathering *gathering)
     return (ms > WAIT_MIN_MS ? ms : WAIT_MIN_MS) * CLOCK_NS_PER_MS;
 }
 
+static void note_absent(struct gathering *gathering)
+{
+    if (gathering->has_waited_in_vain)
+        return;
+    gathering->has_waited_in_vain = true;
+    metric_add(METRIC_GATHERINGS_TIMED_OUT, 1);
+    LOG(LOG_WARN, "nodes have not come to this Redis in time: it is used without what they know",
+        log_int("nodes", (int64_t)(gathering->facts.absent + gathering->facts.telling)),
+        log_partition(gathering->settings->prefix));
+}
+
 static bool has_waited(struct gathering *gathering)
 {
-    if (gathering->facts.waiting == 0 || !RULE(RULE_GATHER))
+    uint64_t waited_ns = clock_boot_ns() - gathering->begun_ns, g_ns = wait_ns(gathering);
+    bool is_awaited = (gathering->facts.absent > 0 && waited_ns < g_ns) ||
+                      (gathering->facts.telling > 0 && waited_ns < TELLING_WAITS * g_ns);
+
+    if (!RULE(RULE_GATHER))
         return true;
-    if (clock_boot_ns() - gathering->begun_ns < wait_ns(gathering))
-        return false;
-    if (!gathering->has_waited_in_vain) {
-        metric_add(METRIC_GATHERINGS_TIMED_OUT, 1);
-        LOG(LOG_WARN, "nodes have not come to this Redis in time: it is used without what they know",
-            log_int("nodes", (int64_t)gathering->facts.waiting), log_partition(gathering->settings->prefix));
-    }
-    gathering->has_waited_in_vain = true;
-    return true;
+    if (!is_awaited && gathering->facts.absent + gathering->facts.telling > 0)
+        note_absent(gathering);
+    return !is_awaited;
 }
 
 static void on_accepted(void *arg, const struct redis_reply *reply)
@@ -303,6 +322,7 @@ static void judge(struct gathering *gathering)
                        (struct text[]){text_of(redis_link_run_id(settings->changes))}, on_accepted, gathering);
     } else {
         say_missing(gathering);
+        gathering->has_told = false; /* others may have declared since what this node can tell */
         end(gathering);
         settings->on_doubt(settings->arg);
     }
@@ -310,9 +330,10 @@ static void judge(struct gathering *gathering)
 
 /* Telling */
 
-/* Whether Redis may lack the change, or misses it. */
-static bool may_lack(const struct gathering *gathering, struct change_name change)
+/* Whether Redis may lack the change, or has missed it once: that may have been accepted before this node came. */
+static bool is_wanted(void *arg, struct change_name change)
 {
+    const struct gathering *gathering = arg;
     char maker[MAKER_CHARS + 1];
     const struct chain_there *there;
 
@@ -320,18 +341,7 @@ static bool may_lack(const struct gathering *gathering, struct change_name chang
         return true;
     snprintf(maker, sizeof maker, "%.*s", TEXT_ARG(change.maker));
     there = chain_at(gathering, maker);
-    return !there || change.number > there->numbers.ends;
-}
-
-static bool is_wanted(void *arg, struct change_name change)
-{
-    const struct gathering *gathering = arg;
-    char maker[MAKER_CHARS + 1];
-
-    if (may_lack(gathering, change))
-        return true;
-    snprintf(maker, sizeof maker, "%.*s", TEXT_ARG(change.maker));
-    return change.number >= chain_at(gathering, maker)->low;
+    return !there || change.number > there->numbers.ends || change.number >= there->low;
 }
 
 static void on_told(void *arg, const struct redis_reply *reply)
@@ -349,7 +359,10 @@ static void on_told(void *arg, const struct redis_reply *reply)
 
 static struct text what_of(enum ending_what what)
 {
-    return what == ENDING_REVOKED ? TEXT("r") : what == ENDING_SCHEDULED ? TEXT("e") : TEXT("-");
+    return what == ENDING_REVOKED     ? TEXT("r")
+           : what == ENDING_SCHEDULED ? TEXT("e")
+           : what == ENDING_SUSPENDED ? TEXT("s")
+                                      : TEXT("-");
 }
 
 static void tell_some(struct gathering *gathering, size_t count)
@@ -372,8 +385,6 @@ static void tell_some(struct gathering *gathering, size_t count)
         arg[2] = text_of(at[i]);
         arg[3] = text_of(change[i]);
         arg[4] = ending->completes ? TEXT("1") : TEXT("0");
-        arg[5] =
-            may_lack(gathering, (struct change_name){text_of(ending->maker), ending->number}) ? TEXT("1") : TEXT("0");
     }
     gathering->told += count;
     settings->call(settings->arg, LEASE_TELL, count * TELL_ARGS, argv, on_told, gathering);
@@ -464,16 +475,14 @@ static bool lacks(const struct gathering *gathering, const struct chain *chain)
 static void declare(struct gathering *gathering)
 {
     const struct lease_settings *settings = gathering->settings;
-    struct text argv[1 + DECLARE_AT_ONCE * DECLARE_ARGS];
-    char numbers[2 * DECLARE_AT_ONCE + 1][NUMBER_BYTES];
-    size_t count, argc = 1;
+    struct text argv[DECLARE_AT_ONCE * DECLARE_ARGS];
+    char numbers[2 * DECLARE_AT_ONCE][NUMBER_BYTES];
+    size_t count, argc = 0;
     const struct chain *chains = chains_all(gathering->chains, &count);
 
-    snprintf(numbers[0], sizeof numbers[0], "%" PRIu64, chains_losses_accepted(gathering->chains));
-    argv[0] = text_of(numbers[0]);
     for (; gathering->declared < count && argc < sizeof argv / sizeof *argv; gathering->declared++) {
         const struct chain *chain = &chains[gathering->declared];
-        char(*of_chain)[NUMBER_BYTES] = &numbers[1 + (argc - 1) / DECLARE_ARGS * 2];
+        char(*of_chain)[NUMBER_BYTES] = &numbers[argc / DECLARE_ARGS * 2];
 
         if (!lacks(gathering, chain))
             continue;
@@ -483,14 +492,29 @@ static void declare(struct gathering *gathering)
         argv[argc++] = text_of(of_chain[0]);
         argv[argc++] = text_of(of_chain[1]);
     }
-    if (argc > 1 && RULE(RULE_REASSERT))
+    if (argc > 0 && RULE(RULE_REASSERT))
         settings->call(settings->arg, LEASE_DECLARE, argc, argv, on_declared, gathering);
     else
         begin_telling(gathering);
 }
 
+/* What an operator has accepted to be lost, in this era, is not asked for. */
+static void lower_chains(struct gathering *gathering)
+{
+    size_t count;
+    const struct chain *chains = chains_all(gathering->chains, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct chain_there *there = chain_at(gathering, chains[i].maker);
+
+        chains_lower(gathering->chains, chains[i].maker, there ? there->numbers : (struct chain_numbers){0});
+    }
+}
+
 static void compare(struct gathering *gathering)
 {
+    if (gathering->facts.is_accepted)
+        lower_chains(gathering);
     gathering->declared = 0;
     declare(gathering);
 }
@@ -500,6 +524,12 @@ static void compare(struct gathering *gathering)
 static bool is_begun(const struct gathering *gathering, const struct facts *facts)
 {
     return gathering->begun_connection == gathering->connection && strcmp(gathering->facts.era, facts->era) == 0;
+}
+
+/* It has gathered there: only the connection is new. */
+static bool is_known_era(const struct gathering *gathering)
+{
+    return gathering->facts.missing == 0 && strcmp(gathering->facts.era, gathering->settled_era) == 0;
 }
 
 static void on_facts(void *arg, const struct redis_reply *reply)
@@ -516,11 +546,13 @@ static void on_facts(void *arg, const struct redis_reply *reply)
         gathering->begun_connection = gathering->connection;
         gathering->begun_ns = clock_boot_ns();
         gathering->has_told = gathering->has_waited_in_vain = false;
+        if (strcmp(facts.era, gathering->settled_era) != 0)
+            chains_draw_maker(gathering->chains);
     }
     gathering->facts = facts;
-    if (facts.losses_accepted > chains_losses_accepted(gathering->chains))
-        chains_accept(gathering->chains, facts.losses_accepted);
-    if (gathering->has_told)
+    if (is_known_era(gathering))
+        settle(gathering);
+    else if (gathering->has_told)
         judge(gathering);
     else if (!has_asked_for_chains)
         ask(gathering);
@@ -533,20 +565,29 @@ static void on_facts(void *arg, const struct redis_reply *reply)
 static void ask(struct gathering *gathering)
 {
     const struct lease_settings *settings = gathering->settings;
-    const struct text told = gathering->has_told ? TEXT("1") : TEXT("0"),
-                      wants_chains = gathering->has_told ? TEXT("0") : TEXT("1");
-    struct text names[2] = {TEXT(""), TEXT("")};
+    char name[ERA_NAME_CHARS + 1], joined[NUMBER_BYTES];
+    struct text members[2] = {TEXT(""), TEXT("")};
+    uint64_t random;
 
     if (gathering->is_stopped || !redis_link_is_ready(settings->changes)) {
         fail(gathering);
         return;
     }
     if (gathering->member)
-        membership_names(gathering->member, names);
-    settings->call(
-        settings->arg, LEASE_GATHER, 5,
-        (struct text[]){text_of(redis_link_run_id(settings->changes)), names[0], names[1], told, wants_chains},
-        on_facts, gathering);
+        membership_names(gathering->member, members);
+    random_secret(&random, sizeof random);
+    snprintf(name, sizeof name, "%016" PRIx64, random);
+    snprintf(joined, sizeof joined, "%" PRIu64, chains_joined(gathering->chains));
+    const struct text argv[] = {
+        text_of(redis_link_run_id(settings->changes)),
+        text_of(name),
+        members[0],
+        members[1],
+        gathering->has_told ? text_of(gathering->facts.era) : TEXT(""),
+        gathering->has_waited_in_vain ? TEXT("1") : TEXT("0"),
+        text_of(joined),
+    };
+    settings->call(settings->arg, LEASE_GATHER, sizeof argv / sizeof *argv, argv, on_facts, gathering);
 }
 
 const char *gathering_look(struct gathering *gathering, const struct store_names *names, struct text era,
@@ -565,8 +606,8 @@ const char *gathering_look(struct gathering *gathering, const struct store_names
         gathering->is_running = true;
         ask(gathering);
     }
-    /* The same process has lost nothing that it had. */
-    if (is_same_run && missing == 0)
+    /* Of what it had when this connection was made, Redis has lost nothing. */
+    if (is_same_run && missing == 0 && gathering->settled_connection == gathering->connection)
         return NULL;
     if (gathering->trouble[0] && missing > 0)
         return gathering->trouble;

@@ -38,6 +38,7 @@ struct identity {
     char offered[STORE_ID_CHARS + 1];    /* for a store that has none */
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis last found to hold that store */
     const char *strange;                 /* why this Redis decides nothing; NULL: it holds our store */
+    uint64_t times_trusted;              /* a Redis that was not trusted right before */
     uint64_t suspensions_when_asked;     /* the version known when identity_ask() ran */
     char layout[LAYOUT_BYTES];           /* why the store's partitions are others than ours */
 };
@@ -107,6 +108,7 @@ static void hold_back(struct identity *identity, const char *why)
 
 static void trust(struct identity *identity)
 {
+    identity->times_trusted += !identity_may_decide(identity);
     if (identity->strange)
         LOG(LOG_INFO, "Redis holds the store again", log_str("store", identity->id),
             log_partition(identity->settings->prefix));
@@ -184,6 +186,13 @@ bool identity_may_decide(const struct identity *identity)
     const char *run_id = redis_link_run_id(identity->settings->reads);
 
     return !identity->strange && run_id[0] && (strcmp(run_id, identity->run_id) == 0 || !RULE(RULE_RUN_ID));
+}
+
+uint64_t identity_trust(const struct identity *identity)
+{
+    if (!identity->is_node)
+        return 1;
+    return identity_may_decide(identity) ? identity->times_trusted : 0;
 }
 
 /* Reading the store's hash */

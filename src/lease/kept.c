@@ -22,15 +22,15 @@ struct owner {
 };
 
 struct entry {
-    struct list node;     /* of all, the oldest first; the entries of a change follow each other */
+    struct list node;     /* of all, as they were added; the entries of a change follow each other */
     struct list of_owner; /* those of its account */
     struct entry *next;   /* in its bucket: of the same subjects, the latest first */
     struct owner *owner;
     uint64_t heard_ns, number;
     int64_t at_ms;
     uint8_t subject[ULID_BYTES], maker[MAKER_BYTES];
-    uint16_t together; /* entries that came with its change */
-    uint8_t kind;      /* enum id_kind */
+    uint16_t place, together; /* in its change, and how many entries came with it */
+    uint8_t kind;             /* enum id_kind */
     uint8_t what;
     bool has_maker;
 };
@@ -162,20 +162,38 @@ static struct entry *entry_of(const struct kept *kept, const struct id *subject)
     return entry;
 }
 
-/* Told by its first key, because a change is heard as a whole. Of a change without a place, each counts anew. */
+/* Told by its first key, because a change is heard as a whole. */
 static bool is_kept(const struct kept *kept, const struct entry *like, const struct id *subject)
 {
     for (const struct entry *entry = entry_of(kept, subject); entry; entry = entry->next)
-        if (like->has_maker && entry->has_maker && entry->number == like->number &&
+        if (entry->has_maker && entry->number == like->number &&
             memcmp(entry->maker, like->maker, sizeof like->maker) == 0)
             return true;
     return false;
 }
 
+/* Nodes hear several times of a change without a place: from whoever repeats it, too. */
+static bool says_no_more(const struct kept *kept, const struct heard_ending *ending)
+{
+    const struct entry *entry = entry_of(kept, &ending->subject);
+
+    return entry && entry->what == ending->what && entry->at_ms == ending->at_ms;
+}
+
+/* The latest in front. What was missed comes behind what was heard since. */
+static void put_in_bucket(struct kept *kept, struct entry *entry)
+{
+    struct entry **place = &kept->subjects[bucket_of(entry->subject)];
+
+    while (*place && (*place)->heard_ns > entry->heard_ns)
+        place = &(*place)->next;
+    entry->next = *place;
+    *place = entry;
+}
+
 static void add(struct kept *kept, const struct entry *like, const struct heard_ending *ending)
 {
     struct entry *entry = mem_alloc(sizeof *entry);
-    size_t bucket;
 
     *entry = *like;
     entry->kind = (uint8_t)id_kind_of(id_text(&ending->subject));
@@ -186,25 +204,36 @@ static void add(struct kept *kept, const struct entry *like, const struct heard_
     entry->owner->count++;
     list_append(&entry->owner->entries, &entry->of_owner);
     list_append(&kept->entries, &entry->node);
-    bucket = bucket_of(entry->subject);
-    entry->next = kept->subjects[bucket];
-    kept->subjects[bucket] = entry;
+    put_in_bucket(kept, entry);
     kept->count++;
     metric_add(METRIC_KEPT, 1);
 }
 
-void kept_add(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count)
+static void add_all(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count,
+                    uint64_t heard_ns)
 {
-    struct entry like = {.heard_ns = clock_boot_ns(), .number = change.number, .together = (uint16_t)count};
+    struct entry like = {.heard_ns = heard_ns, .number = change.number, .together = (uint16_t)count};
 
     like.has_maker = decode_hex(change.maker, like.maker, sizeof like.maker);
     drop_old(kept);
-    if (count == 0 || count > UINT16_MAX || is_kept(kept, &like, &endings[0].subject))
+    if (count == 0 || count > UINT16_MAX || (like.has_maker && is_kept(kept, &like, &endings[0].subject)))
         return;
     while (kept->count > 0 && kept->count + count > KEPT_MAX)
         push_out(kept);
-    for (size_t i = 0; i < count; i++)
-        add(kept, &like, &endings[i]);
+    for (; like.place < count; like.place++)
+        if (like.has_maker || !says_no_more(kept, &endings[like.place]))
+            add(kept, &like, &endings[like.place]);
+}
+
+void kept_add(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count)
+{
+    add_all(kept, change, endings, count, clock_boot_ns());
+}
+
+void kept_add_missed(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count,
+                     uint64_t since_ns)
+{
+    add_all(kept, change, endings, count, since_ns - 1);
 }
 
 /* Messages */
@@ -240,7 +269,7 @@ bool ending_read(struct text text, struct heard_ending *ret_ending)
 /* The latest change of a key counts; but that it was revoked counts for ever. */
 static bool is_overtaken(const struct kept *kept, const struct entry *entry, const struct id *subject)
 {
-    return (entry->what == ENDING_SCHEDULED || entry->what == ENDING_WITHDRAWN) && entry_of(kept, subject) != entry;
+    return entry->what != ENDING_REVOKED && entry_of(kept, subject) != entry;
 }
 
 static void copy(const struct kept *kept, const struct entry *entry, struct kept_ending *ret)
@@ -278,7 +307,12 @@ struct kept_ending *kept_list(struct kept *kept, bool (*wanted)(void *arg, struc
             continue;
         if (!list)
             list = mem_alloc(kept->count * sizeof *list);
-        of_change = count > 0 && is_of_change(&list[count - 1], &ending) ? of_change + 1 : 1;
+        if (entry->place == 0)
+            of_change = 1;
+        else if (of_change == entry->place && count > 0 && is_of_change(&list[count - 1], &ending))
+            of_change++;
+        else
+            of_change = 0;
         ending.completes = ending.maker[0] && of_change == entry->together;
         list[count++] = ending;
     }

@@ -75,8 +75,7 @@ static void on_left(void *arg)
 struct membership *lease_join(struct lease *lease, const struct redis_target *target, uint32_t lease_ms)
 {
     CHECK(!lease->member);
-    const struct membership_parts parts = {lease->barriers, lease->suspensions, lease->identity, lease->chains,
-                                           lease->kept};
+    const struct membership_parts parts = {lease->barriers, lease->suspensions, lease->identity, lease->kept};
     lease->member = membership_create(&lease->settings, &parts, target, lease_ms, on_left, lease);
     gathering_set_member(lease->gathering, lease->member);
     identity_set_node(lease->identity, true);

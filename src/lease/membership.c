@@ -61,7 +61,10 @@ static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 
 static void on_endings_missed(void *arg, struct change_name change, const struct heard_ending *endings, size_t count)
 {
-    membership_keep(arg, change, endings, count);
+    const struct membership *member = arg;
+
+    if (RULE(RULE_KEEP))
+        kept_add_missed(member->with.kept, change, endings, count, member->subscribed_ns);
 }
 
 static void on_learned(void *arg)
@@ -334,7 +337,8 @@ static void on_subscribed(struct membership *member)
 {
     redis_group_on_ready(member->settings->group, member->link);
     set_state(member, MEMBERSHIP_BEHIND);
-    member->behind_until_ns = clock_boot_ns() + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
+    member->subscribed_ns = clock_boot_ns();
+    member->behind_until_ns = member->subscribed_ns + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
     if (has_to_catch_up(member)) {
         tick_in(member, 0);
     } else {
@@ -454,16 +458,14 @@ static bool must_write(const struct membership *member)
 static void heartbeat_send(struct membership *member)
 {
     const struct lease_settings *settings = member->settings;
-    char number[NUMBER_BYTES], lease[NUMBER_BYTES], known[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
+    char number[NUMBER_BYTES], lease[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
 
     random_secret(&member->nonce, sizeof member->nonce);
     member->number += must_write(member);
     snprintf(number, sizeof number, "%" PRId64, member->number);
     snprintf(lease, sizeof lease, "%" PRIu32, member->lease_ms);
     snprintf(nonce, sizeof nonce, "%016" PRIx64, member->nonce);
-    snprintf(known, sizeof known, "%" PRIu64, chains_count(member->with.chains));
-    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce),
-                                text_of(known)};
+    const struct text argv[] = {text_of(member->id.text), text_of(number), text_of(lease), text_of(nonce)};
     member->is_awaited = member->is_under_way = true;
     member->is_echoed = false;
     member->is_replicated = settings->min_replicas == 0;

@@ -35,6 +35,7 @@ struct membership {
     bool is_silent;              /* this connection was given up because nothing arrived on it */
     uint64_t connections;        /* made or lost so far */
     uint64_t sent_on, asked_on;  /* of them, when the latest heartbeat was sent and what was missed was read */
+    uint64_t subscribed_ns;      /* the latest subscription was confirmed */
     uint64_t behind_until_ns;    /* then the cache is emptied instead */
     struct member_name id;       /* of the current connection, or of the one being made */
     struct member_name previous; /* ended, but perhaps still in the registry; empty: none */

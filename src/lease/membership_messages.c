@@ -91,13 +91,13 @@ static bool keep_endings(const struct membership *member, struct text rest)
 
 static bool keep_account(const struct membership *member, struct text rest, const struct id *account, bool is_suspended)
 {
-    const struct heard_ending ending = {.subject = *account, .account = *account, .what = ENDING_SUSPENDED};
+    const struct heard_ending ending = {
+        .subject = *account, .account = *account, .what = is_suspended ? ENDING_SUSPENDED : ENDING_RESUMED};
     struct change_name change;
 
     if (!read_change(&rest, &change) || rest.ptr)
         return false;
-    if (is_suspended)
-        membership_keep(member, change, &ending, 1);
+    membership_keep(member, change, &ending, 1);
     return true;
 }
 

@@ -154,8 +154,8 @@ static void on_suspended(struct store_copy *copy, UNUSED void *item, const struc
 static bool is_of_one_place(struct text field)
 {
     static const char *const FIELDS[] = {
-        "id",  "partitions", "partition", "copying",  "aliased",      "ahead",
-        "era", "changes",    "missing",   "accepted", "lost_changes", "losses_accepted",
+        "id",      "partitions", "partition", "copying",      "aliased",      "ahead",  "era",
+        "changes", "missing",    "accepted",  "accepted_era", "lost_changes", "joined",
     };
 
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* In node_heartbeat.lua's reply, behind 'ok'. */
-enum { HEARTBEAT_NOW, HEARTBEAT_IS_DUE, HEARTBEAT_LAST, HEARTBEAT_COUNT, HEARTBEAT_CHAINS };
+enum { HEARTBEAT_NOW, HEARTBEAT_IS_DUE, HEARTBEAT_LAST, HEARTBEAT_JOINED, HEARTBEAT_COUNT, HEARTBEAT_CHAINS };
 
 static enum lease_answer answer_of(enum store_result result, const struct redis_reply *reply)
 {
@@ -46,10 +46,12 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
 static void note_chains(struct store *store, const struct redis_reply *reply)
 {
     struct chains *chains = lease_chains(store->lease);
-    int64_t count;
+    int64_t count, joined;
 
-    if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0)
+    if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0 ||
+        !reply_integer(reply_at(reply, HEARTBEAT_JOINED), &joined) || joined < 0)
         return;
+    chains_heard_joined(chains, (uint64_t)joined);
     if ((uint64_t)count < chains_count(chains))
         identity_behind(lease_identity(store->lease));
     for (size_t i = HEARTBEAT_CHAINS; i < reply->count; i++) {
@@ -89,11 +91,12 @@ static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lea
 
     *call = (struct heartbeat_call){store, clock_boot_ns(), done, done_arg};
     args_begin(&args);
-    for (size_t i = 0; i + 1 < argc; i++)
+    for (size_t i = 0; i < argc; i++)
         args_add(&args, argv[i]);
     args_add_int(&args, store_time_least(&store->time, call->sent_ns));
     args_add_int(&args, store_time_most(&store->time, call->sent_ns));
-    args_add(&args, argv[argc - 1]);
+    args_add_int(&args, (int64_t)chains_count(lease_chains(store->lease)));
+    args_add(&args, text_of(gathering_era(lease_gathering(store->lease))));
     store_call_script(store, SCRIPT_node_heartbeat, link, args.count, args.argv, on_heartbeat, call);
 }
 

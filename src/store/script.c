@@ -47,6 +47,8 @@ struct script_call {
     void *arg;
     struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
     size_t argument_count;
+    char maker[MAKER_CHARS + 1];  /* of a change */
+    uint64_t trust;               /* when it was sent */
     struct chain_numbers numbers; /* of the change that was made; zeroed: none */
     bool is_unpromised;           /* a change without numbers */
     bool is_eval;                 /* sent with the script's text */
@@ -173,8 +175,17 @@ static bool compares(const struct script_call *call)
     return call->class == SCRIPT_PLAIN || call->class == SCRIPT_CHANGE || call->class == SCRIPT_HEARTBEAT;
 }
 
+/* Commands share a chain for each run of Redis, which no node of another run knows. */
+static void name_maker(struct script_call *call)
+{
+    const struct store *store = call->store;
+
+    snprintf(call->maker, sizeof call->maker, "%.*s", MAKER_CHARS,
+             lease_member(store->lease) ? chains_maker(lease_chains(store->lease)) : redis_link_run_id(store->changes));
+}
+
 /* The first key for epilogue.lua; none if no store is known yet. */
-static void append_store(const struct script_call *call, struct buf *out)
+static void append_store(struct script_call *call, struct buf *out)
 {
     struct store *store = call->store;
     const struct chains *chains = lease_chains(store->lease);
@@ -184,12 +195,14 @@ static void append_store(const struct script_call *call, struct buf *out)
 
     if (!has_store(store))
         return;
+    name_maker(call);
+    if (lease_member(store->lease) ? compares(call) : is_numbered && call->maker[0])
+        len += snprintf(name + len, sizeof name - (size_t)len, ":%s:", call->maker);
     if (lease_member(store->lease) && compares(call))
-        snprintf(name + len, sizeof name - (size_t)len, ":%s:%" PRIu64 "%s", chains_maker(chains),
-                 RULE(RULE_REASSERT) ? chains_answered(chains).ends : 0,
-                 !is_numbered                ? ""
-                 : script_ends(call->script) ? ":ends"
-                                             : ":other");
+        len += snprintf(name + len, sizeof name - (size_t)len, "%" PRIu64,
+                        RULE(RULE_REASSERT) ? chains_answered(chains).ends : 0);
+    if (is_numbered && call->maker[0])
+        snprintf(name + len, sizeof name - (size_t)len, ":%s", script_ends(call->script) ? "ends" : "other");
     redis_command_append(out, text_of(name));
 }
 
@@ -397,6 +410,7 @@ static void call_send(struct script_call *call)
     call->must_eval = call->must_repeat = false;
     call->sends++;
     call->due = must_wait(call) ? 2 : 1;
+    call->trust = identity_trust(lease_identity(call->store->lease));
     if (call->class == SCRIPT_PLAIN)
         identity_witness(lease_identity(call->store->lease), call_link(call));
     send_script(call);
@@ -538,6 +552,11 @@ static void note_replied(struct script_call *call)
         replied(call->arg);
 }
 
+static bool may_decide(const struct script_call *call)
+{
+    return store_may_decide(call->store) && call->trust == identity_trust(lease_identity(call->store->lease));
+}
+
 static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
@@ -561,7 +580,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     }
     call->result = interpret(call, outcome, reply, &rest);
     /* Some of these scripts write counters, so STORE_UNAVAILABLE (not done) would claim too much. */
-    if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !store_may_decide(call->store))
+    if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !may_decide(call))
         call->result = STORE_UNKNOWN;
     if (call->due == 0)
         note_replied(call);
@@ -617,7 +636,7 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
                      call->result == STORE_LIMITED;
 
     if (call->class == SCRIPT_CHANGE && call->numbers.all > 0 && call->result == STORE_OK)
-        chains_answer(lease_chains(call->store->lease), call->numbers);
+        chains_answer(lease_chains(call->store->lease), call->maker, call->numbers);
     note_replied(call);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- A node knows of changes that this Redis has lost. From then on no node decides anything by it, until those that end
 -- something were told again (endings_tell.lua) or their loss was accepted. The others are counted: nobody can repeat them.
--- ARGV: prefix, how often losses were accepted as far as the node knows, then for each chain: maker, ends, all
+-- Nothing is declared in an era in which an operator has accepted the loss.
+-- ARGV: prefix, then for each chain: maker, ends, all
 -- Returns: ok, how many endings are missing
 
 -- Of one chain; more than that are one member of the set, which nobody can tell.
@@ -17,10 +18,8 @@ local function declare(maker, first, last)
     end
 end
 
-if tonumber(redis.call('HGET', K.store(), 'losses_accepted') or '0') > tonumber(ARGV[2]) then
-    return {'ok', tonumber(redis.call('HGET', K.store(), 'missing') or '0')}
-end
-for i = 3, #ARGV, 3 do
+local eras = redis.call('HMGET', K.store(), 'era', 'accepted_era')
+for i = 2, eras[1] == eras[2] and 0 or #ARGV, 3 do
     local maker, ends, all = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
     local ends_there, all_there, low = chain_read(maker)
     local others = (all - ends) - (all_there - ends_there)
@@ -32,8 +31,8 @@ for i = 3, #ARGV, 3 do
         redis.call('HINCRBY', K.store(), 'lost_changes', others)
     end
     if ends > ends_there or others > 0 then
-        chain_write(maker, math.max(ends, ends_there), math.max(ends, ends_there) + math.max(all - ends, all_there - ends_there),
-                    low)
+        ends_there = math.max(ends, ends_there)
+        chain_write(maker, ends_there, math.max(all, all_there, ends_there), low)
     end
 end
 local missing = redis.call('SCARD', K.missing())

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13).
--- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; '-': it was overtaken,
---   or is repeated in another way), since when or when in ms, '<maker>:<number>' of the change ('' for none), whether the
---   change is told as a whole with it (1 or 0), whether this Redis may have lost it even if it does not miss it (1 or 0)
+-- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 's': the account
+--   is suspended; '-': it was overtaken), since when or when in ms, '<maker>:<number>' of the change ('' for none), whether the
+--   change is told as a whole with it (1 or 0)
 -- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not know
--- Events: <kind>.revoked or <kind>.revocation_scheduled, with the reason `repeated`, for each that was lost
+-- Events: <kind>.revoked, <kind>.revocation_scheduled or account.suspended, with the reason `repeated`, for each that was lost
 
 local EVENTS_KEPT = '1000000000000' -- the next event's own bound applies
 local SOURCE = {'system', '', '', EVENTS_KEPT}
@@ -18,8 +18,22 @@ end
 
 local lost, unknown = 0, 0
 
+local function suspend(account)
+    local a = redis.call('HMGET', K.account(account), 'name', 'suspended', 'closed')
+    if not a[1] or a[2] or a[3] or not schema_knows_suspensions() then
+        return false
+    end
+    suspended_put(account, string.format('%.0f', now_ms()), '-', '-')
+    ending_note(account, account, 'people',
+                audit(account, 'account.suspended', account, SOURCE, {data = {reason = 'repeated'}}))
+    return true
+end
+
 -- Returns whether it was lost.
 local function apply(id, what, at)
+    if what == 's' then
+        return suspend(id)
+    end
     local did, record = pcall(key_record, id)
     if not did or not record then
         unknown = unknown + 1
@@ -44,14 +58,12 @@ local function apply(id, what, at)
     return true
 end
 
-for i = 2, #ARGV, 6 do
-    local change = ARGV[i + 3]
-    local is_missing = change ~= '' and redis.call('SISMEMBER', K.missing(), change) == 1
-    if ARGV[i + 1] ~= '-' and (is_missing or ARGV[i + 5] == '1') then
-        lost = lost + (apply(ARGV[i], ARGV[i + 1], ARGV[i + 2]) and 1 or 0)
+for i = 2, #ARGV, 5 do
+    if ARGV[i + 1] ~= '-' and apply(ARGV[i], ARGV[i + 1], ARGV[i + 2]) then
+        lost = lost + 1
     end
-    if is_missing and ARGV[i + 4] == '1' then
-        redis.call('SREM', K.missing(), change)
+    if ARGV[i + 4] == '1' then
+        redis.call('SREM', K.missing(), ARGV[i + 3])
     end
 end
 local missing = redis.call('SCARD', K.missing())

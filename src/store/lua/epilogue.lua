@@ -1,8 +1,8 @@
 -- Follows each script's body, which becomes the function run(). KEYS[1] may be '<prefix>store:<id>': the store that the
 -- caller expects, by its id or the one before its last upgrade. In another or an emptied store nothing is read or
 -- written. A node appends ':<maker>:<how many of its changes that end something were answered>'. A store with a lower
--- number has lost something, and one that misses endings of anybody decides nothing (src/lease/README.md, rule 13). To a
--- change it appends ':ends' or ':other': then the change is numbered, in the same step.
+-- number has lost something, and one that misses endings of anybody decides nothing (src/lease/README.md, rule 13); a
+-- command leaves the number out, and runs. ':ends' or ':other' comes with a change: it is numbered, in the same step.
 -- Returns: what run() returns; other_store, the id found ('' for none); behind, the number found; missing, how many. Of a
 -- numbered change: numbered, the numbers of its maker's chain (ends, all), what run() returns. If events were written
 -- and the caller writes an audit log: events, {account, class, entry, {field, value...}, copy}..., one of these
@@ -12,7 +12,7 @@ if STORE_ID then
     if there[1] ~= STORE_ID and not (there[1] and there[2] == STORE_ID) then
         return {'other_store', there[1] or ''}
     end
-    if MAKER ~= '' and there[3] then
+    if ENDS_ANSWERED ~= '' and there[3] then
         return {'missing', tonumber(there[3])}
     end
     if ENDS_ANSWERED ~= '' and ENDS_ANSWERED ~= '0' and chain_read(MAKER) < tonumber(ENDS_ANSWERED) then

@@ -28,6 +28,11 @@ end
 if keys_are_full(new.account, new.kind, new.mode, keys_max) then
     return {'full'}
 end
+-- Before it is published: a node keeps what it hears of, and would repeat an end that never was.
+refused = key_add_refusal(ARGV[2], new)
+if refused then
+    return {refused == 'refused' and 'not_found' or refused}
+end
 local now = store_ms()
 local ends = nil -- it is revoked now
 if ARGV[17] ~= '0' then
@@ -36,10 +41,7 @@ if ARGV[17] ~= '0' then
 end
 local registry = redis.call('HGETALL', K.nodes())
 keys_publish({old}, ARGV[15], ARGV[16], registry, ends)
-local added = key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
-if added ~= 'ok' then
-    return {added == 'refused' and 'not_found' or added}
-end
+key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
 limit_count(actor, new.account, new.mode, changes_max)
 if ends then
     key_end_at(old, ends, source, {replaced_by = new.id})

@@ -5,10 +5,12 @@
 -- because a lease granted before a restart may still be valid. Heartbeats also keep the store's time (store_ms() in the
 -- prelude).
 -- ARGV: prefix, member, number, lease in ms, nonce, the store's time in ms at least and at most, by the
---   member's clock and what it was told last (0: it was told nothing), up to which count of changes it knows all chains
+--   member's clock and what it was told last (0: it was told nothing), up to which count of changes it knows all chains,
+--   the era in which it has told all that it knows
 -- Returns: ok, the store's time in ms, whether scheduled revocations are due (1 or 0), the last entry in the stream of
---   invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke), up to which
---   count of changes these are all chains: {maker, its numbers}...; missing, how many endings
+--   invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke), how many
+--   members ever joined, up to which count of changes these are all chains: {maker, its numbers}...; missing, how many
+--   endings
 
 -- Writes no more often than that, however many members there are.
 local KEPT_EVERY_MS = 200
@@ -46,7 +48,7 @@ local function chains_since(count, since)
     return upto, chains
 end
 
-local of_store = redis.call('HMGET', K.store(), 'missing', 'changes', 'era')
+local of_store = redis.call('HMGET', K.store(), 'missing', 'changes', 'era', 'joined')
 if of_store[1] then
     return {'missing', tonumber(of_store[1])}
 end
@@ -56,9 +58,12 @@ local before = redis.call('HGET', K.nodes(), ARGV[2])
 if before ~= entry then
     redis.call('HSET', K.nodes(), ARGV[2], entry)
 end
--- A node sends heartbeats when it has told all that it knows.
-if not before and of_store[3] then
-    redis.call('HSET', K.tellers(), ARGV[2], of_store[3])
+local joined = tonumber(of_store[4] or '0')
+if not before then
+    joined = redis.call('HINCRBY', K.store(), 'joined', 1)
+    if of_store[3] == ARGV[9] then
+        redis.call('HSET', K.tellers(), ARGV[2], ARGV[9])
+    end
 end
 local held = redis.call('MGET', K.lease_max(), K.schema())
 if lease > tonumber(held[1] or '0') then
@@ -68,4 +73,5 @@ local now = keep_time(tonumber(ARGV[6]), tonumber(ARGV[7]))
 redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
 local upto, chains = chains_since(tonumber(of_store[2] or '0'), tonumber(ARGV[8]))
 return {'ok', now, redis.call('ZCOUNT', K.key_ends(), '-inf', now) > 0 and 1 or 0,
-        schema_knows_suspensions(held[2]) and invalidations_last() or '', upto, unpack(chains)}
+        schema_knows_suspensions(held[2]) and invalidations_last() or '', joined, upto,
+        unpack(chains)}

@@ -386,7 +386,8 @@ end
 
 -- What a node reads from a message is told by the last number of its entry in the registry: 1, or none: one key;
 -- 2: a list of keys; 3: also what became of them.
-local READS_LISTS, READS_ENDINGS = 2, 3
+local READS_LISTS = 2
+local READS_ENDINGS = 3
 
 -- What all members of the registry read. registry: as HGETALL returns it.
 local function registry_reads(registry)
@@ -445,19 +446,26 @@ local function ending_note(account, id, class, entry)
     redis.call('HSET', K.key_endings(account), id, class .. ' ' .. entry)
 end
 
--- Adds a key and writes its event, with that data. The record of a decoy is revoked from the start: no node ever accepts
--- it, so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok'; 'refused': no
--- such account; 'suspended': it is suspended or closed; 'conflict': the digest or id exists.
-local function key_add(digest, packed, source, data)
-    local record = key_unpack(packed)
+-- Why a key cannot be added: 'refused': no such account; 'suspended': it is suspended or closed; 'conflict': the digest
+-- or id exists. nil: it can be.
+local function key_add_refusal(digest, record)
     if not exists(K.account(record.account)) then
         return 'refused'
     end
     if account_status(record.account) ~= 'active' then
         return 'suspended'
     end
-    if exists(K.key(digest)) or exists(K.key_id(record.id)) then
-        return 'conflict'
+    return (exists(K.key(digest)) or exists(K.key_id(record.id))) and 'conflict' or nil
+end
+
+-- Adds a key and writes its event, with that data. The record of a decoy is revoked from the start: no node ever accepts
+-- it, so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok', or as
+-- key_add_refusal().
+local function key_add(digest, packed, source, data)
+    local record = key_unpack(packed)
+    local refusal = key_add_refusal(digest, record)
+    if refusal then
+        return refusal
     end
     redis.call('SET', K.key(digest), packed)
     redis.call('SET', K.key_id(record.id), digest)
@@ -495,7 +503,7 @@ local function keys_publish(records, member, barrier, registry, ends)
     for i, record in ipairs(records) do
         digests[i], endings[i] = record.digest, key_ending(record, ends)
     end
-    local messages = reads >= READS_LISTS and {table.concat(digests, ',')} or digests
+    local messages = #digests > 1 and reads >= READS_LISTS and {table.concat(digests, ',')} or digests
     for i, keys in ipairs(messages) do
         local ending = i == #messages and ' ' .. member .. ' ' .. barrier or ' - -'
         if reads >= READS_ENDINGS then
