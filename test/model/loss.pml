@@ -1,4 +1,5 @@
-/* A store that goes back: an older file, a replica that lagged, a suffix of its history that is gone (src/lease/README.md).
+/* A store that goes back: an older file, a replica that lagged, a suffix of its history that is gone (src/lease/README.md,
+ * rule 13).
  *
  * The promises. Of a revocation: once it has been answered, no node accepts the key for a check that begins later, whatever
  * the store has lost, if a node that lives heard of it. Of any ending (a session's, which no node but its maker hears of):
@@ -9,45 +10,46 @@
  * Three nodes: X makes endings, each with the next number of its chain; Y checks; Z is another one. Each hears a message, or
  * its connection is broken just then. A node may die. The store goes back to what it was at some time before, and registry,
  * chains and all the rest with it; or Redis restarts unharmed. Both are a new era. There each node reads the stream,
- * registers, declares the numbers that it knows and the store lacks, tells what it kept, says "told", waits for the others,
- * and decides. G, which it waits at most, is longer than it takes each node that lives to come, except one that is cut off
+ * declares the numbers that it knows and the store lacks, tells what it kept, says "told", waits for the others, decides,
+ * and registers. It is waited for as long as each node that lives takes to come and to tell, except one that is cut off
  * (-DCUTS). Barriers, leases and catching up are taken from barrier.pml: a revocation is answered when Y has heard of it, or
  * has no lease from before.
  *
  * Every rule holds by default; -DNO_<RULE> removes one, and a promise must then break:
  *   of what a node knows
  *   NO_LOSSKEEP      it acknowledges what it has heard, and keeps it a moment later
+ *   NO_LOSSAGAIN     it does not keep what is told again
  *   NO_LOSSSTREAM    it keeps nothing of what it reads in the stream
  *   NO_LOSSLOG       it does not read its log when it starts (-DREBORN)
  *   NO_LOSSCURSOR    a heartbeat without acknowledgements counts as read: its chains are not named again (-DLOOSE)
  *   NO_LOSSTWO       changes that end nothing have the same numbers (-DOTHERS=1)
  *   NO_LOSSCHAIN     its chain goes on in the next era: a number may be given again
- *   NO_LOSSANSWER    it answers in this era what it did in the one before
+ *   NO_LOSSANSWER    a barrier goes on when the connection is lost: the answer comes in another era
  *   of a new era
  *   NO_LOSSREPLID    it goes by the run_id alone
+ *   NO_LOSSTOKEN     a process that was left and comes back is the era that it was (-DBACK)
  *   NO_LOSSDECLARE   a node declares its own numbers only
  *   NO_LOSSRAISE     declared numbers are not raised
- *   NO_LOSSAHEAD     a number that was told before it was declared is not known to be told
- *   NO_LOSSCLOSE     a number that is told does not raise its chain, though it is the next
  *   NO_LOSSTELL      a node tells its own endings only
+ *   NO_LOSSREPEAT    it tells once, whatever is declared later
  *   NO_LOSSORDER     it says "told", and tells
  *   NO_LOSSFIRM      it says so before replicas have what it told
  *   NO_LOSSTOLD      it decides before it has told
  *   NO_LOSSWAIT      it does not wait for the others
- *   NO_LOSSCOME      after G it decides although others are still telling
+ *   NO_LOSSCOME      it waits for those that have come no longer than for those that have not
  *   NO_LOSSJOINS     it does not see that the registry went back
- *   NO_LOSSSURE      nobody needs to know that the registry did not
  *   NO_LOSSSENT      it decides by a read that it sent before
  *   NO_LOSSLEASE     a heartbeat that it sent before grants a lease (-DCACHE)
  *   NO_LOSSCOMPARE   who decides already does not see that numbers are missing (-DCUTS)
  *   of an accepted loss (-DACCEPT)
  *   NO_LOSSEPOCH     who comes later declares what was accepted
- *   NO_LOSSACCEPTED  who comes later tells only what is above its chain
+ *   NO_LOSSERA       it is accepted in later eras, too
+ *   NO_LOSSLOW       who comes later tells only what is missing or above its chain
  * -DENDINGS=n; -DSESSIONS=bits, -DOTHERS=bits: those of them that are of sessions, or no endings.
  * -DLOSSES=n, -DRESTARTS=n, -DDEATHS=n, -DBREAKS=n: how often, at most; -DSNAPS=n: how often the older state is replaced by
- * the present one. -DAFTER: the first ending was answered and lost, and X is dead. -DNEW: Y starts later than the others.
- * -DOLD: Z is a node of 0.3.0. -DLIMIT=n leaves out the condition that one of the limits is (README.md): that must break a
- * promise, too.
+ * the present one. -DYOUNG: or it is of when only Y had registered, or empty. -DNEW: Y starts later than the others.
+ * -DREBORN: X may start again. -DOLD: Z is a node of 0.3.0. -DLIMIT=n leaves out the condition that one of the limits is
+ * (README.md): that must break a promise, too.
  * -DPROBE=n asserts that a case is never reached; it must fail, which shows that the search gets there.
  */
 #ifndef ENDINGS
@@ -108,7 +110,6 @@ typedef store_t {
     byte low[CHAINS];      /* the first number of a chain that was ever missing; 0: none */
     byte members, joined;  /* who is registered; how many ever have */
     byte process, era;     /* of Redis; what follows is of this era: */
-    byte first;            /* `joined` when it began */
     byte came, told;       /* nodes that have come, and that have said "told" */
     bool accepted;         /* its loss */
     /* Not in the store, but it goes back with it: */
@@ -118,6 +119,9 @@ store_t st, was;       /* now; and what it goes back to */
 byte process = 1, last_process = 1, last_era = 1; /* that Redis is, and that there have been */
 bool firm;             /* since `was` replicas have acknowledged something */
 byte losses, restarts, snaps, deaths, breaks;
+#if LIMIT == 2
+byte guests;           /* nodes that have come since, and are gone again */
+#endif
 bool calm;             /* nothing happens from without any more */
 
 /* Endings, which are bits */
@@ -135,7 +139,6 @@ typedef node_t {
     byte phase, era;
     byte ends[CHAINS], joined;       /* what it knows of the store */
     byte read[CHAINS];               /* what a heartbeat has named, acknowledged or not */
-    bool lacks;                      /* the registry of this era is older than what it knows */
     byte kept, heard, known;         /* endings: it keeps; it has acknowledged or keeps; that a heartbeat has counted */
     byte inbox                       /* messages on the way; from bit 2 on: of endings that are told again */
 };
@@ -166,7 +169,7 @@ bool stuck;            /* nobody decides, and nothing is lost */
 inline copy(to, from) {
     to.marked = from.marked; to.ends[0] = from.ends[0]; to.ends[1] = from.ends[1]; to.missing = from.missing;
     to.low[0] = from.low[0]; to.low[1] = from.low[1]; to.members = from.members; to.joined = from.joined;
-    to.process = from.process; to.era = from.era; to.first = from.first; to.came = from.came; to.told = from.told;
+    to.process = from.process; to.era = from.era; to.came = from.came; to.told = from.told;
     to.accepted = from.accepted; to.in = from.in; to.lost = from.lost
 }
 
@@ -230,8 +233,6 @@ inline declare(n) {
        declare_chain(n, 0);
        declare_chain(n, 1)
     fi;
-    node[n].lacks = node[n].joined > st.first;
-    node[n].joined = st.joined;
     node[n].read[0] = 0; node[n].read[1] = 0
 }
 
@@ -287,7 +288,7 @@ inline tell(n, j) {
 #ifdef NO_LOSSJOINS
 #define KNOWS_ALL(n) true
 #else
-#define KNOWS_ALL(n) (!node[n].lacks)
+#define KNOWS_ALL(n) (node[n].joined <= st.joined)
 #endif
 #define ALL_HAVE_TOLD(n) ((st.members & NEWER & ~st.told & BUT_ITSELF(n)) == 0 && KNOWS_ALL(n))
 #ifdef NO_LOSSCOME
@@ -304,7 +305,7 @@ inline tell(n, j) {
 
 inline begin_era() {
     last_era++;
-    st.process = process; st.first = st.joined; st.came = 0; st.told = 0;
+    st.process = process; st.came = 0; st.told = 0;
 #ifdef NO_LOSSTOKEN
     st.era = process;
 #else
@@ -324,7 +325,7 @@ inline keep(n, bits) { node[n].heard = node[n].heard | (bits); node[n].kept = no
 inline decide(n) {
     node[n].phase = (n == Z -> WAITS : DECIDES);
     node[n].era = st.era;
-    node[n].lacks = false;
+    node[n].joined = 0; /* it counts anew */
     if
     :: !(st.members & BIT(n)) -> st.members = st.members | BIT(n); st.joined++
     :: else
@@ -412,7 +413,7 @@ inline count(n, c) {
 inline heartbeat(n) {
     count(n, 0);
     count(n, 1);
-    node[n].joined = max(node[n].joined, st.joined);
+    node[n].joined = st.joined;
     node[n].known = node[n].known | COUNTED;
     firm = true
 }
@@ -421,8 +422,8 @@ inline die(n) {
     alive = alive & ~BIT(n);
     cut = cut & ~BIT(n);
     disconnect(n);
-    node[n].era = 0; node[n].ends[0] = 0; node[n].ends[1] = 0; node[n].joined = 0; node[n].lacks = false;
-    node[n].read[0] = 0; node[n].read[1] = 0; node[n].kept = 0; node[n].heard = 0; node[n].known = 0;
+    node[n].era = 0; node[n].ends[0] = 0; node[n].ends[1] = 0; node[n].joined = 0; node[n].read[0] = 0; node[n].read[1] = 0;
+    node[n].kept = 0; node[n].heard = 0; node[n].known = 0;
     asked = (n == X -> 0 : asked);
     deaths++
 }
@@ -537,10 +538,10 @@ proctype run_maker()
     od
 }
 
-/* The older state does not know a node that lives, and Y, which has just started or was cut off when that one registered,
- * knows no more than that state. */
-#define IS_NEW(n) (alive & BIT(n) && node[n].heard && !(was.members & BIT(n)))
-#define IS_BEHIND (was.joined > 0 && node[Y].joined <= was.joined)
+/* The older state does not know a node that lives, and Y knows no more than that state: it has just started, or connected
+ * again, or was cut off when that one registered. */
+#define IS_NEW(n) (alive & BIT(n) && (node[n].heard || node[n].known) && !(was.members & BIT(n)))
+#define IS_BEHIND (node[Y].joined <= was.joined)
 #if LIMIT == 1
 #define MAY_LOSE true
 #else
@@ -556,6 +557,7 @@ inline lose() {
     losses++;
     copy(st, was);
     promised = (firm -> promised & st.in : promised);
+    firm = false;
     disconnect_all()
 }
 
@@ -573,6 +575,9 @@ proctype run_faults()
     :: d_step { !calm && losses < LOSSES && MAY_LOSE && process != 1 && was.process != 1 -> process = 1; lose() }
 #endif
     :: d_step { !calm && restarts < RESTARTS -> restarts++; last_process++; process = last_process; disconnect_all() }
+#if LIMIT == 2
+    :: d_step { !calm && losses > 0 && IS_BEGUN && guests < 2 -> guests++; st.joined++ }
+#endif
 #ifdef CUTS
     :: d_step { !calm && losses > 0 && node[X].phase == OFF && LIVES(X) -> cut = cut | BIT(X) }
     :: d_step { !calm && losses > 0 && node[Z].phase == OFF && LIVES(Z) -> cut = cut | BIT(Z) }
@@ -637,9 +642,15 @@ proctype run_checks()
     do
     :: !reads -> skip /* refused */
     /* Redis runs the read at once; the reply takes time. */
-    :: d_step { !reads && MAY_READ && IS_WHOLE && !(st.marked & 1) -> reads = true; clean = true; want = 1; late = IS_LATE(1); lost = IS_LOST }
+    :: d_step { !reads && MAY_READ && IS_WHOLE && !(st.marked & 1) -> reads = true; clean = true; want = 1;
+          late = IS_LATE(1); lost = IS_LOST }
 #if ENDINGS > 1
-    :: d_step { !reads && MAY_READ && IS_WHOLE && KEY(1) && !(st.marked & 2) -> reads = true; clean = true; want = 2; late = IS_LATE(2); lost = IS_LOST }
+    :: d_step { !reads && MAY_READ && IS_WHOLE && KEY(1) && !(st.marked & 2) -> reads = true; clean = true; want = 2;
+          late = IS_LATE(2); lost = IS_LOST }
+#endif
+#if SESSIONS
+    /* a key that nobody revokes */
+    :: d_step { !reads && MAY_READ && IS_WHOLE -> reads = true; lost = IS_LOST }
 #endif
     :: atomic { reads && node[Y].phase == DECIDES ->
 #if PROBE == 3
@@ -667,7 +678,7 @@ proctype run_checks()
 init {
     atomic {
         d_step {
-            st.process = 1; st.era = 1; st.members = EACH; st.told = EACH; st.joined = NODES; st.first = NODES;
+            st.process = 1; st.era = 1; st.members = EACH; st.told = EACH; st.joined = NODES;
             subscribed = EACH;
             node[X].phase = DECIDES; node[X].era = 1; node[X].joined = NODES;
             node[Y].phase = DECIDES; node[Y].era = 1; node[Y].joined = NODES;
@@ -675,12 +686,13 @@ init {
         };
 #ifdef NEW
         d_step {
-            alive = alive & ~BIT(Y); st.members = st.members & ~BIT(Y); disconnect(Y); node[Y].era = 0; node[Y].joined = 0 }
+            alive = alive & ~BIT(Y); st.members = st.members & ~BIT(Y); disconnect(Y); node[Y].era = 0;
+            node[Y].joined = 0 }
 #endif
         if /* the older state: that of now, one when only Y had registered, or the empty store */
         :: copy(was, st)
 #ifdef YOUNG
-        :: was.members = BIT(Y); was.joined = 1; was.process = 1; was.era = 1; was.told = BIT(Y); was.first = 1
+        :: was.members = BIT(Y); was.joined = 1; was.process = 1; was.era = 1; was.told = BIT(Y)
         :: true
 #endif
         fi;
