@@ -312,9 +312,12 @@ static void on_accepted(void *arg, const struct redis_reply *reply)
 static void judge(struct gathering *gathering)
 {
     const struct lease_settings *settings = gathering->settings;
+    bool has_said_so = gathering->has_waited_in_vain;
 
     if (!has_waited(gathering)) {
         CHECK(uv_timer_start(&gathering->timer, on_timer, LOOK_AGAIN_MS, 0) == 0);
+    } else if (gathering->has_waited_in_vain && !has_said_so) {
+        ask(gathering); /* so that nobody waits for them again in a later era */
     } else if (gathering->facts.missing == 0 || !RULE(RULE_REASSERT)) {
         settle(gathering);
     } else if (settings->accepts_loss) {
@@ -467,8 +470,9 @@ static void on_declared(void *arg, const struct redis_reply *reply)
 static bool lacks(const struct gathering *gathering, const struct chain *chain)
 {
     const struct chain_there *there = chain_at(gathering, chain->maker);
+    const struct chain_numbers numbers = there ? there->numbers : (struct chain_numbers){0};
 
-    return !there || there->numbers.ends < chain->numbers.ends || there->numbers.all < chain->numbers.all;
+    return numbers.ends < chain->numbers.ends || numbers.all < chain->numbers.all;
 }
 
 /* The chains that Redis has less of, some at a time. */

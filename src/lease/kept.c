@@ -240,18 +240,16 @@ void kept_add_missed(struct kept *kept, struct change_name change, const struct 
 
 static bool read_what(struct text what, struct heard_ending *ending)
 {
+    char letter = what.ptr && what.len > 0 ? what.ptr[0] : '\0';
     uint64_t ms = 0;
 
-    if (text_equal(what, TEXT("n"))) {
-        ending->what = ENDING_WITHDRAWN;
-        ending->at_ms = 0;
-        return true;
-    }
-    if (!text_to_u64(text_skip(what, 1), INT64_MAX, &ms))
+    ending->what = letter == 'r' ? ENDING_REVOKED : letter == 'e' ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
+    if (letter == 'n' && what.len > 1)
         return false;
-    ending->what = text_starts_with(what, TEXT("e")) ? ENDING_SCHEDULED : ENDING_REVOKED;
+    if (letter != 'n' && ((letter != 'r' && letter != 'e') || !text_to_u64(text_skip(what, 1), INT64_MAX, &ms)))
+        return false;
     ending->at_ms = (int64_t)ms;
-    return ending->what == ENDING_SCHEDULED || text_starts_with(what, TEXT("r"));
+    return true;
 }
 
 bool ending_read(struct text text, struct heard_ending *ret_ending)
@@ -259,7 +257,7 @@ bool ending_read(struct text text, struct heard_ending *ret_ending)
     struct text key, account, what;
 
     return text_next(&text, '/', &key) && text_next(&text, '/', &account) && text_next(&text, '/', &what) &&
-           !text.ptr && what.len > 0 &&
+           !text.ptr &&
            (id_parse(ID_KEY, key, &ret_ending->subject) || id_parse(ID_DEVICE, key, &ret_ending->subject)) &&
            id_parse(ID_ACCOUNT, account, &ret_ending->account) && read_what(what, ret_ending);
 }

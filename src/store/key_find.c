@@ -212,6 +212,7 @@ static void on_replied(void *arg, enum redis_outcome outcome, const struct redis
     struct key_record key;
     enum store_result result = store_outcome(store, outcome, reply);
 
+    key.ends_ms = 0;
     if (result == STORE_OK)
         result = may_decide(call) ? read_key(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
     if (result == STORE_OK && !suspensions_cover_batch(suspensions)) {

@@ -230,6 +230,7 @@ struct heartbeat heartbeat_at(unsigned n)
     cr_assert_not_null(strsep(&rest, " "), "the store's time at least: %s", command);
     cr_assert_not_null(strsep(&rest, " "), "and at most: %s", command);
     copy_word(&rest, heartbeat.known, sizeof heartbeat.known);
+    copy_word(&rest, heartbeat.era, sizeof heartbeat.era);
     cr_assert_null(rest, "%s", command);
     return heartbeat;
 }

@@ -84,7 +84,7 @@ const char *in_our_store(uint64_t answered, const char *change);
 
 /* What Redis saw. */
 struct heartbeat {
-    char membership[64], number[32], lease[32], nonce[32], known[32];
+    char membership[64], number[32], lease[32], nonce[32], known[32], era[32];
 };
 void own_name(struct member_name *ret_name); /* "-": none */
 unsigned heartbeats(void);

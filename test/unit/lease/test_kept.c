@@ -35,7 +35,7 @@ static bool is_any(void *arg, struct change_name name)
 /* What was kept since the last call of a test, as one text: "<what><at><+ if it completes>" each. */
 static const char *all_of(struct kept *kept)
 {
-    static const char WHATS[] = {'r', 'e', 'n', 's', 'o'};
+    static const char WHATS[] = {'r', 'e', 'n', 's', 'a', 'o'};
     static char text[256];
     size_t count, len = 0;
     struct kept_ending *list = kept_list(kept, is_any, NULL, &count);
@@ -150,6 +150,19 @@ Test(kept, that_a_key_was_revoked_counts_for_ever)
     one_hears(&one, 2, ENDING_REVOKED, 30);
     one_hears(&one, 3, ENDING_REVOKED, 30);
     cr_expect_str_eq(all_of(one.kept), "o50+ r30+ r30+");
+    kept_destroy(one.kept);
+}
+
+Test(kept, the_latest_change_of_an_account_counts)
+{
+    struct one one = one_begin();
+
+    one_hears(&one, 1, ENDING_SUSPENDED, 0);
+    cr_expect_str_eq(all_of(one.kept), "s0+");
+    one_hears(&one, 2, ENDING_RESUMED, 0);
+    cr_expect_str_eq(all_of(one.kept), "o0+ a0+");
+    one_hears(&one, 3, ENDING_SUSPENDED, 0);
+    cr_expect_str_eq(all_of(one.kept), "o0+ o0+ s0+");
     kept_destroy(one.kept);
 }
 
