@@ -107,7 +107,7 @@ static struct look look_at(unsigned n)
         const char *word = strsep(&rest, " ");
 
         cr_assert(word && strlen(word) < SIZES[i], "%zu: %s", i, fake_redis_command(w.fake, w.gather, n));
-        strcpy(words_of[i], word);
+        snprintf(words_of[i], SIZES[i], "%s", word);
     }
     cr_assert_null(rest);
     return look;
