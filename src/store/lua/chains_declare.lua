@@ -19,7 +19,7 @@ local function declare(maker, first, last)
 end
 
 local eras = redis.call('HMGET', K.store(), 'era', 'accepted_era')
-for i = 2, eras[1] == eras[2] and 0 or #ARGV, 3 do
+for i = 2, eras[1] and eras[1] == eras[2] and 0 or #ARGV, 3 do
     local maker, ends, all = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
     local ends_there, all_there, low = chain_read(maker)
     local others = (all - ends) - (all_there - ends_there)

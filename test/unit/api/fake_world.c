@@ -800,6 +800,12 @@ void seal_store_put_user(struct store *store, const struct user_record *was, con
     cr_assert_fail("no master key has retired");
 }
 
+struct text store_id(const struct store *store)
+{
+    (void)store;
+    return TEXT("5707e5707e5707e5707e5707e5707e57");
+}
+
 bool store_takes_unsealed(const struct store *store)
 {
     (void)store;

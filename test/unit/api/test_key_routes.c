@@ -405,6 +405,7 @@ Test(key_routes, revocations_that_are_known_to_be_done_are_logged)
     expect_revocation_answered();
     content = file_read(path);
     cr_expect_not_null(strstr(content, world.key.id.text), "%s", content);
+    cr_expect_not_null(strstr(content, "5707e5707e5707e5707e5707e5707e57"), "of which store: %s", content);
     free(content);
     cr_expect_eq(metric_values[METRIC_REVOCATION_LOG_FAILED], failed);
     revocation_log_close(world.service.revocation_log);

@@ -107,7 +107,7 @@ static struct look look_at(unsigned n)
         const char *word = strsep(&rest, " ");
 
         cr_assert(word && strlen(word) < SIZES[i], "%zu: %s", i, fake_redis_command(w.fake, w.gather, n));
-        strcpy(words_of[i], word);
+        snprintf(words_of[i], SIZES[i], "%s", word);
     }
     cr_assert_null(rest);
     return look;
@@ -482,17 +482,29 @@ Test(gather, but_longer_for_one_that_has_come)
 
 /* What is missing */
 
+static bool counts_missing(void *count)
+{
+    return metric_values[METRIC_STORE_MISSING] == *(int64_t *)count;
+}
+
 Test(gather, nobody_decides_while_an_ending_is_missing)
 {
+    char losses[SCRIPT_BYTES];
+
     open_ready();
+    name_script(SCRIPT_store_losses, losses);
+    rule(losses, FAKE_ANSWER, "*5\r\n$2\r\nok\r\n:2\r\n:0\r\n:0\r\n:0\r\n", 0);
     redis_is("era", 2, 0, "");
     look();
     until_trouble("lost 2 changes that ended something");
     until_trouble("accept-loss");
+    until(counts_missing, &(int64_t){2});
+    rule(losses, FAKE_ANSWER, "*5\r\n$2\r\nok\r\n:0\r\n:0\r\n:0\r\n:0\r\n", 0);
     redis_is("era", 1, 0, "");
     until_trouble("lost 1 change that");
     redis_is("era", 0, 0, "");
     until(is_ready, NULL);
+    until(counts_missing, &(int64_t){0});
     expect_count(accept_loss, 0);
     close_world();
 }
