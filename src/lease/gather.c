@@ -180,7 +180,8 @@ static void settle(struct gathering *gathering)
             log_partition(settings->prefix));
     gathering->lost = 0;
     gathering->trouble[0] = '\0';
-    chains_heard_joined(gathering->chains, 0);
+    if (strcmp(gathering->facts.era, gathering->settled_era) != 0)
+        chains_heard_joined(gathering->chains, 0);
     chains_heard_all(gathering->chains, 0); /* counts of changes differ between Redises */
     gathering->settled_connection = gathering->connection;
     memcpy(gathering->settled_era, gathering->facts.era, sizeof gathering->settled_era);

@@ -155,7 +155,7 @@ static bool is_of_one_place(struct text field)
 {
     static const char *const FIELDS[] = {
         "id",      "partitions", "partition", "copying",      "aliased",      "ahead",  "era",
-        "changes", "missing",    "accepted",  "accepted_era", "lost_changes", "joined",
+        "changes", "missing",    "accepted",  "accepted_era", "lost_changes", "joined", "era_joined",
     };
 
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)

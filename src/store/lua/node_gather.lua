@@ -15,8 +15,8 @@ local function history()
 end
 
 -- Whoever did not come in an earlier era is not waited for again, until it comes.
-local function era_begin(era)
-    redis.call('HSET', K.store(), 'era', era)
+local function era_begin(era, joined)
+    redis.call('HSET', K.store(), 'era', era, 'era_joined', joined)
     local tellers = redis.call('HGETALL', K.tellers())
     for i = 1, #tellers, 2 do
         if tellers[i + 1] ~= 'gone' then
@@ -25,11 +25,12 @@ local function era_begin(era)
     end
 end
 
-local there, here = redis.call('HMGET', K.store(), 'era', 'accepted_era', 'missing', 'joined'), history()
+local there, here = redis.call('HMGET', K.store(), 'era', 'accepted_era', 'missing', 'joined', 'era_joined'), history()
+local joined = tonumber(there[5] or '0')
 local era = there[1]
 if not era or era:match('^(.*):%x+$') ~= here then
-    era = here .. ':' .. ARGV[3]
-    era_begin(era)
+    era, joined = here .. ':' .. ARGV[3], tonumber(there[4] or '0')
+    era_begin(era, joined)
 end
 local own, has_told, gives_up = {[ARGV[4]] = true, [ARGV[5]] = true}, ARGV[6] == era, ARGV[7] == '1'
 for member in pairs(own) do
@@ -37,8 +38,8 @@ for member in pairs(own) do
         redis.call('HSET', K.tellers(), member, has_told and era or 'come ' .. era)
     end
 end
--- Members joined that this Redis does not know of: it cannot say who they are.
-local absent, telling = tonumber(ARGV[8]) > tonumber(there[4] or '0') and 1 or 0, 0
+-- Members joined that this Redis did not know of when the era began: it cannot say who they are.
+local absent, telling = tonumber(ARGV[8]) > joined and 1 or 0, 0
 local nodes = redis.call('HGETALL', K.nodes())
 for i = 1, #nodes, 2 do
     local tells = tonumber(nodes[i + 1]:match('^%S+ %d+ (%d+)$') or '1') >= READS_ENDINGS

@@ -146,8 +146,8 @@ static void hash_says(const char *era, unsigned missing)
 
     if (missing > 0)
         snprintf(count, sizeof count, "$%d\r\n%s\r\n", snprintf(digits, sizeof digits, "%u", missing), digits);
-    snprintf(hash_answer, sizeof hash_answer, "*5\r\n$32\r\n" FAKE_STORE_ID "\r\n%s$%zu\r\n%s\r\n$-1\r\n$-1\r\n", count,
-             strlen(era), era);
+    snprintf(hash_answer, sizeof hash_answer, "*6\r\n$32\r\n" FAKE_STORE_ID "\r\n%s$%zu\r\n%s\r\n$-1\r\n$-1\r\n$-1\r\n",
+             count, strlen(era), era);
 }
 
 static void redis_is(const char *era, unsigned missing, unsigned absent, const char *chain)
