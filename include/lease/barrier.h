@@ -35,6 +35,8 @@ struct text barrier_name(const struct barrier *barrier);
 struct barrier_tally {
     unsigned registered; /* sessions in the registry that the script returned */
     unsigned waited_for; /* those of them that did not acknowledge, so that their leases had to expire */
+    uint64_t took_ns;    /* since barrier_begin(), so since before the script ran */
+    uint64_t wait_ns;    /* W: an earlier barrier of the same revocation took no longer, except after a failover */
 };
 /* Fills it before done runs with true. It must live until done runs or barrier_drop(). */
 void barrier_tell(struct barrier *barrier, struct barrier_tally *ret_tally);

@@ -24,6 +24,10 @@ struct store_facts {
     char moved[IDENTITY_PLACE_BYTES]; /* where the store has moved to; empty: it has not */
     unsigned partitions_there;        /* of the store that is there, if we expect another number; 0: we do not */
     int64_t clock_ahead_ms;           /* Redis' clock minus ours */
+    /* What nodes know this Redis to have lost: changes that ended something, and others since an operator last accepted
+     * a loss. Members of versions that do not tell what they have heard; nodes that listen although there is no store.
+     */
+    int64_t missing_endings, lost_changes, earlier_members, listeners_without_store;
     enum store_keys {
         STORE_KEYS_UNJUDGED, /* there is no keyring */
         STORE_KEYS_FIT,

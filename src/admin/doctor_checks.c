@@ -291,6 +291,22 @@ static void check_identity(struct doctor_report *report, const struct store_fact
         "%s", is_empty ? "empty" : facts->id);
 }
 
+static void check_losses(struct doctor_report *report, const struct store_facts *facts)
+{
+    if (facts->listeners_without_store < 0)
+        add(report, "lost-store", DOCTOR_WARN,
+            "Whether nodes lost a store here cannot be seen: grant +pubsub to the user of --redis.",
+            "unknown: Redis does not let this user ask");
+    else if (facts->listeners_without_store > 0)
+        check_rule(report, facts, "lost-store", "there is no store, and nodes that listen: %" PRId64,
+                   facts->listeners_without_store);
+    check_rule(report, facts, "missing-endings", "%" PRId64 " missing", facts->missing_endings);
+    check_rule(report, facts, "lost-changes", "%" PRId64 " lost", facts->lost_changes);
+    if (facts->earlier_members > 0)
+        add(report, "earlier-members", DOCTOR_WARN, fitness_rule("earlier-members")->remedy, "%" PRId64 " registered",
+            facts->earlier_members);
+}
+
 static void check_clock(struct doctor_report *report, int64_t ahead_ms)
 {
     int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
@@ -346,6 +362,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     if (!facts->moved[0])
         check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
     check_identity(report, facts, evidence->partitions);
+    check_losses(report, facts);
     check_clock(report, facts->clock_ahead_ms);
 }
 

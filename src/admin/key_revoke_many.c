@@ -184,7 +184,8 @@ static void print_progress(const struct revoking *revoking)
 static void on_marked(void *arg, const struct key_record *key)
 {
     struct revoking *revoking = arg;
-    int error = revoking->log ? revocation_log_append(revoking->log, key) : 0;
+    struct text store = store_id(partition_of_account(revoking->client.partitions, &key->account));
+    int error = revoking->log ? revocation_log_append(revoking->log, key, store) : 0;
 
     revoking->log_error = error ? error : revoking->log_error;
     revoking->marked++;

@@ -580,20 +580,26 @@ static void print_lines(const char *text, struct buf *out)
         buf_printf(out, "  %.*s\n", TEXT_ARG(line));
 }
 
-static bool is_folded(const struct command *command, const struct option_table *table)
+static bool has_group(const struct command *command, const struct option_table *table)
 {
-    return !command->shows_connection && (table == &SETTINGS_STORE || table == &SETTINGS_KEYS);
+    for (const struct option_group *group = command->groups; group->table; group++)
+        if (group->table == table)
+            return true;
+    return false;
+}
+
+/* Help refers to all connection options or none: a command without Redis refuses --redis. */
+static bool folds_connection(const struct command *command)
+{
+    return !command->shows_connection && has_group(command, &SETTINGS_STORE) && has_group(command, &SETTINGS_KEYS);
 }
 
 static void print_groups(const struct command *command, struct buf *out)
 {
-    bool has_folded = false;
+    bool has_folded = folds_connection(command);
 
     for (const struct option_group *group = command->groups; group->table; group++) {
-        bool folds = is_folded(command, group->table);
-
-        has_folded |= folds;
-        if (folds)
+        if (has_folded && (group->table == &SETTINGS_STORE || group->table == &SETTINGS_KEYS))
             continue;
         if (group->title)
             buf_printf(out, "\n%s:\n", group->title);
@@ -626,8 +632,9 @@ void command_print_help(const struct command *command, struct buf *out)
 void connection_print_help(struct buf *out)
 {
     buf_append_str(out, "Connection options: where Redis is, and the master keys. Commands that use Redis take all of "
-                        "them,\nso a script can pass the same ones to each. Or set them once in the environment, for "
-                        "example\nCHATELAINE_REDIS_FILE=/etc/chatelaine/redis.url.\n\nRedis:\n");
+                        "them,\nso a script can pass the same ones to each; 'store copy' alone takes no keys. Or set "
+                        "them once in the\nenvironment, for example "
+                        "CHATELAINE_REDIS_FILE=/etc/chatelaine/redis.url.\n\nRedis:\n");
     options_print_help(&SETTINGS_STORE, out);
     buf_append_str(out, "\nKeys:\n");
     options_print_help(&SETTINGS_KEYS, out);

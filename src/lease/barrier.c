@@ -45,6 +45,7 @@ struct barrier {
     size_t place_count;
     bool is_waiting;
     bool is_of_change;           /* one that revokes nothing, after a takeover */
+    uint64_t made_ns;            /* before the script was sent */
     uint64_t began_ns;           /* when the script's reply was read */
     uint64_t wait_ns;            /* W */
     struct barrier_tally *tally; /* the caller's; NULL: it does not ask */
@@ -99,6 +100,7 @@ struct barrier *barrier_begin(struct barriers *barriers)
     barrier->kept_by = barriers;
     snprintf(barrier->name, sizeof barrier->name, "%016" PRIx64, barriers->next_name++);
     barrier->member = barriers->member;
+    barrier->made_ns = clock_boot_ns();
     list_append(&barriers->under_way, &barrier->node);
     return barrier;
 }
@@ -311,7 +313,9 @@ void barrier_tell(struct barrier *barrier, struct barrier_tally *ret_tally)
 
 static void fill_tally(struct barrier *barrier)
 {
-    *barrier->tally = (struct barrier_tally){.waited_for = (unsigned)barrier->missing};
+    *barrier->tally = (struct barrier_tally){.waited_for = (unsigned)barrier->missing,
+                                             .took_ns = clock_boot_ns() - barrier->made_ns,
+                                             .wait_ns = barrier->wait_ns};
     for (size_t i = 0; i < barrier->count; i++)
         barrier->tally->registered += barrier->holders[i].is_registered;
 }

@@ -149,10 +149,14 @@ static void on_suspended(struct store_copy *copy, UNUSED void *item, const struc
     }
 }
 
-/* Losses were accepted for one Redis, so they do not count at another. The copy itself sets the other fields. */
+/* What one Redis has lost, and that this was accepted, says nothing of another; chains are left behind. The copy itself
+ * sets the other fields. */
 static bool is_of_one_place(struct text field)
 {
-    static const char *const FIELDS[] = {"id", "partitions", "partition", "copying", "aliased", "accepted", "ahead"};
+    static const char *const FIELDS[] = {
+        "id",      "partitions", "partition", "copying",      "aliased",      "ahead",  "era",
+        "changes", "missing",    "accepted",  "accepted_era", "lost_changes", "joined",
+    };
 
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
         if (text_equal(field, text_of(FIELDS[i])))

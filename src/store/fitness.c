@@ -130,6 +130,26 @@ static bool node_leaves_in_time(const struct store_facts *facts)
     return all_replicas_know(facts) || facts->lease_ms == 0 || facts->timeout_ms <= FENCE_TIMEOUT_MAX_MS;
 }
 
+static bool has_every_ending(const struct store_facts *facts)
+{
+    return facts->missing_endings == 0;
+}
+
+static bool has_every_change(const struct store_facts *facts)
+{
+    return facts->lost_changes == 0;
+}
+
+static bool has_its_store(const struct store_facts *facts)
+{
+    return facts->listeners_without_store <= 0;
+}
+
+static bool is_told_by_all(const struct store_facts *facts)
+{
+    return facts->earlier_members == 0;
+}
+
 /* In order of precedence: only the first broken rule is reported. */
 const struct fitness_rule FITNESS_RULES[] = {
     {"redis-version", FITNESS_USABLE, version_fits, NULL, "Redis is older than 7.0: upgrade it."},
@@ -196,6 +216,23 @@ const struct fitness_rule FITNESS_RULES[] = {
      "the "
      "old master, and a revoked key may be accepted: raise --min-replicas to half the number of replicas, rounded up. "
      "Replicas that are gone for good count until they are forgotten (SENTINEL RESET, CLUSTER FORGET)."},
+
+    {"lost-store", FITNESS_WHOLE, has_its_store, NULL,
+     "Nodes listen here, but there is no store: restore the data that they served, or, if nothing was here before, "
+     "create "
+     "the first account with 'chatelaine account create'."},
+    {"missing-endings", FITNESS_WHOLE, has_every_ending, NULL,
+     "Redis has lost changes that ended something (a key, a session, a person, an account), and nodes answer 503: "
+     "bring "
+     "back the Redis that has them, or replay the revocation logs ('chatelaine key revoke --from-log') and run "
+     "'chatelaine store accept-loss'."},
+    {"lost-changes", FITNESS_WHOLE, has_every_change, NULL,
+     "Redis has lost changes that nodes had answered, such as new keys and people: find out why, tell whom it "
+     "concerns, "
+     "and run 'chatelaine store accept-loss'."},
+    {"earlier-members", FITNESS_WHOLE, is_told_by_all, NULL,
+     "Nodes of an earlier version are registered, which do not repeat what they have heard: while one is, a Redis that "
+     "has lost a revocation may give a key back. Upgrade all nodes."},
 };
 const size_t FITNESS_RULE_COUNT = sizeof FITNESS_RULES / sizeof *FITNESS_RULES;
 

@@ -13,7 +13,7 @@ enum {
     PROBE_INTERVAL_MS = 5000, /* notices a Redis that was reconfigured while running */
     PROBE_AGAIN_MS = 1000,    /* while Redis is not fit */
     PROBE_EMPTY_MS = 250,     /* while the store waits for its first account */
-    /* While not fit, for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas. */
+    /* The same for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas, or what it lost. */
     PROBE_NEW_MS = 200,
     PROBE_NEW_FOR_MS = 5000,
 };
@@ -99,13 +99,19 @@ static void probe_in(struct store *store, uint64_t ms)
         CHECK(uv_timer_start(&store->probe, store->on_probe, ms, 0) == 0);
 }
 
+/* While something is wrong. */
+static uint64_t probe_again_ms(const struct store *store)
+{
+    uint64_t connected_ns = clock_boot_ns() - lease_fence(store->lease)->connected_ns;
+
+    return connected_ns < PROBE_NEW_FOR_MS * CLOCK_NS_PER_MS ? PROBE_NEW_MS : PROBE_AGAIN_MS;
+}
+
 static uint64_t probe_pause_ms(const struct store *store)
 {
     if (store_is_empty(store))
         return PROBE_EMPTY_MS;
-    if (store->unfit && clock_boot_ns() - lease_fence(store->lease)->connected_ns < PROBE_NEW_FOR_MS * CLOCK_NS_PER_MS)
-        return PROBE_NEW_MS;
-    return store->unfit || identity_strange(lease_identity(store->lease)) ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS;
+    return store->unfit || identity_strange(lease_identity(store->lease)) ? probe_again_ms(store) : PROBE_INTERVAL_MS;
 }
 
 void store_doubt(struct store *store, const char *reason)
@@ -134,7 +140,7 @@ void store_note_full(struct store *store, bool is_full)
 
 void store_look_again(struct store *store)
 {
-    probe_in(store, PROBE_AGAIN_MS);
+    probe_in(store, probe_again_ms(store));
     readiness_tell(store);
 }
 
@@ -144,6 +150,8 @@ void store_judged(struct store *store, const char *unfit)
     if (store->changes_up)
         unfit_set(store, unfit);
     probe_in(store, probe_pause_ms(store));
+    if (!store->unfit && lease_member(store->lease))
+        membership_hurry(lease_member(store->lease));
     readiness_tell(store);
 }
 

@@ -79,6 +79,7 @@ struct store {
     enum store_keys keys;     /* by the last examination */
     int64_t unsealed_until_ms;
     int64_t clock_ahead_ms; /* Redis' clock minus ours, by the last examination */
+    int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */
     struct store_time time;
     bool is_ending_keys; /* that are due */
     bool is_closing;

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "core/limits.h"
 #include "outcome.h"
 #include "readiness.h"
@@ -49,6 +50,7 @@ static void ask_info(struct store *store);
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void replay_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void losses_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
@@ -120,11 +122,13 @@ void examination_start(struct store *store)
                                     .is_cluster = store->settings.resolver != NULL};
     e->refusal = NULL;
     e->sent_wall_ms = clock_wall_ms();
-    e->due = 3;
+    e->due = 4;
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
     ask_info(store);
     ask_config(store);
     ask_replay(store);
+    /* Before the claim, whose refusal counts. */
+    script_call_probe(store, SCRIPT_store_losses, 0, NULL, losses_answered, store);
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
     buf_init_fixed(&beside, storage, sizeof storage);
     store_print_prefix_beside(store, &beside);
@@ -368,6 +372,29 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
         e->facts.clock_ahead_ms =
             seconds * 1000 + microseconds / 1000 - (e->sent_wall_ms + (clock_wall_ms() - e->sent_wall_ms) / 2);
     store->clock_ahead_ms = e->facts.clock_ahead_ms;
+    part_done(store);
+}
+
+/* In the metrics of a node; the parts of its partitions add up. */
+static void count_losses(struct store *store, int64_t missing, int64_t lost)
+{
+    metric_add(METRIC_STORE_MISSING, missing - store->missing_endings);
+    metric_add(METRIC_STORE_LOST, lost - store->lost_changes);
+    store->missing_endings = missing;
+    store->lost_changes = lost;
+}
+
+/* Of another store, and of an emptied one, it says nothing. */
+static void losses_answered(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct store_facts *facts = &store->examination.facts;
+
+    if (result == STORE_OK && reply_integer(reply_at(reply, 0), &facts->missing_endings) &&
+        reply_integer(reply_at(reply, 1), &facts->lost_changes) &&
+        reply_integer(reply_at(reply, 2), &facts->earlier_members) &&
+        reply_integer(reply_at(reply, 3), &facts->listeners_without_store))
+        count_losses(store, facts->missing_endings, facts->lost_changes);
     part_done(store);
 }
 

@@ -223,6 +223,7 @@ Test(tls, ready_expects_the_nodes_own_certificate)
     add_mutual_node();
     cr_expect_eq(ask_ready(paths[ONE_PEM]), 0);
     cr_expect_eq(ask_ready(paths[TWO_PEM]), 1);
+    cr_expect_eq(ask_ready(paths[CA_PEM]), 1, "it has signed certificates of others too");
     cr_expect_eq(ask_ready(paths[ONE_KEY]), 2);
 }
 

@@ -316,6 +316,31 @@ static void newer_schema(void)
 {
     evidence.facts.schema = 99;
 }
+static void endings_missing(void)
+{
+    evidence.facts.missing_endings = 1;
+}
+
+static void changes_lost(void)
+{
+    evidence.facts.lost_changes = 1;
+}
+
+static void nodes_without_store(void)
+{
+    evidence.facts.listeners_without_store = 2;
+}
+
+static void nobody_may_ask_who_listens(void)
+{
+    evidence.facts.listeners_without_store = -1;
+}
+
+static void earlier_member(void)
+{
+    evidence.facts.earlier_members = 1;
+}
+
 static void clock_a_little_off(void)
 {
     evidence.facts.clock_ahead_ms = -1500;
@@ -461,6 +486,11 @@ Test(doctor, finds_each_single_fault)
         {full, "memory", DOCTOR_FAIL},
         {snapshots, "stop-writes-on-bgsave-error", DOCTOR_WARN},
         {newer_schema, "schema", DOCTOR_FAIL},
+        {endings_missing, "missing-endings", DOCTOR_FAIL},
+        {changes_lost, "lost-changes", DOCTOR_FAIL},
+        {nodes_without_store, "lost-store", DOCTOR_FAIL},
+        {nobody_may_ask_who_listens, "lost-store", DOCTOR_WARN},
+        {earlier_member, "earlier-members", DOCTOR_WARN},
         {clock_a_little_off, "clock", DOCTOR_WARN},
         {clock_far_off, "clock", DOCTOR_FAIL},
         {no_key, "master-key", DOCTOR_FAIL},

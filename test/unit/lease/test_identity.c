@@ -78,7 +78,7 @@ static void open_ready(void)
 Test(identity, heartbeats_and_changes_say_which_store_they_mean)
 {
     open_ready();
-    cr_assert(strstr(fake_redis_command(w.fake, w.heartbeat, 0), IN_OUR_STORE));
+    cr_assert(strstr(fake_redis_command(w.fake, w.heartbeat, 0), in_our_store(0, "")));
     close_world();
 }
 
