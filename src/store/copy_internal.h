@@ -63,6 +63,7 @@ struct store_copy {
     char id[STORE_ID_CHARS + 1]; /* of the store */
     uint64_t schema, lease_max_ms, suspensions;
     bool has_aliases[PARTITIONS_MAX];  /* of the target */
+    unsigned chains[PARTITIONS_MAX];   /* copied to it */
     unsigned marked, finished, others; /* target partitions: a copy of this store is under way; it is done; neither */
     unsigned left_before;              /* and those from where this store has moved: copied back into them */
     bool is_outdated;                  /* one that is marked was copied before the source's last changes */

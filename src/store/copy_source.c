@@ -57,13 +57,16 @@ static void check_partitions(struct store_copy *copy, unsigned partition, const 
 static void on_store(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
     unsigned partition = *(const unsigned *)item;
-    struct text id, copying, moved;
+    struct text id, copying, moved, missing;
 
     if (!reply_text_or_nil(reply_at(reply, 0), &id) || !reply_text_or_nil(reply_at(reply, 3), &copying) ||
-        !reply_text_or_nil(reply_at(reply, 4), &moved)) {
+        !reply_text_or_nil(reply_at(reply, 4), &moved) || !reply_text_or_nil(reply_at(reply, 6), &missing)) {
         copy_malformed(&copy->from, "store");
         return;
     }
+    if (missing.len > 0)
+        copy_fail(copy, "The source has lost changes that ended something: let nodes repeat them first, or run "
+                        "'chatelaine store accept-loss'.");
     copy->has_moved[partition] = moved.len > 0;
     if (moved.len > 0) {
         copy->moved_to = arena_copy(&copy->arena, moved);
@@ -106,10 +109,10 @@ void copy_source_ask(struct store_copy *copy)
     for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
         unsigned *number = number_kept(copy, i);
 
-        copy_call(&copy->from, i, 8,
+        copy_call(&copy->from, i, 9,
                   (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->from, i, "store", TEXT("")), TEXT("id"),
                                   TEXT("partitions"), TEXT("partition"), TEXT("copying"), TEXT("moved"),
-                                  TEXT("moved_schema")},
+                                  TEXT("moved_schema"), TEXT("missing")},
                   on_store, number);
         copy_call(&copy->from, i, 2, (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "schema", TEXT(""))},
                   on_schema, number);

@@ -475,6 +475,8 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("moved")) &&
         reply_text(reply_at(reply, 1), &word)) {
         identity_moved(identity, word);
+        if (call->class == SCRIPT_PROBE)
+            call->store->examination.refusal = identity_strange(identity);
         return STORE_UNAVAILABLE;
     }
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("other_store")) &&

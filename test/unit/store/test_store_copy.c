@@ -328,6 +328,32 @@ Test(store_copy, only_all_of_the_last_step)
     expect_left("s:", 1);
 }
 
+/* Rule 13: a node that comes with what it knows of the source must find it at the target. */
+Test(store_copy, chains_go_with_the_store)
+{
+    make_two_partitions();
+    redis_server_tell(&fixture.server, "HSET", "s:{0}:chains", "m1", "3 5 -", NULL);
+    redis_server_tell(&fixture.server, "HSET", "s:{1}:chains", "m2", "1 1 2", NULL);
+    run("s:", 2, "d:", 1);
+    cr_assert_str_eq(outcome.trouble, "");
+    expect("HMGET d:chains m1 m2", "3 5 -\n1 1 2\n");
+    expect("ZCARD d:chain_order", "2");
+    expect("HGET d:store changes", "2");
+    run("d:", 1, "e:", 4);
+    cr_assert_str_eq(outcome.trouble, "");
+    expect("HMGET e:{3}:chains m1 m2", "3 5 -\n1 1 2\n");
+}
+
+/* What is missing there would be forgotten at the target. */
+Test(store_copy, a_source_that_has_lost_something)
+{
+    make_two_partitions();
+    tell((const char *const[]){"HSET s:{1}:store missing 1", NULL});
+    run("s:", 2, "d:", 1);
+    cr_expect(strstr(outcome.trouble, "The source has lost changes"), "%s", outcome.trouble);
+    cr_expect(outcome.copied.is_refusal);
+}
+
 static void change_source(uv_timer_t *timer)
 {
     (void)timer;
