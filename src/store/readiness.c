@@ -67,6 +67,19 @@ const char *store_trouble(const struct store *store)
     return store->audit && audit_part_trouble(store->audit) ? UNLOGGED : "";
 }
 
+const char *store_refusal(const struct store *store, enum store_result result)
+{
+    if (!store_is_ready(store))
+        return NULL;
+    if (store->is_full && result == STORE_UNAVAILABLE)
+        return "The store's memory is full: nothing new can be created until the operator raises or frees it. Checks, "
+               "sign-ins and revocations still work.";
+    if (store->audit && audit_part_trouble(store->audit) && (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN))
+        return "The audit log cannot be written: nothing new can be created until the operator repairs that. "
+               "Revocations and other ends take effect, but only their repetition is confirmed.";
+    return NULL;
+}
+
 /* While loading, Redis refuses everything with this error. */
 bool store_is_loading(const struct store *store)
 {
