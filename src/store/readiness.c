@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    PROBE_INTERVAL_MS = 5000, /* notices a Redis that was reconfigured while running */
+    PROBE_INTERVAL_MS = 5000, /* between examinations */
+    PROBE_GLANCE_MS = 1000,   /* meanwhile: notices a Redis that was reconfigured while running */
     PROBE_AGAIN_MS = 1000,    /* while Redis is not fit */
     PROBE_EMPTY_MS = 250,     /* while the store waits for its first account */
     /* While not fit, for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas. */
@@ -118,13 +119,24 @@ static uint64_t probe_pause_ms(const struct store *store)
         return PROBE_EMPTY_MS;
     if (store->unfit && clock_boot_ns() - lease_fence(store->lease)->connected_ns < PROBE_NEW_FOR_MS * CLOCK_NS_PER_MS)
         return PROBE_NEW_MS;
-    return store->unfit || identity_strange(lease_identity(store->lease)) ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS;
+    return store->unfit || identity_strange(lease_identity(store->lease)) ? PROBE_AGAIN_MS : PROBE_GLANCE_MS;
+}
+
+static void examine_in(struct store *store, uint64_t ms)
+{
+    store->examination.glance_until_ms = 0;
+    probe_in(store, ms);
+}
+
+void store_glance_later(struct store *store)
+{
+    probe_in(store, PROBE_GLANCE_MS);
 }
 
 void store_doubt(struct store *store, const char *reason)
 {
     unfit_set(store, reason);
-    probe_in(store, PROBE_AGAIN_MS);
+    examine_in(store, PROBE_AGAIN_MS);
     readiness_tell(store);
 }
 
@@ -136,7 +148,7 @@ void store_note_full(struct store *store, bool is_full)
 {
     if (is_full && !store->is_full) {
         LOG(LOG_ERROR, "Redis' memory is full", log_str("why", FULL), log_partition(store->prefix));
-        probe_in(store, PROBE_AGAIN_MS);
+        examine_in(store, PROBE_AGAIN_MS);
     } else if (!is_full && store->is_full) {
         LOG(LOG_INFO, "Redis has free memory again", log_str("link", "changes"), log_partition(store->prefix));
     }
@@ -147,7 +159,7 @@ void store_note_full(struct store *store, bool is_full)
 
 void store_look_again(struct store *store)
 {
-    probe_in(store, PROBE_AGAIN_MS);
+    examine_in(store, PROBE_AGAIN_MS);
     readiness_tell(store);
 }
 
@@ -156,6 +168,7 @@ void store_judged(struct store *store, const char *unfit)
     /* Facts of a lost connection say nothing about the next one. */
     if (store->changes_up)
         unfit_set(store, unfit);
+    store->examination.glance_until_ms = uv_now(store->loop) + PROBE_INTERVAL_MS - PROBE_GLANCE_MS / 2;
     probe_in(store, probe_pause_ms(store));
     if (!store->unfit && lease_member(store->lease))
         membership_hurry(lease_member(store->lease));
