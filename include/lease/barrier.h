@@ -25,6 +25,9 @@ void barriers_set_lease(struct barriers *barriers, uint32_t lease_ms);
 /* W: for how long a barrier waits for a node that does not acknowledge. */
 uint32_t barrier_wait_ms(uint32_t lease_ms);
 
+/* How long until the last of the pending barriers ends by time; 0: none waits. */
+uint64_t barriers_left_ns(const struct barriers *barriers);
+
 /* Call this before the script: acknowledgements can arrive before its reply. */
 struct barrier *barrier_begin(struct barriers *barriers);
 /* For the script to publish: the member to acknowledge to ("-": none) and the barrier. Valid until done runs or

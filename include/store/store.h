@@ -16,11 +16,15 @@ struct lease *store_lease(const struct store *store);
 
 /* Ready: all links are up; Redis holds the expected store, with a schema version not newer than ours; it is writable
  * and durable (or unsafe_redis); and behind Sentinel the node has a lease. Examined on each connection and every few
- * seconds. A Redis whose memory is full counts as ready, because revocations and sign-ins still work. */
+ * seconds; its settings are read every second. A Redis whose memory is full counts as ready, because revocations and
+ * sign-ins still work. */
 bool store_is_ready(const struct store *store);
 /* Why the store is not ready, as sentences for /readyz, logs and doctor. If it is ready: what it cannot do at present,
  * or empty. */
 const char *store_trouble(const struct store *store);
+/* Why a change ended with that result although the store is ready, as sentences for whoever asked for it: Redis' memory
+ * is full, or the audit log cannot be written. NULL: for neither of these reasons. */
+const char *store_refusal(const struct store *store, enum store_result result);
 /* Not ready because Redis is still loading its data from disk. */
 bool store_is_loading(const struct store *store);
 

@@ -244,6 +244,19 @@ static void arm_for_first(struct barriers *barriers)
         arm_at(barriers, first_ns);
 }
 
+uint64_t barriers_left_ns(const struct barriers *barriers)
+{
+    uint64_t now_ns = clock_boot_ns(), last_ns = now_ns;
+
+    for (const struct list *node = barriers->under_way.next; node != &barriers->under_way; node = node->next) {
+        const struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
+        uint64_t at_ns = barrier->is_waiting ? over_at_ns(barrier) : 0;
+
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    return last_ns - now_ns;
+}
+
 /* Members that stay are swept by the next revoker. */
 static void on_swept(UNUSED void *arg, UNUSED enum lease_answer answer)
 {

@@ -32,6 +32,10 @@ struct examination {
     struct examined_row config_reads[CONFIG_SETTING_COUNT], info_reads[INFO_SECTION_COUNT];
     struct list waiting; /* struct examiner: callers of store_examine() */
     uv_timer_t timer;    /* ends their wait for a connection */
+    /* Between examinations: until then (uv_now()) a glance is enough, if Redis was fit. */
+    uint64_t glance_until_ms;
+    unsigned glance_due; /* replies still missing */
+    bool has_changed;    /* what one of them says differs from the facts */
 };
 
 struct store {

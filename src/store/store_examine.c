@@ -55,13 +55,7 @@ static void schema_answered(void *arg, enum store_result result, const struct re
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 
-static void on_probe(uv_timer_t *probe)
-{
-    struct store *store = probe->data;
-
-    if (store->changes_up)
-        examination_start(store);
-}
+static void on_probe(uv_timer_t *probe);
 
 void examination_init(struct store *store)
 {
@@ -95,16 +89,21 @@ static void ask_config(struct store *store)
 }
 
 /* Whether Redis would let `default` write a record of ours. */
-static void ask_replay(struct store *store)
+static void call_replay(struct store *store, redis_done *done)
 {
     char name[REDIS_PREFIX_MAX_BYTES + sizeof "store"];
 
-    store->examination.due++;
     snprintf(name, sizeof name, "%sstore", store->prefix);
     redis_link_call(store->changes, 7,
                     (struct text[]){TEXT("ACL"), TEXT("DRYRUN"), TEXT("default"), TEXT("HSET"), text_of(name),
                                     TEXT("field"), TEXT("value")},
-                    replay_answered, store);
+                    done, store);
+}
+
+static void ask_replay(struct store *store)
+{
+    store->examination.due++;
+    call_replay(store, replay_answered);
 }
 
 void examination_start(struct store *store)
@@ -317,15 +316,21 @@ static void ask_info(struct store *store)
     }
 }
 
+static int64_t config_number(struct text value)
+{
+    uint64_t number;
+
+    return text_to_u64(value, INT32_MAX, &number) ? (int64_t)number : 0;
+}
+
 static void config_note(const struct config_setting *setting, struct text value, struct store_facts *facts)
 {
     void *fact = (char *)facts + setting->fact;
-    uint64_t number;
 
     if (setting->fit)
         *(bool *)fact = text_equal(value, text_of(setting->fit));
     else
-        *(int64_t *)fact = text_to_u64(value, INT32_MAX, &number) ? (int64_t)number : 0;
+        *(int64_t *)fact = config_number(value);
 }
 
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -345,6 +350,11 @@ static void config_answered(void *arg, enum redis_outcome outcome, const struct 
 }
 
 /* "OK", or a string that says why not. An error: our user may not ask. */
+static enum store_replay replay_of(struct text answer)
+{
+    return text_equal(answer, TEXT("OK")) ? STORE_REPLAY_WHOLE : STORE_REPLAY_DROPS;
+}
+
 static void replay_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct store *store = arg;
@@ -354,7 +364,7 @@ static void replay_answered(void *arg, enum redis_outcome outcome, const struct 
     if (outcome != REDIS_REPLIED)
         e->has_failed = true;
     else if (reply_text(reply, &answer))
-        e->facts.replay = text_equal(answer, TEXT("OK")) ? STORE_REPLAY_WHOLE : STORE_REPLAY_DROPS;
+        e->facts.replay = replay_of(answer);
     part_done(store);
 }
 
@@ -495,6 +505,98 @@ static void keys_answered(void *arg, enum store_result result, const struct redi
     record_keys_answered(store, result, reply);
     store->examination.has_failed |= result == STORE_UNKNOWN;
     part_done(store);
+}
+
+/* Glances. A setting may be changed while Redis runs, and until that is noticed, changes are confirmed that a crash
+ * would undo. So those that decide about it are read every second, by commands that cost Redis a few microseconds.
+ * Whatever such a reply does not tell, the next examination does. */
+
+static bool is_glanced_at(const struct store *store, const struct config_setting *setting)
+{
+    return !setting->for_doctor && is_asked(store, setting);
+}
+
+static void glance_done(struct store *store)
+{
+    struct examination *e = &store->examination;
+
+    if (--e->glance_due > 0 || e->is_running || store->is_closing || !store->changes_up)
+        return;
+    if (e->has_changed)
+        examination_start(store);
+    else
+        store_glance_later(store);
+}
+
+static bool has_changed(const struct store *store, struct text name, struct text value)
+{
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
+        const struct config_setting *setting = &CONFIG_SETTINGS[row];
+        const void *fact = (const char *)&store->examination.facts + setting->fact;
+
+        if (!is_glanced_at(store, setting) || !text_equal(name, text_of(setting->name)))
+            continue;
+        return setting->fit ? text_equal(value, text_of(setting->fit)) != *(const bool *)fact
+                            : config_number(value) != *(const int64_t *)fact;
+    }
+    return false;
+}
+
+static void settings_glanced_at(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    size_t count = outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY ? reply->count : 0;
+    struct text name, value;
+
+    for (size_t i = 0; i + 1 < count; i += 2)
+        if (reply_text(reply_at(reply, i), &name) && reply_text(reply_at(reply, i + 1), &value))
+            store->examination.has_changed |= has_changed(store, name, value);
+    glance_done(store);
+}
+
+static void replay_glanced_at(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct text answer;
+
+    if (outcome == REDIS_REPLIED && reply_text(reply, &answer))
+        store->examination.has_changed |= replay_of(answer) != store->examination.facts.replay;
+    glance_done(store);
+}
+
+static void glance(struct store *store)
+{
+    struct text argv[2 + CONFIG_SETTING_COUNT] = {TEXT("CONFIG"), TEXT("GET")};
+    struct examination *e = &store->examination;
+    size_t argc = 2;
+
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
+        if (is_glanced_at(store, &CONFIG_SETTINGS[row]))
+            argv[argc++] = text_of(CONFIG_SETTINGS[row].name);
+    e->glance_due = 2;
+    e->has_changed = false;
+    redis_link_call(store->changes, argc, argv, settings_glanced_at, store);
+    call_replay(store, replay_glanced_at);
+}
+
+static bool is_a_glance_enough(const struct store *store)
+{
+    const struct examination *e = &store->examination;
+
+    return uv_now(store->loop) < e->glance_until_ms && !e->is_running && !store->unfit && !store->is_full &&
+           e->facts.config_readable && !identity_strange(lease_identity(store->lease));
+}
+
+static void on_probe(uv_timer_t *probe)
+{
+    struct store *store = probe->data;
+
+    if (!store->changes_up || store->is_closing || store->examination.glance_due > 0)
+        return;
+    if (is_a_glance_enough(store))
+        glance(store);
+    else
+        examination_start(store);
 }
 
 int64_t store_fencing_replicas(const struct store_facts *facts)

@@ -591,6 +591,12 @@ void partitions_trouble(const struct partitions *partitions, struct buf *out)
     buf_append_str(out, partitions_ready(partitions) > 0 ? world.store_trouble : "Redis is away.");
 }
 
+const char *partitions_refusal(const struct partitions *partitions, enum store_result result)
+{
+    (void)partitions;
+    return result == STORE_UNAVAILABLE ? world.store_refusal : NULL;
+}
+
 bool partitions_are_empty(const struct partitions *partitions)
 {
     (void)partitions;
