@@ -68,8 +68,10 @@ static bool read_change(struct text *rest, struct change_name *ret_change)
     if (!text_next(rest, ' ', &maker) || !text_next(rest, ' ', &number) ||
         !text_to_u64(number, INT64_MAX, &ret_change->number))
         return false;
-    ret_change->maker = text_equal(maker, TEXT("-")) ? (struct text){0} : maker;
-    return ret_change->maker.len == 0 || maker.len == MAKER_CHARS;
+    if (text_equal(maker, TEXT("-")))
+        maker.len = 0;
+    ret_change->maker = maker;
+    return maker.len == 0 || maker.len == MAKER_CHARS;
 }
 
 /* What becomes of the keys of a message. Rule 13: it is kept before the message is acknowledged. */
