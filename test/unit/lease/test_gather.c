@@ -1,5 +1,6 @@
 /* What a node does at a Redis that it meets (rule 13): it declares what this Redis lacks, repeats what it has kept,
  * says so, and waits for the others. */
+#include "base/attr.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "leak_guard.h"
@@ -73,7 +74,7 @@ static void expect_count(const char *command, unsigned count)
     cr_expect_eq(fake_redis_count(w.fake, command), count, "%u times", fake_redis_count(w.fake, command));
 }
 
-static void expect_arguments(const char *command, unsigned n, const char *format, ...)
+PRINTF_LIKE(3, 4) static void expect_arguments(const char *command, unsigned n, const char *format, ...)
 {
     const char *sent = fake_redis_command(w.fake, command, n);
     char expected[512];
