@@ -7,9 +7,22 @@ enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3 
 
 enum { COMMAND_GROUPS_MAX = 16, COMMAND_ROWS_MAX = 256 };
 
+/* What a command needs of the master keys, by the names that the store keeps of those that made its records. Enforced
+ * in command_open(). */
+enum command_keys {
+    COMMAND_KEYS_UNSAID, /* it opens no store */
+    COMMAND_KEYS_ANY,    /* reads what no key sealed, or ends something: possible with any master key, or with none */
+    COMMAND_KEYS_KNOWN, /* begins something, or opens what is sealed: refused with a key that the store does not know */
+    COMMAND_KEYS_ROTATE, /* makes keys known */
+    COMMAND_KEYS_JUDGED, /* says itself what is wrong with them: doctor, status */
+};
+
+struct command;
+
 /* Options and operands of every command. Each command uses only some fields. */
 struct command_line {
     struct settings settings; /* must be first: option rows in config/ use offsets into struct settings */
+    const struct command *command;
     const char *name;
     const char *account;
     const char *email;
@@ -21,6 +34,7 @@ struct command_line {
     const char *created_by, *created_before, *unused_since, *scope; /* of key revoke */
     const char *from, *from_file, *to, *to_file;                    /* of store copy */
     int64_t from_partitions, to_partitions;
+    bool undo;
     bool json;
     bool next;
     bool guide;
@@ -58,6 +72,7 @@ struct command {
     const char *examples;              /* whole command lines, one per line, each of which parses; NULL if none */
     const struct option_group *groups; /* ends with a NULL table */
     int (*run)(const struct command_line *line);
+    enum command_keys keys;
     bool shows_connection; /* --help lists the connection options; otherwise it refers to 'help connection' */
     bool optional_operand;
     bool many_operands;

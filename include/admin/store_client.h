@@ -9,8 +9,10 @@ struct store_client {
     struct store *store; /* the partition that operations concern: the first one, unless chosen */
     struct startup_gate *gate;
     struct store_settings settings;
-    uv_timer_t timer;
-    bool is_done; /* the current operation has called store_client_done() */
+    struct keyring *keyring; /* loaded by command_open(); NULL: none */
+    uv_timer_t timer, notice;
+    bool is_done;           /* the current operation has called store_client_done() */
+    bool has_said_it_waits; /* for leases of nodes; once is enough */
 };
 
 /* Connects and waits until the store is ready. For keyring, see struct store_settings. Returns EXIT_DONE, or an exit
@@ -33,7 +35,8 @@ enum store_result store_client_ask_each(struct store_client *client,
 /* Runs an operation in every partition, until one does not answer STORE_OK. */
 enum store_result store_client_tell_all(struct store_client *client,
                                         enum store_result (*tell)(struct store_client *client, void *arg), void *arg);
-/* Runs the loop until the callback of the current operation calls store_client_done(). */
+/* Runs the loop until the callback of the current operation calls store_client_done(). If the operation waits for
+ * leases of nodes, it says so, once, on standard error. */
 void store_client_wait(struct store_client *client);
 void store_client_done(struct store_client *client);
 void store_client_pause(struct store_client *client, uint64_t ms);

@@ -18,6 +18,7 @@ enum route_flags {
     ROUTE_YIELDS = 1 << 6,  /* an operator's policy file may give the folder to a backend: route_yields() */
     ROUTE_LARGE = 1 << 8,   /* its body may have API_BODY_RAISED_MAX_BYTES, whatever --body-max-bytes says */
     ROUTE_EXPIRED = 1 << 7, /* for a session: also while its user must change the password */
+    ROUTE_LIVE = 1 << 9,    /* for a key: it must be a live one */
 };
 
 /* 10,000 ids of 30 characters with quotes and commas take 330 KB. The rest is for blanks. */

@@ -1,14 +1,15 @@
 /* The revocation log: a file outside Redis that names every revoked key, one per line, written before the revocation is
  * answered. Restoring a backup of Redis brings revoked keys back; 'key revoke --from-log' then replays this file.
  *
- *   2026-01-31T12:00:00.000Z key_01… acct_01…
- *   2026-01-31T12:00:00.000Z scheduled key_01… acct_01… 2026-02-28T12:00:00.000Z
- *   2026-01-31T12:00:00.000Z withdrawn key_01… acct_01…
+ *   2026-01-31T12:00:00.000Z key_01… acct_01… store=4f1c…
+ *   2026-01-31T12:00:00.000Z scheduled key_01… acct_01… 2026-02-28T12:00:00.000Z store=4f1c…
+ *   2026-01-31T12:00:00.000Z withdrawn key_01… acct_01… store=4f1c…
  *
  * The first is revoked, since that time. The others say that a key will be, or no longer, and when this was said, by
- * the store's time; versions that do not know them count them as unreadable.
+ * the store's time; versions that do not know them count them as unreadable. Up to 0.3 lines name no store, and what
+ * follows is ignored there.
  *
- * A line is one write(2) of about 90 bytes to a local file, on the loop: it goes into the page cache and costs less
+ * A line is one write(2) of about 130 bytes to a local file, on the loop: it goes into the page cache and costs less
  * than handing it to a thread. Do not put the file on a network file system, which may hang. Nothing is synced. A power
  * cut may lose the last lines, but Redis keeps the revocations, and revoking again writes the line again. Nodes on one
  * machine may share a file, because appends of one write do not mix. */
@@ -25,20 +26,23 @@ MUST_CHECK bool revocation_log_reopen(struct revocation_log *log, struct buf *re
 /* NULL is fine. */
 void revocation_log_close(struct revocation_log *log);
 
-/* Appends a revoked key. 0, or an errno if the line could not be written, which must not keep a revocation from being
- * answered. A partial line is terminated before the next one. */
-MUST_CHECK int revocation_log_append(struct revocation_log *log, const struct key_record *key);
+/* Appends a revoked key. store: the id of the store that it belongs to. 0, or an errno if the line could not be
+ * written, which must not keep a revocation from being answered. A partial line is terminated before the next one. */
+MUST_CHECK int revocation_log_append(struct revocation_log *log, const struct key_record *key, struct text store);
 
 /* The same for a key that will be revoked at ends_ms, or whose scheduled revocation was withdrawn (0), as was said at
  * said_ms. */
-MUST_CHECK int revocation_log_append_end(struct revocation_log *log, const struct key_record *key, int64_t said_ms);
+MUST_CHECK int revocation_log_append_end(struct revocation_log *log, const struct key_record *key, int64_t said_ms,
+                                         struct text store);
 
 /* What a line says of a key. */
 struct revocation_line {
     struct id key;
     int64_t at_ms; /* when it was revoked, or this was said */
     enum { REVOCATION_WITHDRAWN, REVOCATION_SCHEDULED, REVOCATION_DONE } what;
-    int64_t ends_ms; /* of one that is scheduled; else 0 */
+    int64_t ends_ms;   /* of one that is scheduled; else 0 */
+    struct id account; /* empty: the line is cut */
+    struct text store; /* a view of the line; empty: it names none. A cut line has the beginning of one. */
 };
 /* Reads a line without its newline; false if it says nothing of a key, or is cut before that. */
 MUST_CHECK bool revocation_log_read(struct text line, struct revocation_line *ret_line);

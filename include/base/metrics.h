@@ -64,6 +64,16 @@
     X(METRIC_LEASE_HELD, gauge, "chatelaine_lease_held", "", "1 while checks may be answered from memory.")            \
     X(METRIC_LEASES_LOST, counter, "chatelaine_leases_lost_total", "", "Leases that were not renewed in time.")        \
     X(METRIC_SESSIONS, counter, "chatelaine_sessions_total", "", "Memberships that this node has begun.")              \
+    X(METRIC_KEPT, gauge, "chatelaine_kept_endings", "",                                                               \
+      "Revocations of the last ten minutes that this node repeats at a Redis that has lost them.")                     \
+    X(METRIC_KEPT_PUSHED_OUT, counter, "chatelaine_kept_endings_pushed_out_total", "",                                 \
+      "Revocations that this node has heard of and could not keep for ten minutes, because there were too many.")      \
+    X(METRIC_GATHERINGS_TIMED_OUT, counter, "chatelaine_gatherings_timed_out_total", "",                               \
+      "Times that a node did not come to a new Redis in time to say what it knows of revocations.")                    \
+    X(METRIC_STORE_MISSING, gauge, "chatelaine_store_missing_endings", "",                                             \
+      "Changes that ended something and that Redis has lost; while there are any, requests are answered 503.")         \
+    X(METRIC_STORE_LOST, gauge, "chatelaine_store_lost_changes", "",                                                   \
+      "Other changes that Redis has lost since an operator last accepted a loss.")                                     \
     X(METRIC_WATCHERS, gauge, "chatelaine_watchers", "", "Watchers of revocations that are connected.")                \
     X(METRIC_WATCHERS_LATE, counter, "chatelaine_watchers_late_total", "",                                             \
       "Watchers disconnected because they did not acknowledge a revocation in time.")                                  \

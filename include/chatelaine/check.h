@@ -127,6 +127,7 @@ struct chatelaine_set {
     struct chatelaine_entry entries[CHATELAINE_WAYS];
 };
 
+/* For readers compiled with an earlier check.h, which compare it. Others look at the table's header alone. */
 struct chatelaine_uses_header {
     uint64_t magic;
     uint32_t format, unused;
@@ -461,9 +462,9 @@ static inline bool chatelaine_is_power(uint32_t value)
     return value > 0 && (value & (value - 1)) == 0;
 }
 
-/* The numbers of sets and of partitions are read once: those that were examined are those that are used. */
-static inline bool chatelaine_is_sound(struct chatelaine_table *table, const struct chatelaine_table_header *header,
-                                       const struct chatelaine_uses_header *uses)
+/* The numbers of sets and of partitions are read once: those that were examined are those that are used. What the uses
+ * say of themselves does not count, because every reader can write there. */
+static inline bool chatelaine_is_sound(struct chatelaine_table *table, const struct chatelaine_table_header *header)
 {
     uint32_t set_count = *(const volatile uint32_t *)&header->set_count;
     uint32_t partitions = *(const volatile uint32_t *)&header->partitions;
@@ -472,9 +473,8 @@ static inline bool chatelaine_is_sound(struct chatelaine_table *table, const str
     table->set_mask = set_count - 1;
     table->partition_mask = partitions - 1;
     return header->magic == CHATELAINE_TABLE_MAGIC && header->format == CHATELAINE_TABLE_FORMAT &&
-           uses->magic == CHATELAINE_USES_MAGIC && uses->format == CHATELAINE_TABLE_FORMAT &&
-           memcmp(header->run, uses->run, sizeof header->run) == 0 && chatelaine_is_power(set_count) &&
-           chatelaine_is_power(partitions) && partitions <= CHATELAINE_PARTITIONS_MAX &&
+           chatelaine_is_power(set_count) && chatelaine_is_power(partitions) &&
+           partitions <= CHATELAINE_PARTITIONS_MAX &&
            memchr(header->deployment, '\0', sizeof header->deployment) != NULL &&
            table->table_bytes >= CHATELAINE_HEADER_BYTES + set_count * sizeof(struct chatelaine_set) &&
            table->uses_bytes >= CHATELAINE_HEADER_BYTES + slots * sizeof(chatelaine_uses);
@@ -499,7 +499,7 @@ static inline bool chatelaine_accept_table(struct chatelaine_table *table, const
                                                                          PROT_READ | PROT_WRITE, &table->uses_bytes);
     close(fds[0]);
     close(fds[1]);
-    if (!header || !table->uses_header || !chatelaine_is_sound(table, header, table->uses_header))
+    if (!header || !table->uses_header || !chatelaine_is_sound(table, header))
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_FORMAT, 0);
     if (!chatelaine_has_same_clock(header))
         return chatelaine_has_trouble(table, CHATELAINE_WRONG_CLOCK, 0);

@@ -1,5 +1,6 @@
 /* TLS contexts from the files that options name. Keys are read by the same rules as master keys (config/key_file.h).
- * Each function returns NULL on failure, with one sentence in ret_why that names option, file and reason. */
+ * Each function returns NULL on failure, with one sentence in ret_why that names option, file and reason. A file that
+ * should hold certificates and holds none is such a failure, whichever option names it. */
 #pragma once
 #include "tls/context.h"
 

@@ -76,6 +76,16 @@ struct audit_line_read {
 /* line: without its newline. keyring NULL: checks the form only; a well-formed line is AUDIT_LINE_ALTERED. */
 enum audit_line_state audit_line_read(struct keyring *keyring, struct text line, struct audit_line_read *ret_line);
 
+/* An event that says that a key was revoked, and when it was written. */
+struct audit_key_end {
+    struct id key, account;
+    int64_t at_ms;
+};
+/* Whether the line may be one; quickly, and on any thread. */
+bool audit_line_may_end_key(struct text line);
+/* False: it is none, or is not genuine. line: as for audit_line_read(). */
+MUST_CHECK bool audit_line_read_key_end(struct keyring *keyring, struct text line, struct audit_key_end *ret_end);
+
 /* What a node publishes of its chain: "<time ms> <seq> <mac> <seq of the last event> <tag> <node>". The tag is a MAC
  * that binds the head to its chain, so nobody who writes to Redis can forge one. */
 struct audit_published {

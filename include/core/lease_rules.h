@@ -30,6 +30,8 @@
     X(RULE_RUN_ID, "run-id", "a replica is trusted, and so are links to different servers")                            \
     X(RULE_STORE_ID, "store-id", "a store that was emptied or replaced is trusted")                                    \
     X(RULE_REASSERT, "reassert", "a master that lost acknowledged changes is trusted, and does not get them again")    \
+    X(RULE_KEEP, "keep", "a node repeats only what it has answered itself, and acknowledges without keeping it")       \
+    X(RULE_GATHER, "gather", "a node decides by a new master before the others have told what they know")              \
     X(RULE_ENDS_SOON, "ends-soon", "a key that will be revoked soon is cached like any other")                         \
     X(RULE_SUSPEND_HEAR, "suspend-hear", "a suspension is acknowledged, but its account is not added to the set")      \
     X(RULE_SUSPEND_VERSION, "suspend-version", "a read is decided by a set of suspended accounts that is older")       \

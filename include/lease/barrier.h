@@ -25,6 +25,9 @@ void barriers_set_lease(struct barriers *barriers, uint32_t lease_ms);
 /* W: for how long a barrier waits for a node that does not acknowledge. */
 uint32_t barrier_wait_ms(uint32_t lease_ms);
 
+/* How long until the last of the pending barriers ends by time; 0: none waits. */
+uint64_t barriers_left_ns(const struct barriers *barriers);
+
 /* Call this before the script: acknowledgements can arrive before its reply. */
 struct barrier *barrier_begin(struct barriers *barriers);
 /* For the script to publish: the member to acknowledge to ("-": none) and the barrier. Valid until done runs or
@@ -35,6 +38,8 @@ struct text barrier_name(const struct barrier *barrier);
 struct barrier_tally {
     unsigned registered; /* sessions in the registry that the script returned */
     unsigned waited_for; /* those of them that did not acknowledge, so that their leases had to expire */
+    uint64_t took_ns;    /* since barrier_begin(), so since before the script ran */
+    uint64_t wait_ns;    /* W: an earlier barrier of the same revocation took no longer, except after a failover */
 };
 /* Fills it before done runs with true. It must live until done runs or barrier_drop(). */
 void barrier_tell(struct barrier *barrier, struct barrier_tally *ret_tally);

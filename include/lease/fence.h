@@ -42,6 +42,8 @@ void fence_on_followed(struct fence *fence);
 
 /* How many replicas could be promoted. */
 int64_t fence_replicas(const struct fence *fence);
+/* The same, as the deployment is set up: a cluster may give a primary more of them for a while. */
+int64_t fence_replicas_usual(const struct fence *fence);
 /* From when on no other Redis grants leases, by clock_boot_ns(). It may lie in the future. 0: not known yet. */
 uint64_t fence_sole_since_ns(const struct fence *fence);
 /* The longest valid lease that this Redis may not know of, because its lease_max is lower; 0: none. */

@@ -4,12 +4,21 @@
 #pragma once
 #include "core/key.h"
 #include "lease/identity.h"
+#include "lease/kept.h"
 
 struct heard;
 
-/* on_missed: this key was revoked meanwhile; drop it. settings and identity must outlive it. */
+struct heard_events {
+    /* This key was revoked meanwhile; drop it. */
+    void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
+    /* What one change has ended, if the stream says it; count may be 0. */
+    void (*on_endings)(void *arg, struct change_name change, const struct heard_ending *endings, size_t count);
+    /* heard_learn() has ended. */
+    void (*on_learned)(void *arg);
+};
+/* settings and identity must outlive it. arg: also of done in heard_catch_up(). */
 struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,
-                           void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]), void *arg);
+                           const struct heard_events *events, void *arg);
 /* Not while heard_is_reading(). */
 void heard_destroy(struct heard *heard);
 
@@ -32,3 +41,6 @@ void heard_forget(struct heard *heard);
 MUST_CHECK bool heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
                                void (*done)(void *arg, bool is_whole));
 bool heard_is_reading(const struct heard *heard);
+/* Without a known entry: reads what the stream holds of the last ten minutes, only to keep it (rule 13). A failure is
+ * no loss but of memory. heard_is_reading() until the reply has come. */
+void heard_learn(struct heard *heard);

@@ -2,18 +2,19 @@
  * node must reach. A node that knew a store accepts nothing from another store, an emptied one or a replica. */
 #pragma once
 #include "base/attr.h"
-#include "lease/promises.h"
+#include "lease/gather.h"
 #include "lease/suspensions.h"
 
-enum { STORE_ID_CHARS = 32 };
+enum { STORE_ID_CHARS = 32, IDENTITY_PLACE_BYTES = 256 };
 
 struct identity;
 
-/* settings, promises and suspensions must outlive it. */
-struct identity *identity_create(const struct lease_settings *settings, struct promises *promises,
+/* settings, gathering and suspensions must outlive it. */
+struct identity *identity_create(const struct lease_settings *settings, struct gathering *gathering,
                                  struct suspensions *suspensions);
 void identity_destroy(struct identity *identity);
-/* A node waits for the first account. Commands can create it, so they accept an empty store. */
+/* A node waits for the first account, and gathers; commands can create it, so they accept an empty store, and what a
+ * store misses does not keep them from ending something. */
 void identity_set_node(struct identity *identity, bool is_node);
 
 /* The id of the known store; empty: none yet. */
@@ -28,14 +29,17 @@ MUST_CHECK bool identity_answered(struct identity *identity, enum redis_outcome 
                                   const struct redis_reply *reply);
 /* A script found this id; empty: none. False: it is not our store, and from now on nothing is decided by this Redis. */
 bool identity_found(struct identity *identity, struct text id);
-/* The store holds this node's changes up to number held; `answered` is the last one acknowledged when the read was
- * sent. False: changes are missing. */
-bool identity_holds(struct identity *identity, uint64_t held, uint64_t answered);
+/* The store lacks changes that it had, or it misses endings of anybody: a script or a heartbeat found that. */
+void identity_behind(struct identity *identity);
+void identity_misses(struct identity *identity);
 /* Redis has become a replica. */
 void identity_demoted(struct identity *identity);
 /* The store has a newer schema, perhaps because a copy into it is under way. Trusted again once identity_answered() has
  * run with an older one. */
 void identity_outdated(struct identity *identity, bool is_copied_into);
+/* The store was copied elsewhere, and is served there: at `place`, by the word of the store itself. Trusted again like
+ * an outdated one. */
+void identity_moved(struct identity *identity, struct text place);
 /* The store has that many partitions. We expected another number, or this partition is another one of them. */
 void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected);
 /* Call this before each read on the link: it proves in the same batch that the replies come from our store, and tells
@@ -48,3 +52,7 @@ const char *identity_strange(const struct identity *identity);
 bool identity_is_empty(const struct identity *identity);
 /* Whether replies on the `reads` link may decide anything. */
 bool identity_may_decide(const struct identity *identity);
+/* Take it when a read is sent: a reply decides only if it is the same, and not 0, when the reply arrives. Otherwise
+ * Redis may have run the read before all nodes had told what it had lost (rule 13). Always the same for commands, which
+ * do not gather. */
+uint64_t identity_trust(const struct identity *identity);

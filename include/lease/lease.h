@@ -1,6 +1,6 @@
 /* The leases at one Redis (src/lease/README.md; Gray and Cheriton 1989). While its lease is valid, a node has seen
  * every answered revocation, so it may answer from memory. This ties together the node's own membership, the barriers
- * of its revocations, the fence after a failover, the identity of the store, and the node's promises. */
+ * of its revocations, the fence after a failover, the identity of the store, and what the node knows to be answered. */
 #pragma once
 #include "lease/identity.h"
 #include "lease/membership.h"
@@ -24,7 +24,9 @@ bool lease_may_decide(const struct lease *lease);
 struct barriers *lease_barriers(struct lease *lease);
 struct fence *lease_fence(struct lease *lease);
 struct identity *lease_identity(struct lease *lease);
-struct promises *lease_promises(struct lease *lease);
+struct chains *lease_chains(struct lease *lease);
+struct kept *lease_kept(struct lease *lease);
+struct gathering *lease_gathering(struct lease *lease);
 struct suspensions *lease_suspensions(struct lease *lease);
 /* The `changes` link came up or went down. After it went down the next Redis may be another one, so pending barriers
  * end with false. */

@@ -37,6 +37,7 @@ struct membership_parts {
     struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
     struct suspensions *suspensions;
     struct identity *identity;
+    struct kept *kept; /* keeps what is heard, before it is acknowledged */
 };
 
 /* As lease_join(). on_left runs inside membership_close(). */
@@ -47,6 +48,8 @@ struct membership *membership_create(const struct lease_settings *settings, cons
 void membership_listen(struct membership *member, const struct membership_events *events, void *arg);
 /* The cache is in doubt: it is emptied, and not used until the next heartbeat is echoed. why: for the log. */
 void membership_forget(struct membership *member, const char *why);
+/* Redis was examined and found fit: a heartbeat is sent now if the node has no lease and none is under way. */
+void membership_hurry(struct membership *member);
 /* NULL: nobody, from now on. */
 void membership_set_watch(struct membership *member, const struct membership_watch *watch, void *arg);
 /* Acknowledges a barrier; not if that membership has ended. */
@@ -81,5 +84,7 @@ bool membership_may_cache(const struct membership *member);
 uint32_t membership_lease_ms(const struct membership *member);
 /* The name that the registry has for this node at present, or had last. */
 const struct member_name *membership_name(const struct membership *member);
+/* That name, and the one before if it may still be in the registry; empty: there is none. */
+void membership_names(const struct membership *member, struct text ret_names[2]);
 /* Why there is no lease, as a sentence. */
 const char *membership_trouble(const struct membership *member);

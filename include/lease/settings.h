@@ -13,12 +13,16 @@ typedef void lease_answered(void *arg, enum lease_answer answer);
  */
 typedef void lease_heartbeat_answered(void *arg, enum lease_answer answer, struct text last);
 
-/* How a repeated revocation ended. */
-enum lease_again {
-    LEASE_AGAIN_REVOKED,
-    LEASE_AGAIN_NO_KEY, /* the key is lost as well */
-    LEASE_AGAIN_FAILED,
+/* Scripts by which nodes agree on what a Redis holds (rule 13). */
+enum lease_script {
+    LEASE_GATHER,        /* node_gather.lua */
+    LEASE_DECLARE,       /* chains_declare.lua */
+    LEASE_TELL,          /* endings_tell.lua */
+    LEASE_SUSPEND_AGAIN, /* account_suspend_again.lua */
+    LEASE_ACCEPT_LOSS,   /* store_accept_loss.lua */
 };
+/* reply: behind 'ok', once enough replicas have acknowledged the script; NULL: failed. */
+typedef void lease_called(void *arg, const struct redis_reply *reply);
 
 struct lease_settings {
     uv_loop_t *loop;
@@ -35,18 +39,14 @@ struct lease_settings {
      * once, later. */
     void (*heartbeat)(void *arg, size_t argc, const struct text *argv, lease_heartbeat_answered *done, void *done_arg);
     void (*leave)(void *arg, size_t argc, const struct text *argv, lease_answered *done, void *done_arg);
-    /* Run key_revoke.lua again (or key_schedule.lua, if the key was to be revoked at ends_ms), and node_settle.lua
-     * under the given change number, even though the store lacks acknowledged changes. done runs once, later. */
-    void (*revoke_again)(void *arg, const struct id *key, int64_t ends_ms, struct text actor,
-                         void (*done)(void *arg, enum lease_again again), void *done_arg);
-    void (*settle)(void *arg, uint64_t number, void (*done)(void *arg, bool is_done), void *done_arg);
-    /* Runs account_suspend_again.lua in the same way. The arguments are copied. */
-    void (*suspend_again)(void *arg, size_t argc, const struct text *argv, void (*done)(void *arg, bool is_done),
-                          void *done_arg);
+    /* Runs a script on the `changes` link even though nothing may be decided by this Redis yet. The arguments are
+     * copied. done runs once, later. */
+    void (*call)(void *arg, enum lease_script script, size_t argc, const struct text *argv, lease_called *done,
+                 void *done_arg);
 
     void (*on_lease)(void *arg);                       /* the lease was gained or lost */
     void (*on_doubt)(void *arg);                       /* examine soon whether this is our store */
-    void (*on_settled)(void *arg);                     /* examine at once: the store now holds everything promised */
+    void (*on_settled)(void *arg);                     /* examine at once: the store now holds what was answered */
     void (*on_malformed)(void *arg, const char *what); /* rate-limited warning about a malformed reply */
     void *arg;
 };

@@ -26,6 +26,8 @@ struct redis_resolver {
     void (*ask)(struct redis_resolver *resolver);
     /* How many replicas could take over from the master, including those that are down. */
     int64_t (*replicas)(const struct redis_resolver *resolver);
+    /* How many it has as a rule, where replicas move from one master to another by themselves. NULL: they do not. */
+    int64_t (*replicas_usual)(const struct redis_resolver *resolver);
 };
 
 void redis_resolver_follow(struct redis_resolver *resolver, struct redis_follower *follower);

@@ -19,11 +19,16 @@ struct store_facts {
     } replay;
     bool save_off, stop_writes_on_failure_off; /* with either, writes go on after a failed snapshot */
     int64_t replicas;
-    int64_t schema;              /* 0: unknown */
-    char id[STORE_ID_CHARS + 1]; /* empty: no store, or not the one expected */
-    unsigned partitions_there;   /* of the store that is there, if we expect another number; 0: we do not */
-    int64_t clock_ahead_ms;      /* Redis' clock minus ours */
-    int64_t time_ahead_ms;       /* the store's time, by which scheduled revocations take effect, minus Redis' clock */
+    int64_t schema;                   /* 0: unknown */
+    char id[STORE_ID_CHARS + 1];      /* empty: no store, or not the one expected */
+    char moved[IDENTITY_PLACE_BYTES]; /* where the store has moved to; empty: it has not */
+    unsigned partitions_there;        /* of the store that is there, if we expect another number; 0: we do not */
+    int64_t clock_ahead_ms;           /* Redis' clock minus ours */
+    int64_t time_ahead_ms;            /* the store's time (scheduled revocations go by it) minus Redis' clock */
+    /* What nodes know this Redis to have lost: changes that ended something, and others since an operator last accepted
+     * a loss. Members of versions that do not tell what they have heard; nodes that listen although there is no store.
+     */
+    int64_t missing_endings, lost_changes, earlier_members, listeners_without_store;
     enum store_keys {
         STORE_KEYS_UNJUDGED, /* there is no keyring */
         STORE_KEYS_FIT,
@@ -50,6 +55,7 @@ struct store_facts {
     char sentinel_trouble[SENTINEL_TROUBLE_BYTES]; /* as in struct sentinel_census */
     /* Replicas that Sentinel could promote, in any state: the higher of the Sentinels' and the master's count. */
     int64_t replicas_known;
+    int64_t replicas_usual; /* the same, as the deployment is set up: see fence_replicas_usual() */
     /* This store's own settings and its node's lease (0: none); failover safety depends on them. */
     int64_t min_replicas, timeout_ms, lease_ms;
 };

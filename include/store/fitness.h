@@ -9,8 +9,11 @@ enum fitness_kind {
     FITNESS_KEYS = 1 << 2,     /* the master keys match the store */
     FITNESS_DURABLE = 1 << 3,  /* otherwise a crash loses acknowledged changes; --unsafe-redis ignores this */
     FITNESS_FAILOVER = 1 << 4, /* otherwise a failover breaks the promise (rule 10); --unsafe-redis ignores this */
+    FITNESS_WHOLE = 1 << 5,    /* nodes know that the store has lost something; they serve or wait by themselves */
+    /* Likewise, but judged only until a store is served for the first time: replicas that come later stop no node. */
+    FITNESS_START = 1 << 6,
     FITNESS_UNSAFE = FITNESS_USABLE | FITNESS_WAITS | FITNESS_KEYS,
-    FITNESS_ALL = FITNESS_UNSAFE | FITNESS_DURABLE | FITNESS_FAILOVER,
+    FITNESS_ALL = FITNESS_UNSAFE | FITNESS_DURABLE | FITNESS_FAILOVER | FITNESS_START,
 };
 
 struct fitness_rule {

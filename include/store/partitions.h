@@ -25,6 +25,8 @@ unsigned partitions_ready(const struct partitions *partitions);
 /* What store_trouble() says of each, in front of it the numbers of the partitions that it is true of, up to 16, unless
  * it is true of all. If there is too little room, it says how many partitions it left out. It never makes out fail. */
 void partitions_trouble(const struct partitions *partitions, struct buf *out);
+/* store_refusal() of the first partition that has one: a change may touch several. */
+const char *partitions_refusal(const struct partitions *partitions, enum store_result result);
 /* Gives each partition its part of a new store; one that exists stays as it is. STORE_CONFLICT: a partition belongs to
  * another store, or to one with another number of partitions. */
 void partitions_found(struct partitions *partitions, store_done *done, void *arg);

@@ -16,14 +16,20 @@ struct lease *store_lease(const struct store *store);
 
 /* Ready: all links are up; Redis holds the expected store, with a schema version not newer than ours; it is writable
  * and durable (or unsafe_redis); and behind Sentinel the node has a lease. Examined on each connection and every few
- * seconds. A Redis whose memory is full counts as ready, because revocations and sign-ins still work. */
+ * seconds; its settings are read every second. A Redis whose memory is full counts as ready, because revocations and
+ * sign-ins still work. */
 bool store_is_ready(const struct store *store);
 /* Why the store is not ready, as sentences for /readyz, logs and doctor. If it is ready: what it cannot do at present,
  * or empty. */
 const char *store_trouble(const struct store *store);
+/* Why a change ended with that result although the store is ready, as sentences for whoever asked for it: Redis' memory
+ * is full, or the audit log cannot be written. NULL: for neither of these reasons. */
+const char *store_refusal(const struct store *store, enum store_result result);
 /* Not ready because Redis is still loading its data from disk. */
 bool store_is_loading(const struct store *store);
 
+/* The id of the store; empty: not known yet. */
+struct text store_id(const struct store *store);
 /* "Redis 7.0.15", "Valkey 8.1.1"; empty before the first examination. */
 const char *store_server(const struct store *store);
 /* settings.partitions, at least 1, and settings.partition */
@@ -35,9 +41,13 @@ bool store_asserts_durability(const struct store *store);
  * what is noted, it becomes an event in the store's trail. */
 void store_note_durability(struct store *store, void (*done)(void *arg, enum store_result result), void *arg);
 
-/* Accepts, for an operator, the loss of acknowledged changes that this Redis lacks, so that nodes serve again.
- * STORE_NOT_FOUND: the store is empty. */
-void store_accept_loss(struct store *store, void (*done)(void *arg, enum store_result result), void *arg);
+/* Accepts, for an operator, the loss of acknowledged changes that this Redis lacks, so that nodes serve again. loss:
+ * what was accepted; NULL unless STORE_OK. STORE_NOT_FOUND: the store is empty. */
+struct store_loss {
+    int64_t endings, others; /* changes that ended something and were still missing; others that were lost */
+};
+void store_accept_loss(struct store *store,
+                       void (*done)(void *arg, enum store_result result, const struct store_loss *loss), void *arg);
 /* Raises the schema to the newest that this program knows; done if no node of an earlier version serves any longer.
  * was_raised: it was older. STORE_NOT_FOUND: the store is empty. Writes event store.upgraded of the whole store. */
 void store_upgrade(struct store *store, void (*done)(void *arg, enum store_result result, bool was_raised), void *arg);

@@ -4,7 +4,8 @@
  * changes.
  *
  * From the first to the last step the target has a marker, and a schema that is newer than any: no node serves it. A
- * copy that was interrupted starts over. */
+ * copy that was interrupted starts over. Right before the last step the source gets a marker of the same kind, which
+ * says where the store has moved to: no node serves it beside the target. Copying back into it ends that. */
 #pragma once
 #include "store/settings.h"
 #include <uv.h>
@@ -31,10 +32,17 @@ struct store_copied {
     unsigned from, to;      /* partitions */
     const char *trouble;    /* a sentence; NULL: done */
     bool is_refusal;        /* nothing was written */
+    bool lacks_last_step;   /* neither source nor target is served, or not all of them: it must be run again */
+    bool is_whole;          /* the target is a store, whatever the trouble is */
 };
 
 /* Copies all. `copied` is valid during the call of done, which runs once, later. What the settings point to must
  * outlive it. Both name the numbers of partitions; 0 for the source: as many as it says. Where a node may still serve
- * the source, this waits for a lease's length to see. */
-void store_copy(uv_loop_t *loop, const struct store_settings *from, const struct store_settings *to,
+ * the source, this waits for a lease's length to see. place: how the source names the target afterwards, without any
+ * password; at most IDENTITY_PLACE_BYTES - 1 bytes. */
+void store_copy(uv_loop_t *loop, const struct store_settings *from, const struct store_settings *to, const char *place,
                 void (*done)(void *arg, const struct store_copied *copied), void *arg);
+
+/* Makes the source of an earlier copy a store again, as it was then. Only if the target is lost for good. */
+void store_copy_undo(uv_loop_t *loop, const struct store_settings *from,
+                     void (*done)(void *arg, const struct store_copied *copied), void *arg);

@@ -9,9 +9,10 @@
 
 struct tls_context;
 
-/* Neither is kept. */
+/* Neither is kept. A set of certificates that was named holds one at least: an empty file is refused, and never taken
+ * for a set that was not named. */
 struct tls_pem {
-    const char *name; /* such as "--tls-cert /etc/chatelaine/tls.pem" */
+    const char *name; /* such as "--tls-cert /etc/chatelaine/tls.pem"; NULL: there is no such file */
     struct text content;
 };
 
@@ -33,7 +34,7 @@ struct tls_server_settings {
      * several do, it gets the one whose kind of key it supports. 1 to TLS_PAIRS_MAX. */
     const struct tls_pair *pairs;
     size_t pair_count;
-    /* If it has content, clients are asked for a certificate from one of these CAs. One that has none may connect
+    /* If it has a name, clients are asked for a certificate from one of these CAs. One that has none may connect
      * (tls_session_has_verified_peer()); one whose certificate is not valid may not. */
     struct tls_pem client_ca;
     /* Tickets of one service are not accepted by another. Must be the same on all nodes. */
@@ -53,7 +54,7 @@ enum { TLS_TICKET_LIFETIME_S = 3600 };
 struct tls_context *tls_context_create_server(const struct tls_server_settings *settings, struct buf *ret_why);
 
 struct tls_client_settings {
-    struct tls_pem ca;           /* the CAs that servers are verified by; without content: those of the system */
+    struct tls_pem ca;           /* the CAs that servers are verified by; without a name: those of the system */
     const struct tls_pair *pair; /* to identify itself with; NULL: none */
 };
 

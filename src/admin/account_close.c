@@ -163,5 +163,5 @@ static int close_in_store(const struct command_line *line, struct store_client *
 
 int account_close_run(const struct command_line *line)
 {
-    return account_run(line, true, close_in_store);
+    return account_run(line, line->file != NULL, close_in_store);
 }

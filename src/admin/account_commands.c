@@ -52,7 +52,7 @@ int account_create_run(const struct command_line *line)
     if (!account_name_valid(text_of(line->name)))
         return command_fail(
             EXIT_USAGE, "--name must have 1 to 200 characters, not only blanks, and no control or format characters");
-    code = store_client_open(&client, &line->settings, NULL);
+    code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
     code = account_add(&client, text_of(line->name), &account);
@@ -88,7 +88,7 @@ int account_list_run(const struct command_line *line)
 {
     struct store_client client;
     struct listing listing;
-    int code = store_client_open(&client, &line->settings, NULL);
+    int code = command_open(line, &client, NULL);
 
     if (code != EXIT_DONE)
         return code;
@@ -118,7 +118,7 @@ int account_run(const struct command_line *line, bool needs_keys, account_act *a
     if (code == EXIT_DONE && needs_keys)
         keyring = command_keyring(line, &code);
     if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, keyring);
+        code = command_open(line, &client, keyring);
     if (code == EXIT_DONE) {
         store_client_choose(&client, &account);
         code = act(line, &client, &account);

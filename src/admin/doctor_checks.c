@@ -228,6 +228,10 @@ static void check_takeover(struct doctor_report *report, const struct store_fact
             "No node starts, because it would stay too long with a replaced master: lower --redis-timeout-ms to 1000, "
             "or raise --min-replicas to the number of replicas.",
             "--redis-timeout-ms %" PRId64, settings->redis_timeout_ms);
+    else if (!fitness_rule("min-replicas")->holds(facts))
+        add(report, "leases", DOCTOR_FAIL, fitness_rule("min-replicas")->remedy,
+            "fewer than half of the replicas must acknowledge each lease: --min-replicas %" PRId64 " of %" PRId64,
+            settings->min_replicas, facts->replicas_usual);
     else
         add(report, "leases", TAKEOVERS[takeover].status,
             "A replaced master can continue with replicas that have not moved yet. Only its own min-replicas-to-write "
@@ -276,11 +280,31 @@ static void check_identity(struct doctor_report *report, const struct store_fact
             "its number of partitions is %u, not %u", facts->partitions_there, expected);
         return;
     }
+    if (facts->moved[0]) {
+        add(report, "store", DOCTOR_FAIL, fitness_rule("moved")->remedy, "has moved to %s", facts->moved);
+        return;
+    }
 
     add(report, "store", is_empty ? DOCTOR_WARN : DOCTOR_OK,
         "Nodes answer 503 until the first account is created: chatelaine account create. If there were accounts "
         "before, the data is lost, or --redis or --prefix names another store.",
         "%s", is_empty ? "empty" : facts->id);
+}
+
+static void check_losses(struct doctor_report *report, const struct store_facts *facts)
+{
+    if (facts->listeners_without_store < 0)
+        add(report, "lost-store", DOCTOR_WARN,
+            "Whether nodes lost a store here cannot be seen: grant +pubsub to the user of --redis.",
+            "unknown: Redis does not let this user ask");
+    else if (facts->listeners_without_store > 0)
+        check_rule(report, facts, "lost-store", "there is no store, and nodes that listen: %" PRId64,
+                   facts->listeners_without_store);
+    check_rule(report, facts, "missing-endings", "%" PRId64 " missing", facts->missing_endings);
+    check_rule(report, facts, "lost-changes", "%" PRId64 " lost", facts->lost_changes);
+    if (facts->earlier_members > 0)
+        add(report, "earlier-members", DOCTOR_WARN, fitness_rule("earlier-members")->remedy, "%" PRId64 " registered",
+            facts->earlier_members);
 }
 
 static void check_clock(struct doctor_report *report, int64_t ahead_ms)
@@ -357,8 +381,10 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
         check_cluster(report, facts);
         check_takeover(report, facts, evidence->settings);
     }
-    check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
+    if (!facts->moved[0])
+        check_rule(report, facts, "schema", "version %" PRId64, facts->schema);
     check_identity(report, facts, evidence->partitions);
+    check_losses(report, facts);
     check_clock(report, facts->clock_ahead_ms);
     check_store_time(report, facts->time_ahead_ms);
 }

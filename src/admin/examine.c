@@ -65,7 +65,7 @@ static bool choose(const struct examination *examination, struct store_facts *re
 
         if (!part->has_facts)
             continue;
-        bool breaches = fitness_breach(&part->facts, FITNESS_ALL) != NULL;
+        bool breaches = fitness_breach(&part->facts, FITNESS_ALL | FITNESS_WHOLE) != NULL;
         if (!is_reachable || (breaches && !has_breach))
             *ret_facts = part->facts;
         is_reachable = true;

@@ -121,16 +121,19 @@ static enum store_result revoke_here(struct store_client *client, void *arg)
 }
 
 /* Returns EXIT_DONE, or an exit code after printing an error. */
-static int revoke_in_store(const struct command_line *line, const struct id *id, struct key_record *ret_key)
+static int revoke_in_store(const struct command_line *line, const struct id *id, struct revocation_log *log,
+                           struct key_record *ret_key, int *ret_log_error)
 {
     static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id"};
     struct store_client client;
     struct revocation revocation = {.client = &client, .id = id};
-    int code = store_client_open(&client, &line->settings, NULL);
+    int code = command_open(line, &client, NULL);
 
     if (code != EXIT_DONE)
         return code;
     code = store_client_explain(&client, store_client_ask_each(&client, revoke_here, &revocation), &REFUSALS);
+    if (code == EXIT_DONE && log)
+        *ret_log_error = revocation_log_append(log, &revocation.key, store_id(client.store));
     store_client_close(&client);
     *ret_key = revocation.key;
     return code;
@@ -145,11 +148,10 @@ int key_fail_unlogged(const struct command_line *line, int error)
 static int revoke_one(const struct command_line *line, const struct id *id, struct revocation_log *log)
 {
     struct key_record key;
-    int code = revoke_in_store(line, id, &key);
+    int error = 0, code = revoke_in_store(line, id, log, &key, &error);
 
     if (code != EXIT_DONE)
         return code;
-    int error = log ? revocation_log_append(log, &key) : 0;
     code = key_print_revoked(line, &key);
     return error != 0 ? key_fail_unlogged(line, error) : code;
 }

@@ -148,7 +148,7 @@ static int list_keys(const struct command_line *line, bool only_devices)
     int code = account_option_read(line, &storage, &account);
 
     if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
+        code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
     listing_begin(&keys.listing, line, &client, only_devices ? "No device matches." : "No key matches.");
@@ -282,7 +282,7 @@ int key_show_run(const struct command_line *line)
     int code = key_operand_read(line->operands[0], &id);
 
     if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
+        code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
     buf_init(&showing.out, ADMIN_OUTPUT_MAX_BYTES);

@@ -184,7 +184,8 @@ static void print_progress(const struct revoking *revoking)
 static void on_marked(void *arg, const struct key_record *key)
 {
     struct revoking *revoking = arg;
-    int error = revoking->log ? revocation_log_append(revoking->log, key) : 0;
+    struct text store = store_id(partition_of_account(revoking->client.partitions, &key->account));
+    int error = revoking->log ? revocation_log_append(revoking->log, key, store) : 0;
 
     revoking->log_error = error ? error : revoking->log_error;
     revoking->marked++;
@@ -337,7 +338,7 @@ static int find_and_revoke(struct revoking *revoking)
 
 static int run_in_store(struct revoking *revoking)
 {
-    int code = store_client_open(&revoking->client, &revoking->line->settings, NULL);
+    int code = command_open(revoking->line, &revoking->client, NULL);
 
     if (code != EXIT_DONE)
         return code;

@@ -273,7 +273,7 @@ static int print_outcome(const struct rotation *rotation)
 
 static int rotate_with(struct rotation *rotation)
 {
-    int code = store_client_open_to_rotate(&rotation->client, &rotation->line->settings, rotation->keyring);
+    int code = command_open(rotation->line, &rotation->client, rotation->keyring);
 
     if (code != EXIT_DONE)
         return code;

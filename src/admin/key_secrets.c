@@ -140,13 +140,18 @@ static void key_found_by_secret(void *arg, enum store_result result, const struc
         held_finish(held, result);
 }
 
+static int log_revoked(const struct key_secrets *all, const struct key_record *key)
+{
+    return revocation_log_append(all->log, key, store_id(partition_of_account(all->client.partitions, &key->account)));
+}
+
 static void key_revoked_by_secret(void *arg, enum store_result result, const struct key_record *key)
 {
     struct held_key *held = arg;
 
     if (result == STORE_OK) {
         held->key = *key;
-        held->log_error = held->all->log ? revocation_log_append(held->all->log, key) : 0;
+        held->log_error = held->all->log ? log_revoked(held->all, key) : 0;
     }
     held_finish(held, result);
 }
@@ -202,7 +207,7 @@ static int report_all(struct key_secrets *all)
 
 static int ask_store(struct key_secrets *all)
 {
-    int code = store_client_open(&all->client, &all->line->settings, all->keyring);
+    int code = command_open(all->line, &all->client, all->keyring);
 
     if (code != EXIT_DONE)
         return code;

@@ -53,7 +53,6 @@ const struct option_group USER_RESET_OPTIONS[] = ADMIN_OPTIONS(RESET_TABLE);
 /* One run of a command: who it is about, and what became of it. */
 struct people_run {
     const struct command_line *line;
-    struct keyring *keyring;
     struct store_client client;
     struct known_user user;
     char email[EMAIL_MAX_BYTES + 1];
@@ -84,16 +83,13 @@ static int run_with(const struct command_line *line, bool is_new, people_act *ac
     buf_init(&run.revoked, ADMIN_OUTPUT_MAX_BYTES);
     buf_init(&run.kept, ADMIN_OUTPUT_MAX_BYTES);
     if (code == EXIT_DONE)
-        run.keyring = command_keyring(line, &code);
-    if (run.keyring)
-        code = store_client_open(&run.client, &line->settings, run.keyring);
-    if (run.keyring && code == EXIT_DONE) {
+        code = command_open(line, &run.client, NULL);
+    if (code == EXIT_DONE) {
         code = is_new ? EXIT_DONE : find_user(&run);
         if (code == EXIT_DONE)
             code = act(&run);
         store_client_close(&run.client);
     }
-    keyring_destroy(run.keyring);
     buf_finish(&run.revoked);
     buf_finish(&run.kept);
     return code;
@@ -128,7 +124,7 @@ static int read_origin(const struct people_run *run)
 /* link: with the account set */
 static void link_begin(struct people_run *run, struct link_record *link, struct token *ret_code)
 {
-    token_draw(run->keyring, bucket_of_account(&link->account), KEYRING_LINK, ret_code, link->digest);
+    token_draw(run->client.keyring, bucket_of_account(&link->account), KEYRING_LINK, ret_code, link->digest);
     link->id = id_mint(ID_INVITATION, clock_wall_ms());
     snprintf(link->email, sizeof link->email, "%s", run->email);
 }

@@ -21,7 +21,6 @@ const struct option_group RECEIPT_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_TABLE);
 
 struct showing {
     const struct command_line *line;
-    const struct keyring *keyring;
     struct store_client client;
     struct id id;
     enum store_result result;
@@ -34,7 +33,7 @@ static void on_found(void *arg, enum store_result result, const struct key_revoc
 
     showing->result = result;
     if (result == STORE_OK) {
-        key_revocation_certify(revocation, text_of(showing->line->settings.public_origin), showing->keyring,
+        key_revocation_certify(revocation, text_of(showing->line->settings.public_origin), showing->client.keyring,
                                &showing->receipt);
         buf_append_char(&showing->receipt, '\n');
     }
@@ -76,7 +75,7 @@ static int show_account(struct showing *showing)
 
 static int show(struct showing *showing, bool is_account)
 {
-    int code = store_client_open(&showing->client, &showing->line->settings, NULL);
+    int code = command_open(showing->line, &showing->client, NULL);
 
     if (code != EXIT_DONE)
         return code;
@@ -90,18 +89,13 @@ int receipt_show_run(const struct command_line *line)
     struct showing showing = {.line = line};
     bool is_account = id_parse(ID_ACCOUNT, text_of(line->operands[0]), &showing.id);
     int code = is_account ? EXIT_DONE : key_operand_read(line->operands[0], &showing.id);
-    struct keyring *keyring = NULL;
 
     if (code == EXIT_DONE)
         code = command_require_origin(line, "the certificate names the nodes' public origin");
-    if (code == EXIT_DONE)
-        keyring = command_keyring(line, &code);
-    if (!keyring)
+    if (code != EXIT_DONE)
         return code;
-    showing.keyring = keyring;
     buf_init(&showing.receipt, RECEIPT_MAX_BYTES + 1);
     code = show(&showing, is_account);
     buf_finish(&showing.receipt);
-    keyring_destroy(keyring);
     return code;
 }

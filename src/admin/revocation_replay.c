@@ -380,7 +380,7 @@ static void print_doubt(const struct replay *replay, size_t keys)
 static int replay_in_store(struct replay *replay, const struct command_line *line)
 {
     static const struct store_refusals NO_OTHERS = {0};
-    int code = store_client_open(&replay->client, &line->settings, NULL);
+    int code = command_open(line, &replay->client, NULL);
     size_t keys = replay->count;
 
     if (code != EXIT_DONE)

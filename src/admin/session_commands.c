@@ -185,7 +185,7 @@ int session_list_run(const struct command_line *line)
     int code = account_option_read(line, &storage, &account);
 
     if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
+        code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
     listing_begin(&walk.listing, line, &client, "No session matches.");
@@ -301,7 +301,7 @@ int session_end_run(const struct command_line *line)
     int code = read_what_to_end(line, &sid);
 
     if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
+        code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
     code = line->email ? end_all(&client, line->email, &count) : end_one(&client, sid, &count);

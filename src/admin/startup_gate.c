@@ -183,8 +183,8 @@ static void gate_examined(void *arg, enum store_result result, const struct stor
         return;
     }
     struct store *store = partitions_at(gate->partitions, gate->examined);
-    if (result == STORE_OK && facts->partitions_there > 0) {
-        gate_finish(gate, STARTUP_GATE_OTHER_PARTITIONS, store_trouble(store));
+    if (result == STORE_OK && (facts->partitions_there > 0 || facts->moved[0])) {
+        gate_finish(gate, STARTUP_GATE_ELSEWHERE, store_trouble(store));
         return;
     }
     /* If Redis loads its file, or replicas are missing, wait as for a Redis that is down. */

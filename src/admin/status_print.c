@@ -138,6 +138,9 @@ static void print_redis(const struct status *status, struct buf *out)
                    status->partitions);
     if (facts->durability_asserted)
         buf_append_str(out, "  durability: asserted by the operator, not observed\n");
+    if (facts->missing_endings > 0 || facts->lost_changes > 0)
+        buf_printf(out, "  lost changes: %" PRId64 " that ended something, %" PRId64 " others\n",
+                   facts->missing_endings, facts->lost_changes);
     buf_printf(out, "  master keys: %s\n", keys_of(status));
     print_time_ahead(facts->time_ahead_ms, out);
 }
@@ -257,6 +260,9 @@ static void put_redis(struct json_writer *w, const struct status *status)
     put_integer(w, "partitions", status->partitions);
     put_integer(w, "partitions_fit", status->partitions_well);
     put_integer(w, "longest_lease_ms", status->lease_max_ms);
+    put_integer(w, "missing_endings", status->facts.missing_endings);
+    put_integer(w, "lost_changes", status->facts.lost_changes);
+    put_integer(w, "members_of_earlier_versions", status->facts.earlier_members);
     json_put_member(w, "master_keys", text_of(keys_of(status)));
     put_integer(w, "time_ahead_ms", status->facts.time_ahead_ms);
     json_object_end(w);

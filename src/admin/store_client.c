@@ -1,25 +1,64 @@
 #include "admin/store_client.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/secure.h"
 #include "core/limits.h"
+#include "lease/lease.h"
 #include "store/key_revocation.h"
 
 #include <stdio.h>
 
 /* Commands wait longer for Redis than a node's calls do, because it may just be starting. */
 enum { READY_TIMEOUTS = 2, WHY_MAX_BYTES = 1024 };
+/* Sooner, nobody would wonder. */
+enum { NOTICE_MS = 250, ROUND_UP_MS = 50, MS_PER_S = 1000 };
 
 void store_client_done(struct store_client *client)
 {
     client->is_done = true;
 }
 
-void store_client_wait(struct store_client *client)
+static uint64_t longest_wait_ns(const struct store_client *client)
+{
+    uint64_t longest_ns = 0;
+
+    for (unsigned i = 0; i < partitions_count(client->partitions); i++) {
+        uint64_t left_ns = barriers_left_ns(lease_barriers(store_lease(partitions_at(client->partitions, i))));
+
+        longest_ns = left_ns > longest_ns ? left_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+/* A command is no member: no node can confirm to it that it has heard, so it always waits for as long as a lease may
+ * last. */
+static void on_notice(uv_timer_t *notice)
+{
+    struct store_client *client = notice->data;
+    uint64_t left_ms = longest_wait_ns(client) / CLOCK_NS_PER_MS;
+
+    if (left_ms == 0)
+        return;
+    client->has_said_it_waits = true;
+    uv_timer_stop(notice);
+    fprintf(stderr, "Stored. Waiting until it holds on every node: %.1f s at most.\n",
+            (double)(left_ms + ROUND_UP_MS) / MS_PER_S);
+}
+
+static void run_until_done(struct store_client *client)
 {
     while (!client->is_done)
         uv_run(&client->loop, UV_RUN_ONCE);
     client->is_done = false;
+}
+
+void store_client_wait(struct store_client *client)
+{
+    if (!client->has_said_it_waits)
+        uv_timer_start(&client->notice, on_notice, NOTICE_MS, NOTICE_MS);
+    run_until_done(client);
+    uv_timer_stop(&client->notice);
 }
 
 static void on_part_closed(void *client)
@@ -90,11 +129,14 @@ void store_client_close(struct store_client *client)
 {
     finish_notes(client);
     partitions_close(client->partitions, on_part_closed, client);
-    store_client_wait(client);
+    /* Without the notice, which looks at partitions: they are freed one after the other. */
+    run_until_done(client);
     uv_close((uv_handle_t *)&client->timer, NULL);
+    uv_close((uv_handle_t *)&client->notice, NULL);
     uv_run(&client->loop, UV_RUN_DEFAULT);
     CHECK(uv_loop_close(&client->loop) == 0);
     store_settings_finish(&client->settings);
+    keyring_destroy(client->keyring);
 }
 
 static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
@@ -116,7 +158,8 @@ static int open_unready(struct store_client *client, const struct settings *sett
     client->settings.may_lie_beside = may_lie_beside;
     CHECK(uv_loop_init(&client->loop) == 0);
     uv_timer_init(&client->loop, &client->timer);
-    client->timer.data = client;
+    uv_timer_init(&client->loop, &client->notice);
+    client->timer.data = client->notice.data = client;
     client->partitions = partitions_create(&client->loop, &client->settings, on_readiness, client);
     client->store = partitions_at(client->partitions, 0);
     return EXIT_DONE;
@@ -135,7 +178,7 @@ int store_client_open_to_copy(struct store_client *client, const struct settings
 /* The gate's result, kept after it closes. */
 struct opening {
     struct store_client *client;
-    bool is_open, is_unfit, is_other; /* by the gate's result */
+    bool is_open, is_unfit, is_elsewhere; /* by the gate's result */
     char storage[WHY_MAX_BYTES];
     struct buf why;
 };
@@ -146,7 +189,7 @@ static void on_gate(void *arg, enum startup_gate_result result, const char *why)
 
     opening->is_open = result == STARTUP_GATE_OPEN;
     opening->is_unfit = result != STARTUP_GATE_OPEN;
-    opening->is_other = result == STARTUP_GATE_OTHER_PARTITIONS;
+    opening->is_elsewhere = result == STARTUP_GATE_ELSEWHERE;
     if (opening->is_unfit)
         buf_append_str(&opening->why, why);
     store_client_done(opening->client);
@@ -201,7 +244,7 @@ static int open_ready(struct store_client *client, const struct settings *settin
         startup_gate_create(&client->loop, client->partitions, client->settings.unsafe_redis, on_gate, &opening);
     wait_for_gate(client, &opening);
     uv_timer_stop(&client->timer);
-    if (partitions_ready(client->partitions) == 0 || opening.is_other)
+    if (partitions_ready(client->partitions) == 0 || opening.is_elsewhere)
         code = explain_trouble(client, &opening);
     startup_gate_close(gate, on_part_closed, client);
     store_client_wait(client);

@@ -3,6 +3,8 @@
 
 #include "admin_internal.h"
 
+#include <inttypes.h>
+
 static const struct option_row ACCEPT_LOSS_ROWS[] = {ROW_JSON};
 static const struct option_table ACCEPT_LOSS_TABLE = OPTION_TABLE(ACCEPT_LOSS_ROWS);
 
@@ -15,13 +17,18 @@ const struct option_group STORE_ACCEPT_LOSS_OPTIONS[] = ADMIN_OPTIONS(ACCEPT_LOS
 struct acceptance {
     struct store_client client;
     enum store_result result;
+    struct store_loss loss; /* of all partitions */
 };
 
-static void loss_accepted(void *arg, enum store_result result)
+static void loss_accepted(void *arg, enum store_result result, const struct store_loss *loss)
 {
     struct acceptance *acceptance = arg;
 
     acceptance->result = result;
+    if (loss) {
+        acceptance->loss.endings += loss->endings;
+        acceptance->loss.others += loss->others;
+    }
     store_client_done(&acceptance->client);
 }
 
@@ -34,12 +41,28 @@ static enum store_result accept_here(struct store_client *client, void *arg)
     return acceptance->result;
 }
 
+static int print_acceptance(const struct command_line *line, const struct store_loss *loss)
+{
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (line->json)
+        buf_printf(&out, "{\"accepted\":true,\"missing_endings\":%" PRId64 ",\"lost_changes\":%" PRId64 "}\n",
+                   loss->endings, loss->others);
+    else
+        buf_printf(&out,
+                   "Accepted. Missing changes that ended something: %" PRId64 ", other lost changes: %" PRId64
+                   ". Nodes that waited serve again within a second.\n",
+                   loss->endings, loss->others);
+    return command_print(buf_text(&out));
+}
+
 int store_accept_loss_run(const struct command_line *line)
 {
     static const struct store_refusals REFUSALS = {
         .not_found = "the store is empty, so nodes have nothing to continue with; create an account instead"};
-    struct acceptance acceptance;
-    int code = store_client_open(&acceptance.client, &line->settings, NULL);
+    struct acceptance acceptance = {.loss = {0, 0}};
+    int code = command_open(line, &acceptance.client, NULL);
 
     if (code != EXIT_DONE)
         return code;
@@ -48,9 +71,7 @@ int store_accept_loss_run(const struct command_line *line)
     store_client_close(&acceptance.client);
     if (code != EXIT_DONE)
         return code;
-    return command_print(
-        line->json ? TEXT("{\"accepted\":true}\n")
-                   : TEXT("Accepted. Nodes whose changes this Redis has lost serve again within a second.\n"));
+    return print_acceptance(line, &acceptance.loss);
 }
 
 /* store upgrade */
@@ -87,7 +108,7 @@ int store_upgrade_run(const struct command_line *line)
                                      "to them needs a backup made before.");
 
     if (code == EXIT_DONE)
-        code = store_client_open(&upgrade.client, &line->settings, NULL);
+        code = command_open(line, &upgrade.client, NULL);
     if (code != EXIT_DONE)
         return code;
     code = store_client_explain(&upgrade.client, store_client_tell_all(&upgrade.client, upgrade_here, &upgrade),

@@ -48,6 +48,13 @@ static const struct option_row ROWS[] = {
      .value_name = "N",
      .help = "The partitions of the target, as the nodes' --partitions. 0: that of --partitions, which by default is "
              "what its Redis needs."},
+    {.name = "undo",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(undo),
+     .help = "Copy nothing: let nodes serve the source of an earlier copy again, because its target is lost for good. "
+             "What was changed at the target is lost, so replay the revocation logs. Asks first, unless --yes is "
+             "given."},
+    ROW_YES,
     ROW_JSON,
 };
 static const struct option_table TABLE = OPTION_TABLE(ROWS);
@@ -94,11 +101,13 @@ static void side_choose(struct settings *settings, const char *url, const char *
         settings->partitions = partitions;
 }
 
-/* The target must be what a node would serve from. A copy that was interrupted has left its own schema there. */
+/* The target must be what a node would serve from. A copy that was interrupted has left its own schema there, and one
+ * from there too. */
 static const char *breach_of(struct store_facts facts, bool is_unsafe)
 {
     if (facts.schema == STORE_COPY_SCHEMA)
         facts.schema = 0;
+    facts.moved[0] = '\0';
     return fitness_breach(&facts, is_unsafe ? FITNESS_UNSAFE : FITNESS_ALL);
 }
 
@@ -163,8 +172,15 @@ static void on_copied(void *arg, const struct store_copied *copied)
     struct copying *copying = arg;
 
     copying->is_done = true;
-    if (copied->trouble && copied->is_refusal)
+    if (copied->trouble && copied->is_whole)
+        copying->code = command_fail(EXIT_FAILED, "%s", copied->trouble);
+    else if (copied->trouble && copied->is_refusal)
         copying->code = command_fail(EXIT_FAILED, "nothing was copied. %s", copied->trouble);
+    else if (copied->trouble && copied->lacks_last_step)
+        copying->code = command_fail(EXIT_FAILED,
+                                     "the copy lacks its last step, and no node serves the source or all of the "
+                                     "target: run it again. %s",
+                                     copied->trouble);
     else if (copied->trouble)
         copying->code = command_fail(EXIT_FAILED, "the copy is not whole, and no node serves it. %s", copied->trouble);
     else
@@ -174,38 +190,103 @@ static void on_copied(void *arg, const struct store_copied *copied)
                 copied->an_unknown);
 }
 
+/* How the source names the target, for whoever still looks there. A long list of seeds is cut. */
+static void place_print(const struct store_settings *from, const struct store_settings *to, struct buf *out)
+{
+    store_target_print(&to->target, out);
+    if (out->failed) {
+        buf_clear(out);
+        buf_printf(out, "%s%s:%u and others", redis_target_scheme(&to->target), to->target.seeds[0].host,
+                   to->target.seeds[0].port);
+    }
+    buf_printf(out, ", --partitions %u", to->partitions);
+    if (strcmp(to->prefix, from->prefix) != 0)
+        buf_printf(out, ", --prefix %s", to->prefix);
+    if (out->failed) {
+        buf_clear(out);
+        buf_append_str(out, "another place");
+    }
+    buf_append_char(out, '\0');
+}
+
 static int copy_between(const struct store_settings *from, const struct store_settings *to, bool is_json)
 {
     struct copying copying = {.is_json = is_json};
+    char place[IDENTITY_PLACE_BYTES];
+    struct buf out;
     uv_loop_t loop;
 
+    buf_init_fixed(&out, place, sizeof place);
+    place_print(from, to, &out);
     CHECK(uv_loop_init(&loop) == 0);
-    store_copy(&loop, from, to, on_copied, &copying);
+    store_copy(&loop, from, to, place, on_copied, &copying);
     uv_run(&loop, UV_RUN_DEFAULT);
     CHECK(copying.is_done && uv_loop_close(&loop) == 0);
     return copying.code;
 }
 
-int store_copy_run(const struct command_line *line)
+static void on_undone(void *arg, const struct store_copied *copied)
 {
-    struct settings from_settings = line->settings, to_settings = line->settings;
-    struct store_settings from, to;
+    struct copying *copying = arg;
 
-    if (!line->to && !line->to_file)
-        return command_require(NULL, "--to or --to-file");
-    side_choose(&from_settings, line->from, line->from_file, line->from_partitions > 0 ? line->from_partitions : 1);
-    side_choose(&to_settings, line->to, line->to_file, line->to_partitions);
-    int code = side_read(&from_settings, "--from", &from);
+    copying->is_done = true;
+    if (copied->trouble)
+        copying->code = command_fail(EXIT_FAILED, "nothing was undone. %s", copied->trouble);
+    else
+        copying->code = command_print(copying->is_json ? TEXT("{\"undone\":true}\n")
+                                                       : TEXT("Nodes serve this place again, as it was when it was "
+                                                              "copied. Replay the revocation logs before they do.\n"));
+}
+
+static int undo(const struct command_line *line, const struct store_settings *from)
+{
+    struct copying copying = {.is_json = line->json};
+    uv_loop_t loop;
+    int code = command_confirm(line, "The source is as it was when it was copied: keys that were revoked at the target "
+                                     "since are valid again, and two stores with one identity serve unless the target "
+                                     "is gone.");
+
     if (code != EXIT_DONE)
         return code;
-    code = side_read(&to_settings, "--to", &to);
-    if (code == EXIT_DONE) {
-        from.partitions = (unsigned)line->from_partitions;
-        code = target_judge(&to_settings);
-        if (code == EXIT_DONE)
-            code = copy_between(&from, &to, line->json);
-        store_settings_finish(&to);
-    }
+    CHECK(uv_loop_init(&loop) == 0);
+    store_copy_undo(&loop, from, on_undone, &copying);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK(copying.is_done && uv_loop_close(&loop) == 0);
+    return copying.code;
+}
+
+static int copy_to(const struct command_line *line, const struct store_settings *from)
+{
+    struct settings settings = line->settings;
+    struct store_settings to;
+
+    side_choose(&settings, line->to, line->to_file, line->to_partitions);
+    int code = side_read(&settings, "--to", &to);
+    if (code != EXIT_DONE)
+        return code;
+    code = target_judge(&settings);
+    if (code == EXIT_DONE)
+        code = copy_between(from, &to, line->json);
+    store_settings_finish(&to);
+    return code;
+}
+
+int store_copy_run(const struct command_line *line)
+{
+    struct settings settings = line->settings;
+    bool has_target = line->to || line->to_file;
+    struct store_settings from;
+
+    if (!line->undo && !has_target)
+        return command_require(NULL, "--to or --to-file");
+    if (line->undo && has_target)
+        return command_fail(EXIT_USAGE, "--undo copies nothing: leave out --to and --to-file");
+    side_choose(&settings, line->from, line->from_file, line->from_partitions > 0 ? line->from_partitions : 1);
+    int code = side_read(&settings, "--from", &from);
+    if (code != EXIT_DONE)
+        return code;
+    from.partitions = (unsigned)line->from_partitions;
+    code = line->undo ? undo(line, &from) : copy_to(line, &from);
     store_settings_finish(&from);
     return code;
 }

@@ -129,7 +129,7 @@ static int user_create_with(const struct command_line *line, struct keyring *key
 {
     struct store_client client;
     struct new_user user;
-    int code = store_client_open(&client, &line->settings, keyring);
+    int code = command_open(line, &client, keyring);
 
     if (code != EXIT_DONE)
         return code;
@@ -298,7 +298,7 @@ int user_list_run(const struct command_line *line)
     int code = account_option_read(line, &storage, &account);
 
     if (code == EXIT_DONE)
-        code = store_client_open(&client, &line->settings, NULL);
+        code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
     listing_begin(&users.listing, line, &client, "There are no users.");
@@ -309,10 +309,10 @@ int user_list_run(const struct command_line *line)
 }
 
 /* Leaves nothing open on failure. */
-static int open_and_find(struct store_client *client, const struct settings *settings, struct keyring *keyring,
+static int open_and_find(const struct command_line *line, struct store_client *client, struct keyring *keyring,
                          const char *email, struct known_user *ret_user)
 {
-    int code = store_client_open(client, settings, keyring);
+    int code = command_open(line, client, keyring);
     bool is_known;
 
     if (code != EXIT_DONE)
@@ -332,7 +332,7 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
     struct new_user user = {0};
     char question[ADMIN_WHY_MAX_BYTES];
     uint8_t sealed[TOTP_SEALED_BYTES];
-    int code = open_and_find(&client, &line->settings, keyring, email, &known);
+    int code = open_and_find(line, &client, keyring, email, &known);
 
     if (code != EXIT_DONE)
         return code;
@@ -380,7 +380,7 @@ static int reset_password_with(const struct command_line *line, struct keyring *
     buf_init(&password, PASSWORD_MAX_BYTES + 1);
     int code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
     if (code == EXIT_DONE)
-        code = open_and_find(&client, &line->settings, keyring, email, &user);
+        code = open_and_find(line, &client, keyring, email, &user);
     if (code != EXIT_DONE)
         return code;
     code = password_accept_for(&client, &user.account, email, buf_text(&password));
@@ -399,7 +399,7 @@ static int unlock_with(const struct command_line *line, struct keyring *keyring,
 {
     struct store_client client;
     struct known_user user;
-    int code = open_and_find(&client, &line->settings, keyring, email, &user);
+    int code = open_and_find(line, &client, keyring, email, &user);
 
     if (code != EXIT_DONE)
         return code;

@@ -114,6 +114,16 @@ static bool refuse_actor(struct exchange *exchange, enum store_result result)
     return true;
 }
 
+static void refuse_unavailable(struct exchange *exchange, enum store_result result)
+{
+    bool is_change = exchange->method != HTTP_GET && exchange->method != HTTP_HEAD;
+    struct problem problem = problem_of(PROBLEM_STORE_UNAVAILABLE);
+
+    if (is_change)
+        problem.message = partitions_refusal(exchange->service->partitions, result);
+    exchange_refuse_with(exchange, problem);
+}
+
 void exchange_refuse_store(struct exchange *exchange, enum store_result result)
 {
     bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
@@ -122,8 +132,10 @@ void exchange_refuse_store(struct exchange *exchange, enum store_result result)
         exchange_refuse(exchange, PROBLEM_KEY_LIMIT_REACHED);
     else if (result == STORE_SUSPENDED)
         exchange_refuse(exchange, PROBLEM_ACCOUNT_SUSPENDED);
+    else if (unsure)
+        refuse_unavailable(exchange, result);
     else if (!refuse_actor(exchange, result))
-        exchange_refuse(exchange, unsure ? PROBLEM_STORE_UNAVAILABLE : PROBLEM_INTERNAL_ERROR);
+        exchange_refuse(exchange, PROBLEM_INTERNAL_ERROR);
 }
 
 bool exchange_read_body(struct exchange *exchange, const struct json_field *fields, size_t count, void *target)

@@ -81,16 +81,15 @@ const char *exchange_asked_by(const struct exchange *exchange)
     return exchange->mark_refusal ? "gateway" : "client";
 }
 
-void exchange_log_reason(const struct exchange *exchange, const char *message, const char *reason, struct text account,
-                         struct text actor, struct text target)
+void exchange_log_with(const struct exchange *exchange, const char *message, struct log_field field,
+                       struct text account, struct text actor, struct text target)
 {
-    LOG(LOG_INFO, message, log_given("reason", text_of(reason)), LOG_REQUEST(exchange),
-        log_text("ip", exchange_client_address(exchange)), log_text("account", account), log_text("actor", actor),
-        log_text("target", target));
+    LOG(LOG_INFO, message, field, LOG_REQUEST(exchange), log_text("ip", exchange_client_address(exchange)),
+        log_text("account", account), log_text("actor", actor), log_text("target", target));
 }
 
 void exchange_log(const struct exchange *exchange, const char *message, struct text account, struct text actor,
                   struct text target)
 {
-    exchange_log_reason(exchange, message, "", account, actor, target);
+    exchange_log_with(exchange, message, log_given("reason", (struct text){0}), account, actor, target);
 }

@@ -30,6 +30,6 @@ const char *exchange_asked_by(const struct exchange *exchange);
  * none. */
 void exchange_log(const struct exchange *exchange, const char *message, struct text account, struct text actor,
                   struct text target);
-/* The same with a reason. */
-void exchange_log_reason(const struct exchange *exchange, const char *message, const char *reason, struct text account,
-                         struct text actor, struct text target);
+/* The same with one field more, such as `reason`. */
+void exchange_log_with(const struct exchange *exchange, const char *message, struct log_field field,
+                       struct text account, struct text actor, struct text target);

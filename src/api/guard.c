@@ -328,14 +328,26 @@ static bool csrf_token_is_right(struct exchange *exchange)
     return count == 1 && csrf_token_matches(exchange->service->keyring, exchange->session->sid, token);
 }
 
-static void admit_key(struct exchange *exchange, scope_set scope)
+static void refuse_test_key(struct exchange *exchange)
+{
+    struct problem problem = problem_of(PROBLEM_MODE_NOT_PERMITTED);
+
+    problem.message = "A test key may not do this: use a live key.";
+    note_check(exchange, CHECK_FORBIDDEN);
+    exchange_refuse_with(exchange, problem);
+}
+
+/* flags: ROUTE_LIVE. Not left to handlers: a gateway that asks must hear the same. */
+static void admit_key(struct exchange *exchange, scope_set scope, unsigned flags)
 {
     if (!scope_includes(exchange->key->scopes, scope)) {
         refuse_scope(exchange, scope);
-        return;
+    } else if ((flags & ROUTE_LIVE) && exchange->key->mode != MODE_LIVE) {
+        refuse_test_key(exchange);
+    } else {
+        count_use(exchange);
+        exchange->admit(exchange);
     }
-    count_use(exchange);
-    exchange->admit(exchange);
 }
 
 /* What a session lacks; PROBLEM_NONE: nothing. The role comes before the rest: nobody shall confirm a password only to
@@ -378,7 +390,7 @@ static void authorise_row(struct exchange *exchange)
     else if (exchange->key->kind != KEY_API) /* device keys may only upload documents, which is a backend's route */
         refuse_scope(exchange, route->scope);
     else
-        admit_key(exchange, route->scope);
+        admit_key(exchange, route->scope, route->flags);
 }
 
 static void refuse_everybody(struct exchange *exchange)
@@ -417,7 +429,7 @@ static void authorise_foreign(struct exchange *exchange)
         break;
     case POLICY_SCOPE:
         CHECK(exchange->key);
-        admit_key(exchange, scope);
+        admit_key(exchange, scope, 0);
         break;
     case POLICY_SESSION:
         CHECK(exchange->session);

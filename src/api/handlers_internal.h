@@ -75,7 +75,6 @@ void invitations_list(struct exchange *exchange);
 void invitation_withdraw(struct exchange *exchange);
 void join_begin(struct exchange *exchange);
 void join_finish(struct exchange *exchange);
-void team_list(struct exchange *exchange);
 void team_remove(struct exchange *exchange);
 
 void audit_events_list(struct exchange *exchange);

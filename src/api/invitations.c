@@ -76,7 +76,7 @@ void invitation_create(struct exchange *exchange)
     struct link_op *op = link_begin(exchange);
     struct audit_source source = exchange_source(exchange);
 
-    if (!team_may(exchange) || !invitation_read(exchange, &op->link))
+    if (!invitation_read(exchange, &op->link))
         return;
     link_draw_code(op);
     http_request_hold(exchange->request);

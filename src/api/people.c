@@ -200,29 +200,12 @@ static void person_ended(void *arg, enum store_result result, const struct perso
 
 /* /v1/team */
 
-bool team_may(struct exchange *exchange)
-{
-    struct problem problem = problem_of(PROBLEM_MODE_NOT_PERMITTED);
-
-    if (!exchange->key || exchange->key->mode == MODE_LIVE)
-        return true;
-    problem.message = "A test key cannot manage people.";
-    exchange_refuse_with(exchange, problem);
-    return false;
-}
-
 void team_refuse_role(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_ROLE_NOT_PERMITTED);
 
     problem.message = "An API key manages nobody above a developer.";
     exchange_refuse_with(exchange, problem);
-}
-
-void team_list(struct exchange *exchange)
-{
-    if (team_may(exchange))
-        people_list(exchange);
 }
 
 static void team_ended(void *arg, enum store_result result, const struct person_changed *changed)
@@ -241,6 +224,6 @@ void team_remove(struct exchange *exchange)
 {
     struct person_change change = {.kind = PERSON_REMOVE, .spares_owners = true};
 
-    if (team_may(exchange) && exchange_read_query(exchange, query_read_removal, &change.revokes_keys))
+    if (exchange_read_query(exchange, query_read_removal, &change.revokes_keys))
         change_person(exchange, &change, team_ended);
 }

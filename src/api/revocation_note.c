@@ -20,10 +20,15 @@ static void note_failure(struct service *service, const struct key_record *key, 
         log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
 }
 
+static struct text store_of(const struct service *service, const struct key_record *key)
+{
+    return store_id(partition_of_account(service->partitions, &key->account));
+}
+
 static void append(struct service *service, const struct key_record *key)
 {
     if (service->revocation_log)
-        note_failure(service, key, revocation_log_append(service->revocation_log, key));
+        note_failure(service, key, revocation_log_append(service->revocation_log, key, store_of(service, key)));
 }
 
 void api_note_ended_key(void *service, const struct key_record *key)
@@ -39,11 +44,13 @@ void revocation_note_end(struct exchange *exchange, const struct key_record *key
     char ends[CLOCK_RFC3339_BYTES] = "";
 
     if (service->revocation_log)
-        note_failure(service, key, revocation_log_append_end(service->revocation_log, key, said_ms));
+        note_failure(service, key,
+                     revocation_log_append_end(service->revocation_log, key, said_ms, store_of(service, key)));
     if (key->ends_ms > 0)
         clock_print_rfc3339(key->ends_ms, ends);
-    exchange_log_reason(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn", ends,
-                        id_text(&key->account), id_text(exchange_actor(exchange)), id_text(&key->id));
+    exchange_log_with(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn",
+                      log_given("revoke_at", text_of(ends)), id_text(&key->account), id_text(exchange_actor(exchange)),
+                      id_text(&key->id));
 }
 
 void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor)

@@ -173,8 +173,8 @@ static void failure_recorded(void *arg, enum store_result result, const struct l
 
     if (result == STORE_OK) {
         metric_add(op->is_locked ? METRIC_LOGIN_LOCKED : METRIC_LOGIN_REFUSED, 1);
-        exchange_log_reason(op->exchange, op->refused_line, refusal_reason(op), id_text(&user->account),
-                            (struct text){0}, id_text(&user->id));
+        exchange_log_with(op->exchange, op->refused_line, log_str("reason", refusal_reason(op)),
+                          id_text(&user->account), (struct text){0}, id_text(&user->id));
         user_check_report_failure(&op->check, failure);
         exchange_refuse(op->exchange, PROBLEM_INVALID_LOGIN);
     } else if (result == STORE_REFUSED) {

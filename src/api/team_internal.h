@@ -7,7 +7,5 @@
 /* As exchange_refuse_store(); STORE_NOT_FOUND: no such user; STORE_REFUSED: the last owner; STORE_FULL: the account has
  * its maximum of people. */
 void people_refuse(struct exchange *exchange, enum store_result result);
-/* False if the exchange has been refused: test keys manage nobody. */
-MUST_CHECK bool team_may(struct exchange *exchange);
 /* 403: keys manage nobody above a developer. */
 void team_refuse_role(struct exchange *exchange);

@@ -26,6 +26,7 @@ const struct command COMMANDS[] = {
      .groups = SERVE_OPTIONS,
      .shows_connection = true,
      .run = serve_command,
+     .keys = COMMAND_KEYS_KNOWN,
      .logs = true},
     {.name = "dev",
      .summary = "Run one node with a private Redis, to try things out",
@@ -60,13 +61,15 @@ const struct command COMMANDS[] = {
      .summary = "Create an account",
      .examples = "chatelaine account create --name 'North Clinic'",
      .groups = ACCOUNT_CREATE_OPTIONS,
-     .run = account_create_run},
+     .run = account_create_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "account list",
      .summary = "List the accounts",
      .examples = "chatelaine account list\n"
                  "chatelaine account list --json",
      .groups = ACCOUNT_LIST_OPTIONS,
-     .run = account_list_run},
+     .run = account_list_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "account suspend",
      .operands = "ID",
      .summary = "Suspend an account: none of its keys and sessions is accepted",
@@ -75,14 +78,16 @@ const struct command COMMANDS[] = {
              "created. 'account resume' undoes it.",
      .examples = "chatelaine account suspend acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
      .groups = ACCOUNT_SUSPEND_OPTIONS,
-     .run = account_suspend_run},
+     .run = account_suspend_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "account resume",
      .operands = "ID",
      .summary = "Resume a suspended account",
      .text = "Its keys are accepted again, but for those revoked, and its sessions, but for those that expired.",
      .examples = "chatelaine account resume acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
      .groups = ACCOUNT_RESUME_OPTIONS,
-     .run = account_resume_run},
+     .run = account_resume_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "account close",
      .operands = "ID",
      .summary = "Close an account for good: its keys revoked, its people removed",
@@ -92,7 +97,8 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine account close acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --export north-clinic.ndjson\n"
                  "chatelaine account close acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --yes --json",
      .groups = ACCOUNT_CLOSE_OPTIONS,
-     .run = account_close_run},
+     .run = account_close_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "account export",
      .operands = "ID",
      .summary = "Write what is stored about an account, without secrets",
@@ -101,7 +107,8 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine account export acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --output north-clinic.ndjson\n"
                  "chatelaine account export acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F | gzip > north-clinic.ndjson.gz",
      .groups = ACCOUNT_EXPORT_OPTIONS,
-     .run = account_export_run},
+     .run = account_export_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user create",
      .summary = "Create a user who can sign in to the console",
      .text = "Prints a link, as 'user invite' does. The user becomes an owner unless --role says otherwise.\n"
@@ -111,7 +118,8 @@ const struct command COMMANDS[] = {
                  "chatelaine user create --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --email ada@clinic.example "
                  "--password-file -",
      .groups = USER_CREATE_OPTIONS,
-     .run = user_create_run},
+     .run = user_create_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user list",
      .summary = "List the users",
      .text = "Shows role and status (active, invited, locked or disabled), newest users first, then the\n"
@@ -119,51 +127,59 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine user list\n"
                  "chatelaine user list --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --json",
      .groups = USER_LIST_OPTIONS,
-     .run = user_list_run},
+     .run = user_list_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "user invite",
      .summary = "Make a link by which somebody joins an account",
      .text = "Whoever opens the link sets password and authenticator, which nobody else ever knows. It works once\nand "
              "for 72 hours. Until then the email stays free.",
      .examples = "chatelaine user invite --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --email ada@clinic.example",
      .groups = USER_INVITE_OPTIONS,
-     .run = user_invite_run},
+     .run = user_invite_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user show",
      .summary = "Show a user: account, role, status, last sign-in",
      .examples = "chatelaine user show --email ada@clinic.example",
      .groups = USER_SHOW_OPTIONS,
-     .run = user_show_run},
+     .run = user_show_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user role",
      .summary = "Give a user another role",
      .text = "In effect on every node before the command ends. An account keeps an owner who can sign in.",
      .examples = "chatelaine user role --email ada@clinic.example --role responder",
      .groups = USER_ROLE_OPTIONS,
-     .run = user_role_run},
+     .run = user_role_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user disable",
      .summary = "Disable a user: no sign-in, no session",
      .text = "Once this exits with 0, no node accepts a session of the user, nor, with --revoke-keys, a key of the "
              "user's\nmaking. Names the keys that are kept. Asks first, unless --yes is given.",
      .examples = "chatelaine user disable --email ada@clinic.example --revoke-keys",
      .groups = USER_END_OPTIONS,
-     .run = user_disable_run},
+     .run = user_disable_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user enable",
      .summary = "Let a disabled user sign in again",
      .text = "Sessions, links and revoked keys do not come back.",
      .examples = "chatelaine user enable --email ada@clinic.example",
      .groups = USER_SHOW_OPTIONS,
-     .run = user_enable_run},
+     .run = user_enable_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user remove",
      .summary = "Remove a user",
      .text = "As 'user disable', for good. The email is free again; the trail keeps it.",
      .examples = "chatelaine user remove --email ada@clinic.example --revoke-keys --yes",
      .groups = USER_END_OPTIONS,
-     .run = user_remove_run},
+     .run = user_remove_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user reset",
      .summary = "Make a link by which a user sets password and authenticator anew",
      .text = "The old ones, known browsers, recovery codes and all sessions end now, and the user is unlocked. Asks\n"
              "first, unless --yes is given.",
      .examples = "chatelaine user reset --email ada@clinic.example --public-origin https://console.example.org",
      .groups = USER_RESET_OPTIONS,
-     .run = user_reset_run},
+     .run = user_reset_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user unlock",
      .summary = "Unlock a user, and reset the count of failed attempts",
      .text = "A user is locked after 100 wrong codes in a row with the right password. Somebody else then knows\nthe "
@@ -171,20 +187,23 @@ const struct command COMMANDS[] = {
              "attempts, which block sign-in from new browsers.",
      .examples = "chatelaine user unlock --email ada@clinic.example",
      .groups = USER_UNLOCK_OPTIONS,
-     .run = user_unlock_run},
+     .run = user_unlock_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user reset-totp",
      .summary = "Give a user a new secret for one-time codes",
      .text = "The old secret stops working, all sessions of the user end, and the user is unlocked. Asks first,\n"
              "unless --yes is given.",
      .examples = "chatelaine user reset-totp --email ada@clinic.example",
      .groups = USER_RESET_TOTP_OPTIONS,
-     .run = user_reset_totp_run},
+     .run = user_reset_totp_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "user reset-password",
      .summary = "Give a user a new password",
      .text = "All sessions of the user end, and the user is unlocked.",
      .examples = "chatelaine user reset-password --email ada@clinic.example",
      .groups = USER_RESET_PASSWORD_OPTIONS,
-     .run = user_reset_password_run},
+     .run = user_reset_password_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "key list",
      .summary = "List API keys and keys of devices",
      .text = "Newest first within each account: id, account, mode, status, when it was made and last used, last "
@@ -193,14 +212,16 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine key list --status active\n"
                  "chatelaine key list --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --mode live --json",
      .groups = KEY_LIST_OPTIONS,
-     .run = key_list_run},
+     .run = key_list_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "key show",
      .operands = "ID",
      .summary = "Show a key: account, scopes, who made it, when it was last used",
      .text = "Never its secret, of which Redis has only a digest.",
      .examples = "chatelaine key show key_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
      .groups = KEY_SHOW_OPTIONS,
-     .run = key_show_run},
+     .run = key_show_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "key find",
      .summary = "Find the keys that secrets belong to",
      .text = "Reads secrets from a file, one in a line ('-': standard input), and shows each key as 'key show' does.\n"
@@ -208,7 +229,8 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine key find --secret-file found.secret\n"
                  "chatelaine key find --secret-file - --json < found.secret",
      .groups = KEY_FIND_OPTIONS,
-     .run = key_find_run},
+     .run = key_find_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "key verify",
      .operands = "FILE",
      .summary = "Look at a secret: is it whole, and of which kind and mode",
@@ -238,26 +260,30 @@ const struct command COMMANDS[] = {
                  "chatelaine key revoke --secret-file found.secret\n"
                  "chatelaine key revoke --from-log /var/log/chatelaine/revocations.log",
      .groups = KEY_REVOKE_OPTIONS,
-     .run = key_revoke_run},
+     .run = key_revoke_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "device list",
      .summary = "List the keys of devices",
      .examples = "chatelaine device list --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
      .groups = DEVICE_LIST_OPTIONS,
-     .run = device_list_run},
+     .run = device_list_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "device revoke",
      .operands = "ID",
      .summary = "Revoke the key of a device",
      .text = "As 'key revoke': once this exits with 0, no node accepts the key for a request that arrives later.",
      .examples = "chatelaine device revoke dev_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
      .groups = DEVICE_REVOKE_OPTIONS,
-     .run = device_revoke_run},
+     .run = device_revoke_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "session list",
      .summary = "List the console sessions",
      .text = "Each with its id, account, beginning, last use and user. Nodes note a use every ten seconds at most.",
      .examples = "chatelaine session list\n"
                  "chatelaine session list --user ada@clinic.example --json",
      .groups = SESSION_LIST_OPTIONS,
-     .run = session_list_run},
+     .run = session_list_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "session end",
      .operands = "ID",
      .optional_operand = true,
@@ -267,7 +293,8 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine session end sess_Zm9vYmFyYmF6cXV4Zm9vYg\n"
                  "chatelaine session end --user ada@clinic.example",
      .groups = SESSION_END_OPTIONS,
-     .run = session_end_run},
+     .run = session_end_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "audit tail",
      .summary = "Print the newest events of the audit trail, and follow it",
      .text = "Oldest first: time, account, event, target, actor, address, request id.",
@@ -275,7 +302,8 @@ const struct command COMMANDS[] = {
                  "chatelaine audit tail -f --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F\n"
                  "chatelaine audit tail -n 1000 --json > events.ndjson",
      .groups = AUDIT_TAIL_OPTIONS,
-     .run = audit_tail_run},
+     .run = audit_tail_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "audit verify",
      .operands = "FILE...",
      .many_operands = true,
@@ -304,7 +332,8 @@ const struct command COMMANDS[] = {
              "what\nGET /v1/api_keys/{id}/revocation answers, also for accounts whose keys and people are refused.",
      .examples = "chatelaine receipt show key_01KAWT0E8G3M7Q5V9X2Z4B6D8F > revocation.jws",
      .groups = RECEIPT_SHOW_OPTIONS,
-     .run = receipt_show_run},
+     .run = receipt_show_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "receipt keys",
      .summary = "Print the public keys that verify certificates of revocations",
      .text = "A JWK set, as nodes publish it at /.well-known/jwks.json. Keep it with the certificates: whoever has "
@@ -330,7 +359,8 @@ const struct command COMMANDS[] = {
              "its user signs in.",
      .examples = "chatelaine master-key rotate --master-key-file new.key --retired-master-key-file old.keys",
      .groups = MASTER_KEY_ROTATE_OPTIONS,
-     .run = master_key_rotate_run},
+     .run = master_key_rotate_run,
+     .keys = COMMAND_KEYS_ROTATE},
     {.name = "master-key",
      .summary = "Print a new random master key",
      .examples = "chatelaine master-key --write /etc/chatelaine/master-key",
@@ -344,7 +374,8 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine status\n"
                  "chatelaine status --json | jq .problems",
      .groups = STATUS_OPTIONS,
-     .run = status_run},
+     .run = status_run,
+     .keys = COMMAND_KEYS_JUDGED},
     {.name = "doctor",
      .summary = "Check whether Redis and these settings are fit for production",
      .text = "Connects to Redis and the Sentinels, not to nodes. Pass the options that the nodes have. Prints "
@@ -354,7 +385,8 @@ const struct command COMMANDS[] = {
                  "https://console.example.org",
      .groups = DOCTOR_OPTIONS,
      .shows_connection = true,
-     .run = doctor_run},
+     .run = doctor_run,
+     .keys = COMMAND_KEYS_JUDGED},
     {.name = "store accept-loss",
      .summary = "Let nodes continue with a Redis that has lost acknowledged changes",
      .text = "If Redis has lost changes that a node acknowledged (a lagging replica was promoted, a backup "
@@ -363,7 +395,8 @@ const struct command COMMANDS[] = {
              "replay\nthe revocation logs ('key revoke --from-log'), then accept the loss with this command.",
      .examples = "chatelaine store accept-loss --redis redis://new-master.example:6379",
      .groups = STORE_ACCEPT_LOSS_OPTIONS,
-     .run = store_accept_loss_run},
+     .run = store_accept_loss_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "store upgrade",
      .summary = "Let the store be used as only this version and later ones can",
      .text = "New stores need no upgrade. Run it once every node has this version: earlier ones refuse the store from\n"
@@ -372,7 +405,8 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine store upgrade\n"
                  "chatelaine store upgrade --yes --json",
      .groups = STORE_UPGRADE_OPTIONS,
-     .run = store_upgrade_run},
+     .run = store_upgrade_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "store settle-time",
      .summary = "Let scheduled revocations go by Redis' clock again, after that was set",
      .text = "Scheduled revocations take effect by a time that is Redis' clock until nodes find that it was set, or\n"
@@ -383,18 +417,21 @@ const struct command COMMANDS[] = {
      .examples = "chatelaine store settle-time --dry-run\n"
                  "chatelaine store settle-time --yes --json",
      .groups = STORE_SETTLE_TIME_OPTIONS,
-     .run = store_settle_time_run},
+     .run = store_settle_time_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "store copy",
      .summary = "Copy a stopped store to another Redis or number of partitions",
-     .text = "Stop all nodes first. The source is only read. The target must be empty; until the copy is whole\n"
-             "and compared, no node serves it, and a copy that was interrupted starts over when it is run\n"
-             "again. Ids, secrets, sessions and links stay valid. Enrolments under way and throttles are left\n"
-             "behind. Needs no master key.",
+     .text = "Stop all nodes first. The target must be empty, or be where this store was copied from before; until\n"
+             "the copy is whole and compared, no node serves it. At the end the source says where the store has\n"
+             "moved to, and nodes and commands refuse it; copying back undoes that. A copy that was interrupted\n"
+             "starts over when it is run again. Ids, secrets, sessions and links stay valid. Enrolments under way\n"
+             "and throttles are left behind. Needs no master key.",
      .examples =
          "chatelaine store copy --from redis://old.example:6379 --to redis://new.example:6379 --to-partitions 16",
      .groups = STORE_COPY_OPTIONS,
      .shows_connection = true,
-     .run = store_copy_run},
+     .run = store_copy_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "completion",
      .operands = "SHELL",
      .summary = "Print a script that completes commands and options in bash, zsh or fish",
@@ -506,7 +543,7 @@ int command_read(const struct command *command, int argc, char **argv, struct co
         CHECK(count < COMMAND_GROUPS_MAX);
         tables[count] = *command->groups[count].table;
     }
-    *ret_line = (struct command_line){.operands = argv};
+    *ret_line = (struct command_line){.command = command, .operands = argv};
     buf_init_fixed(&why, storage, sizeof storage);
     CHECK(row_count(tables, count) <= COMMAND_ROWS_MAX);
     if (!options_read_with_origins(tables, count, ret_line, argc, argv, &ret_line->operand_count, ret_line->origins,
@@ -555,20 +592,26 @@ static void print_lines(const char *text, struct buf *out)
         buf_printf(out, "  %.*s\n", TEXT_ARG(line));
 }
 
-static bool is_folded(const struct command *command, const struct option_table *table)
+static bool has_group(const struct command *command, const struct option_table *table)
 {
-    return !command->shows_connection && (table == &SETTINGS_STORE || table == &SETTINGS_KEYS);
+    for (const struct option_group *group = command->groups; group->table; group++)
+        if (group->table == table)
+            return true;
+    return false;
+}
+
+/* Help refers to all connection options or none: a command without Redis refuses --redis. */
+static bool folds_connection(const struct command *command)
+{
+    return !command->shows_connection && has_group(command, &SETTINGS_STORE) && has_group(command, &SETTINGS_KEYS);
 }
 
 static void print_groups(const struct command *command, struct buf *out)
 {
-    bool has_folded = false;
+    bool has_folded = folds_connection(command);
 
     for (const struct option_group *group = command->groups; group->table; group++) {
-        bool folds = is_folded(command, group->table);
-
-        has_folded |= folds;
-        if (folds)
+        if (has_folded && (group->table == &SETTINGS_STORE || group->table == &SETTINGS_KEYS))
             continue;
         if (group->title)
             buf_printf(out, "\n%s:\n", group->title);
@@ -589,6 +632,8 @@ void command_print_help(const struct command *command, struct buf *out)
     buf_append_str(out, has_options ? " [OPTION…]\n" : "\n");
     if (command->text)
         buf_printf(out, "\n%s\n", command->text);
+    if (command->keys == COMMAND_KEYS_KNOWN)
+        buf_append_str(out, "\nNeeds the master keys of the store, and refuses others.\n");
     if (command->examples) {
         buf_append_str(out, strchr(command->examples, '\n') ? "\nExamples:\n" : "\nExample:\n");
         print_lines(command->examples, out);
@@ -599,8 +644,9 @@ void command_print_help(const struct command *command, struct buf *out)
 void connection_print_help(struct buf *out)
 {
     buf_append_str(out, "Connection options: where Redis is, and the master keys. Commands that use Redis take all of "
-                        "them,\nso a script can pass the same ones to each. Or set them once in the environment, for "
-                        "example\nCHATELAINE_REDIS_FILE=/etc/chatelaine/redis.url.\n\nRedis:\n");
+                        "them,\nso a script can pass the same ones to each; 'store copy' alone takes no keys. Or set "
+                        "them once in the\nenvironment, for example "
+                        "CHATELAINE_REDIS_FILE=/etc/chatelaine/redis.url.\n\nRedis:\n");
     options_print_help(&SETTINGS_STORE, out);
     buf_append_str(out, "\nKeys:\n");
     options_print_help(&SETTINGS_KEYS, out);

@@ -458,9 +458,17 @@ static void node_open_store(struct node *node)
         node->parts[i] = (struct node_part){.node = node, .store = partitions_at(node->partitions, i)};
     if (node->audit_log)
         node->audit_keeper = audit_keeper_create(node->partitions, node->audit_log);
-    for (unsigned i = 0; i < count; i++)
-        node->members[i] = lease_join(store_lease(node->parts[i].store), &node->store_settings.target,
-                                      (uint32_t)node->settings->lease_ms);
+    node->logged_endings = logged_endings_create(
+        node->loop, &(struct logged_endings_settings){.revocation_log = node->settings->revocation_log,
+                                                      .audit_log = node->settings->audit_log,
+                                                      .keyring = node->keyring,
+                                                      .partitions = count});
+    for (unsigned i = 0; i < count; i++) {
+        struct lease *lease = store_lease(node->parts[i].store);
+
+        gathering_set_logs(lease_gathering(lease), logged_endings_of(node->logged_endings, i));
+        node->members[i] = lease_join(lease, &node->store_settings.target, (uint32_t)node->settings->lease_ms);
+    }
 }
 
 int node_open(struct node *node)

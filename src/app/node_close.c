@@ -190,6 +190,7 @@ static void node_finish(void *arg)
 
     node_tls_finish(&node->tls);
     keyring_destroy(node->keyring);
+    logged_endings_destroy(node->logged_endings);
     revocation_log_close(node->revocation_log);
     route_policy_destroy(node->policy);
     address_ranges_destroy(node->trusted_proxies);

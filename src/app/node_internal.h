@@ -7,6 +7,7 @@
 #include "admin/startup_gate.h"
 #include "api/service.h"
 #include "auth/canary.h"
+#include "auth/logged_endings.h"
 #include "auth/table_listener.h"
 #include "console/console.h"
 #include "lease/lease.h"
@@ -44,6 +45,7 @@ struct node {
     struct canary *canary;                  /* NULL: none, or closed */
     struct revocation_log *revocation_log;  /* NULL: none */
     struct audit_log *audit_log;            /* NULL: none */
+    struct logged_endings *logged_endings;  /* NULL: neither of these logs */
     struct audit_keeper *audit_keeper;      /* the same */
     struct address_ranges *trusted_proxies; /* NULL: none */
     struct service service;

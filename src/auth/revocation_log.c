@@ -13,8 +13,13 @@
 #define SCHEDULED "scheduled"
 #define WITHDRAWN "withdrawn"
 
-/* A newline first if one is missing, two times, a word, two ids, the blanks between them, the newline. */
-enum { LINE_MAX_BYTES = 2 * CLOCK_RFC3339_BYTES + 2 * ID_TEXT_BYTES + sizeof SCHEDULED + 8 };
+#define STORE "store="
+
+enum { STORE_MAX_CHARS = 64 };
+/* A newline first if one is missing, two times, a word, two ids, a store, the blanks between them, the newline. */
+enum {
+    LINE_MAX_BYTES = 2 * CLOCK_RFC3339_BYTES + 2 * ID_TEXT_BYTES + sizeof SCHEDULED + sizeof STORE + STORE_MAX_CHARS + 8
+};
 
 struct revocation_log {
     char *path;
@@ -87,10 +92,12 @@ static void line_begin(const struct revocation_log *log, struct buf *line, char 
     buf_append_char(line, ' ');
 }
 
-static int line_end(struct revocation_log *log, struct buf *line)
+static int line_end(struct revocation_log *log, struct buf *line, struct text store)
 {
     ssize_t written;
 
+    if (store.len > 0 && store.len <= STORE_MAX_CHARS)
+        buf_printf(line, " " STORE "%.*s", TEXT_ARG(store));
     buf_append_char(line, '\n');
     do
         written = write(log->fd, line->ptr, line->len);
@@ -101,17 +108,18 @@ static int line_end(struct revocation_log *log, struct buf *line)
     return (size_t)written < line->len ? ENOSPC : 0;
 }
 
-int revocation_log_append(struct revocation_log *log, const struct key_record *key)
+int revocation_log_append(struct revocation_log *log, const struct key_record *key, struct text store)
 {
     char storage[LINE_MAX_BYTES];
     struct buf line;
 
     line_begin(log, &line, storage, key->revoked_ms);
     buf_printf(&line, "%s %s", key->id.text, key->account.text);
-    return line_end(log, &line);
+    return line_end(log, &line, store);
 }
 
-int revocation_log_append_end(struct revocation_log *log, const struct key_record *key, int64_t said_ms)
+int revocation_log_append_end(struct revocation_log *log, const struct key_record *key, int64_t said_ms,
+                              struct text store)
 {
     char storage[LINE_MAX_BYTES];
     struct buf line;
@@ -122,7 +130,7 @@ int revocation_log_append_end(struct revocation_log *log, const struct key_recor
         buf_append_char(&line, ' ');
         put_time(&line, key->ends_ms);
     }
-    return line_end(log, &line);
+    return line_end(log, &line, store);
 }
 
 static bool next_time(struct text *line, int64_t *ret_ms)
@@ -139,6 +147,18 @@ static bool next_key(struct text *line, struct id *ret_key)
     return text_next(line, ' ', &id) && (id_parse(ID_KEY, id, ret_key) || id_parse(ID_DEVICE, id, ret_key));
 }
 
+/* A line may be cut, and those of 0.3 end with the account. */
+static void read_owner(struct text rest, struct revocation_line *ret_line)
+{
+    struct text part;
+
+    if (!text_next(&rest, ' ', &part) || !id_parse(ID_ACCOUNT, part, &ret_line->account))
+        return;
+    while (text_next(&rest, ' ', &part))
+        if (text_starts_with(part, TEXT(STORE)))
+            ret_line->store = text_skip(part, sizeof STORE - 1);
+}
+
 bool revocation_log_read(struct text line, struct revocation_line *ret_line)
 {
     struct text rest, word, account;
@@ -147,10 +167,13 @@ bool revocation_log_read(struct text line, struct revocation_line *ret_line)
     if (!next_time(&line, &ret_line->at_ms))
         return false;
     rest = line;
-    if (next_key(&rest, &ret_line->key))
+    if (next_key(&rest, &ret_line->key)) {
+        read_owner(rest, ret_line);
         return true;
+    }
     if (!text_next(&line, ' ', &word) || !next_key(&line, &ret_line->key))
         return false;
+    read_owner(line, ret_line);
     ret_line->what = text_equal(word, TEXT(SCHEDULED)) ? REVOCATION_SCHEDULED : REVOCATION_WITHDRAWN;
     if (ret_line->what == REVOCATION_WITHDRAWN)
         return text_equal(word, TEXT(WITHDRAWN));

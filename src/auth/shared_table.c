@@ -42,7 +42,7 @@ struct shared_table {
     uint64_t round_ms, last_round_ms; /* when this round began, and the one before */
     uint32_t evictions;
     size_t keys;
-    struct log_pause pause;
+    struct log_pause pause, header_pause;
 };
 
 /* Create and destroy */
@@ -77,6 +77,14 @@ static uint32_t sets_for(size_t keys)
     return (uint32_t)sets;
 }
 
+static struct chatelaine_uses_header uses_header_of(const struct shared_table *table)
+{
+    struct chatelaine_uses_header header = {.magic = CHATELAINE_USES_MAGIC, .format = CHATELAINE_TABLE_FORMAT};
+
+    memcpy(header.run, table->header->run, sizeof header.run);
+    return header;
+}
+
 static void fill_headers(struct shared_table *table, uint32_t sets)
 {
     struct stat status = {0};
@@ -87,12 +95,8 @@ static void fill_headers(struct shared_table *table, uint32_t sets)
         .set_count = sets,
         .partitions = table->settings.partitions,
     };
-    *table->uses_header = (struct chatelaine_uses_header){
-        .magic = CHATELAINE_USES_MAGIC,
-        .format = CHATELAINE_TABLE_FORMAT,
-    };
     random_public(table->header->run, sizeof table->header->run);
-    memcpy(table->uses_header->run, table->header->run, sizeof table->header->run);
+    *table->uses_header = uses_header_of(table);
     random_secret(table->header->hash_key, sizeof table->header->hash_key);
     if (stat("/proc/self/ns/time", &status) == 0) {
         table->header->time_namespace[0] = (uint64_t)status.st_dev;
@@ -256,8 +260,22 @@ static bool take_uses(struct shared_table *table, uint32_t slot, uint32_t genera
     return true;
 }
 
+/* Readers compiled with an earlier check.h take no table without it. */
+static void mend_uses_header(struct shared_table *table)
+{
+    const struct chatelaine_uses_header header = uses_header_of(table);
+
+    if (memcmp(table->uses_header, &header, sizeof header) == 0)
+        return;
+    *table->uses_header = header;
+    if (log_pause_is_over(&table->header_pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_PAUSE_MS))
+        LOG(LOG_WARN, "a gateway has written over the header of the shared table's counters; it is written again",
+            log_int("suppressed", table->header_pause.suppressed));
+}
+
 static void begin_round(struct shared_table *table)
 {
+    mend_uses_header(table);
     table->next = 0;
     table->last_round_ms = table->round_ms;
     table->round_ms = clock_boot_ns() / CLOCK_NS_PER_MS;

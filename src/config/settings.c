@@ -418,7 +418,8 @@ static const struct option_row TLS_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(tls_cert),
      .value_name = "PATH,…",
-     .help = "Speak TLS on --listen with the certificate in this PEM file, followed by those that lead to its CA. With "
+     .help = "Speak TLS on the public listener with the certificate in this PEM file, followed by those that lead to "
+             "its CA. With "
              "several files, a client gets the one for the name it asks for, or else the first. Changed files are "
              "loaded within seconds, and on SIGHUP. A unix: listener stays plain."},
     {.name = "tls-key",
@@ -431,7 +432,7 @@ static const struct option_row TLS_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(internal_tls_cert),
      .value_name = "PATH,…",
-     .help = "The same as --tls-cert, for --internal-listen."},
+     .help = "The same as --tls-cert, for the internal listener."},
     {.name = "internal-tls-key",
      .type = OPTION_TEXT,
      .offset = AT(internal_tls_key),
@@ -441,7 +442,7 @@ static const struct option_row TLS_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(internal_client_ca),
      .value_name = "PATH",
-     .help = "Answer only clients of --internal-listen that show a certificate of one of the CAs in this PEM file. "
+     .help = "Answer only clients of the internal listener that show a certificate of one of the CAs in this PEM file. "
              "/livez and /readyz need none."},
 };
 

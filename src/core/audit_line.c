@@ -235,6 +235,40 @@ enum audit_line_state audit_line_read(struct keyring *keyring, struct text line,
     return keyring && is_mac_ours(keyring, bound, mac) ? AUDIT_LINE_GENUINE : AUDIT_LINE_ALTERED;
 }
 
+#define KEY_ENDED "_key.revoked"
+
+bool audit_line_may_end_key(struct text line)
+{
+    return memmem(line.ptr, line.len, KEY_ENDED "\"", sizeof KEY_ENDED);
+}
+
+static bool take_key_end(const struct json *object, struct audit_key_end *ret_end)
+{
+    char type[40], time[CLOCK_RFC3339_BYTES], key[ID_TEXT_BYTES], account[ID_TEXT_BYTES];
+
+    return take(object, "type", type, sizeof type) &&
+           (strcmp(type, "api" KEY_ENDED) == 0 || strcmp(type, "device" KEY_ENDED) == 0) &&
+           take(object, "target", key, sizeof key) && take(object, "account", account, sizeof account) &&
+           take(object, "time", time, sizeof time) &&
+           (id_parse(ID_KEY, text_of(key), &ret_end->key) || id_parse(ID_DEVICE, text_of(key), &ret_end->key)) &&
+           id_parse(ID_ACCOUNT, text_of(account), &ret_end->account) &&
+           clock_read_rfc3339(text_of(time), &ret_end->at_ms);
+}
+
+bool audit_line_read_key_end(struct keyring *keyring, struct text line, struct audit_key_end *ret_end)
+{
+    struct text bound, mac;
+    struct json *object;
+    bool is_end;
+
+    if (line.len > AUDIT_LINE_MAX_BYTES || !split_mac(line, &bound, &mac) || !is_mac_ours(keyring, bound, mac))
+        return false;
+    object = json_parse_object(line, NULL);
+    is_end = object && take_key_end(object, ret_end);
+    json_free(object);
+    return is_end;
+}
+
 /* Heads */
 
 /* Begins unlike any line, so that no tag passes as a line's MAC. */

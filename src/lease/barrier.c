@@ -45,6 +45,7 @@ struct barrier {
     size_t place_count;
     bool is_waiting;
     bool is_of_change;           /* one that revokes nothing, after a takeover */
+    uint64_t made_ns;            /* before the script was sent */
     uint64_t began_ns;           /* when the script's reply was read */
     uint64_t wait_ns;            /* W */
     struct barrier_tally *tally; /* the caller's; NULL: it does not ask */
@@ -99,6 +100,7 @@ struct barrier *barrier_begin(struct barriers *barriers)
     barrier->kept_by = barriers;
     snprintf(barrier->name, sizeof barrier->name, "%016" PRIx64, barriers->next_name++);
     barrier->member = barriers->member;
+    barrier->made_ns = clock_boot_ns();
     list_append(&barriers->under_way, &barrier->node);
     return barrier;
 }
@@ -242,6 +244,19 @@ static void arm_for_first(struct barriers *barriers)
         arm_at(barriers, first_ns);
 }
 
+uint64_t barriers_left_ns(const struct barriers *barriers)
+{
+    uint64_t now_ns = clock_boot_ns(), last_ns = now_ns;
+
+    for (const struct list *node = barriers->under_way.next; node != &barriers->under_way; node = node->next) {
+        const struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
+        uint64_t at_ns = barrier->is_waiting ? over_at_ns(barrier) : 0;
+
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    return last_ns - now_ns;
+}
+
 /* Members that stay are swept by the next revoker. */
 static void on_swept(UNUSED void *arg, UNUSED enum lease_answer answer)
 {
@@ -311,7 +326,9 @@ void barrier_tell(struct barrier *barrier, struct barrier_tally *ret_tally)
 
 static void fill_tally(struct barrier *barrier)
 {
-    *barrier->tally = (struct barrier_tally){.waited_for = (unsigned)barrier->missing};
+    *barrier->tally = (struct barrier_tally){.waited_for = (unsigned)barrier->missing,
+                                             .took_ns = clock_boot_ns() - barrier->made_ns,
+                                             .wait_ns = barrier->wait_ns};
     for (size_t i = 0; i < barrier->count; i++)
         barrier->tally->registered += barrier->holders[i].is_registered;
 }

@@ -41,6 +41,13 @@ int64_t fence_replicas(const struct fence *fence)
     return told > fence->replicas_listed ? told : fence->replicas_listed;
 }
 
+int64_t fence_replicas_usual(const struct fence *fence)
+{
+    const struct redis_resolver *resolver = fence->resolver;
+
+    return resolver && resolver->replicas_usual ? resolver->replicas_usual(resolver) : fence_replicas(fence);
+}
+
 enum takeover takeover_of(int64_t replicas_known, int64_t min_replicas)
 {
     if (min_replicas >= replicas_known)

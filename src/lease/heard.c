@@ -15,6 +15,9 @@ enum {
      * cut one. */
     MISSED_MAX = 10000,
     COUNT_BYTES = 12,
+    LEARNED_MAX = 10000,
+    LEARNED_MS = 600 * 1000,
+    CHANGE_KEYS_MAX = 1024, /* scripts end fewer keys together */
 };
 
 /* Of a stream to which nothing was added yet. */
@@ -29,7 +32,7 @@ struct entry {
 struct heard {
     const struct lease_settings *settings;
     struct identity *identity;
-    void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
+    struct heard_events events;
     void *arg;
 
     struct entry known;
@@ -38,23 +41,24 @@ struct heard {
 
     const struct redis_link *subscribed; /* while reading; NULL: nothing is read */
     void (*done)(void *arg, bool is_whole);
+    bool is_learning;
 };
 
 struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,
-                           void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]), void *arg)
+                           const struct heard_events *events, void *arg)
 {
     struct heard *heard = mem_alloc(sizeof *heard);
 
     heard->settings = settings;
     heard->identity = identity;
-    heard->on_missed = on_missed;
+    heard->events = *events;
     heard->arg = arg;
     return heard;
 }
 
 void heard_destroy(struct heard *heard)
 {
-    CHECK(!heard->subscribed);
+    CHECK(!heard_is_reading(heard));
     free(heard);
 }
 
@@ -106,8 +110,73 @@ static bool knows_no_entry(const struct heard *heard)
     return strcmp(heard->known.id, NO_ENTRY) == 0;
 }
 
+static struct text field_of(const struct redis_reply *fields, struct text wanted)
+{
+    struct text name, value;
+
+    for (size_t i = 0; fields && i + 1 < fields->count; i += 2)
+        if (reply_text(reply_at(fields, i), &name) && text_equal(name, wanted) &&
+            reply_text(reply_at(fields, i + 1), &value))
+            return value;
+    return (struct text){0};
+}
+
+/* What one change ended, of which each key has an entry. */
+struct heard_change {
+    struct change_name name;
+    struct heard_ending endings[CHANGE_KEYS_MAX];
+    size_t count;
+};
+
+static void keep_change(const struct heard *heard, struct heard_change *change)
+{
+    heard->events.on_endings(heard->arg, change->name, change->endings, change->count);
+    change->count = 0;
+}
+
+static struct change_name name_of(const struct redis_reply *entry)
+{
+    struct change_name name = {.maker = field_of(reply_at(entry, 1), TEXT("chain"))};
+
+    if (!text_to_u64(field_of(reply_at(entry, 1), TEXT("number")), INT64_MAX, &name.number))
+        name.maker = (struct text){0};
+    return name;
+}
+
+static bool is_same_change(struct change_name a, struct change_name b)
+{
+    return a.maker.len > 0 && text_equal(a.maker, b.maker) && a.number == b.number;
+}
+
+/* Entries of nodes of earlier versions do not say since when a key is revoked, and are not kept. */
+static bool read_ending(const struct redis_reply *fields, struct heard_ending *ret_ending)
+{
+    struct text revoked = field_of(fields, TEXT("revoked")), at = field_of(fields, TEXT("at")),
+                key = field_of(fields, TEXT("id"));
+    uint64_t ms = 0;
+
+    if ((!id_parse(ID_KEY, key, &ret_ending->subject) && !id_parse(ID_DEVICE, key, &ret_ending->subject)) ||
+        !id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &ret_ending->account) || (!revoked.ptr && !at.ptr))
+        return false;
+    ret_ending->what = revoked.ptr ? ENDING_REVOKED : at.len > 0 ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
+    if (ret_ending->what != ENDING_WITHDRAWN && !text_to_u64(revoked.ptr ? revoked : at, INT64_MAX, &ms))
+        return false;
+    ret_ending->at_ms = (int64_t)ms;
+    return true;
+}
+
+static void keep_entry(const struct heard *heard, const struct redis_reply *entry, struct heard_change *change)
+{
+    struct change_name name = name_of(entry);
+
+    if (change->count > 0 && (!is_same_change(name, change->name) || change->count == CHANGE_KEYS_MAX))
+        keep_change(heard, change);
+    change->name = name;
+    change->count += read_ending(reply_at(entry, 1), &change->endings[change->count]);
+}
+
 /* "key", its digest and more; or "account" and more, of which suspensions.c keeps account. */
-static bool read_entry(const struct heard *heard, const struct redis_reply *entry)
+static bool read_entry(const struct heard *heard, const struct redis_reply *entry, struct heard_change *change)
 {
     const struct redis_reply *fields = reply_at(entry, 1);
     uint8_t digest[KEY_DIGEST_BYTES];
@@ -119,7 +188,8 @@ static bool read_entry(const struct heard *heard, const struct redis_reply *entr
         return true;
     if (!text_equal(kind, TEXT("key")) || !decode_hex(name, digest, sizeof digest))
         return false;
-    heard->on_missed(heard->arg, digest);
+    heard->events.on_missed(heard->arg, digest);
+    keep_entry(heard, entry, change);
     return true;
 }
 
@@ -133,15 +203,18 @@ static bool begins_with_known(const struct heard *heard, const struct redis_repl
 /* Without the known entry the list does not begin where the node stopped hearing. */
 static bool read_entries(const struct heard *heard, const struct redis_reply *entries)
 {
-    bool is_in_front = begins_with_known(heard, entries);
+    bool is_in_front = begins_with_known(heard, entries), is_read = true;
+    struct heard_change change;
 
     if (entries->type != REPLY_ARRAY || entries->count > MISSED_MAX ||
         (!is_in_front && !knows_no_entry(heard) && RULE(RULE_KNOWN)))
         return false;
-    for (size_t i = is_in_front; i < entries->count; i++)
-        if (!read_entry(heard, reply_at(entries, i)))
-            return false;
-    return true;
+    change.name = (struct change_name){0};
+    change.count = 0;
+    for (size_t i = is_in_front; is_read && i < entries->count; i++)
+        is_read = read_entry(heard, reply_at(entries, i), &change);
+    keep_change(heard, &change);
+    return is_read;
 }
 
 /* Both at the server that holds our store. */
@@ -203,5 +276,58 @@ bool heard_catch_up(struct heard *heard, const struct redis_link *subscribed, vo
 
 bool heard_is_reading(const struct heard *heard)
 {
-    return heard->subscribed != NULL;
+    return heard->subscribed != NULL || heard->is_learning;
+}
+
+/* Learning */
+
+static uint64_t ms_of(const struct redis_reply *entry)
+{
+    struct text id, ms;
+    uint64_t value = 0;
+
+    if (!reply_text(reply_at(entry, 0), &id) || !text_next(&id, '-', &ms) || !text_to_u64(ms, INT64_MAX, &value))
+        return 0;
+    return value;
+}
+
+/* The newest entry comes first. If there are more than these, the oldest change may not be whole and is left out. */
+static void learn(const struct heard *heard, const struct redis_reply *entries)
+{
+    uint64_t newest_ms = ms_of(reply_at(entries, 0));
+    struct heard_change change = {.count = 0};
+    size_t count = entries->count;
+
+    while (entries->count == LEARNED_MAX && count > 0 &&
+           is_same_change(name_of(reply_at(entries, count - 1)), name_of(reply_at(entries, entries->count - 1))))
+        count--;
+    for (size_t i = count; i-- > 0;)
+        if (newest_ms - ms_of(reply_at(entries, i)) <= LEARNED_MS)
+            keep_entry(heard, reply_at(entries, i), &change);
+    keep_change(heard, &change);
+}
+
+static void on_learned(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct heard *heard = arg;
+
+    heard->is_learning = false;
+    if (outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY && reply->count > 0)
+        learn(heard, reply);
+    heard->events.on_learned(heard->arg);
+}
+
+void heard_learn(struct heard *heard)
+{
+    char name[REDIS_PREFIX_MAX_BYTES + sizeof "inv_log"], count[COUNT_BYTES];
+
+    if (heard_is_reading(heard))
+        return;
+    heard->is_learning = true;
+    snprintf(name, sizeof name, "%sinv_log", heard->settings->prefix);
+    snprintf(count, sizeof count, "%d", LEARNED_MAX);
+    redis_link_call(
+        heard->settings->scripts, 6,
+        (struct text[]){TEXT("XREVRANGE"), text_of(name), TEXT("+"), TEXT("-"), TEXT("COUNT"), text_of(count)},
+        on_learned, heard);
 }

@@ -23,24 +23,28 @@ static const char NEWER[] = "The store was written by a newer chatelaine, whose 
 static const char COPYING[] =
     "A copy into this store is under way, or was interrupted: wait until 'chatelaine store copy' "
     "is done, or run it again.";
+static const char BEHIND[] = "Redis has lost changes that this node acknowledged: the node looks what it lacks.";
+static const char MISSING[] = "Redis has lost changes that nodes acknowledged: they are being repeated.";
 static const char UNSUSPENDED[] = "Redis has lost suspensions of accounts: the node is repeating them.";
 
-enum { LAYOUT_BYTES = 160 };
+enum { LAYOUT_BYTES = 160, MOVED_BYTES = IDENTITY_PLACE_BYTES + 96 };
 
 struct identity {
     const struct lease_settings *settings;
-    struct promises *promises;
+    struct gathering *gathering;
     struct suspensions *suspensions;
     bool is_node;                        /* a member, which waits for the first account; commands create it */
     char id[STORE_ID_CHARS + 1];         /* of the known store; empty: none yet */
     char offered[STORE_ID_CHARS + 1];    /* for a store that has none */
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the Redis last found to hold that store */
     const char *strange;                 /* why this Redis decides nothing; NULL: it holds our store */
+    uint64_t times_trusted;              /* a Redis that was not trusted right before */
     uint64_t suspensions_when_asked;     /* the version known when identity_ask() ran */
     char layout[LAYOUT_BYTES];           /* why the store's partitions are others than ours */
+    char moved[MOVED_BYTES];             /* where the store has moved to, as a sentence */
 };
 
-struct identity *identity_create(const struct lease_settings *settings, struct promises *promises,
+struct identity *identity_create(const struct lease_settings *settings, struct gathering *gathering,
                                  struct suspensions *suspensions)
 {
     struct identity *identity = mem_alloc(sizeof *identity);
@@ -48,7 +52,7 @@ struct identity *identity_create(const struct lease_settings *settings, struct p
     struct buf out;
 
     identity->settings = settings;
-    identity->promises = promises;
+    identity->gathering = gathering;
     identity->suspensions = suspensions;
     random_secret(bytes, sizeof bytes);
     buf_init_fixed(&out, identity->offered, STORE_ID_CHARS);
@@ -85,7 +89,8 @@ static void estrange(struct identity *identity, const char *why)
     bool was_trusted = identity->run_id[0] != '\0';
 
     if (identity->strange != why && (why == EMPTY || why == LOST || why == OTHER || why == DEMOTED || why == NEWER ||
-                                     why == COPYING || why == UNSUSPENDED || why == identity->layout))
+                                     why == COPYING || why == UNSUSPENDED || why == BEHIND || why == MISSING ||
+                                     why == identity->layout || (why == identity->moved && identity->is_node)))
         LOG(why == EMPTY ? LOG_WARN : LOG_ERROR, "Redis is not trusted: requests are answered 503", log_str("why", why),
             log_partition(identity->settings->prefix));
     identity->strange = why;
@@ -95,8 +100,16 @@ static void estrange(struct identity *identity, const char *why)
     identity->settings->on_doubt(identity->settings->arg);
 }
 
+/* Not yet, but nothing is wrong: links and leases stay. */
+static void hold_back(struct identity *identity, const char *why)
+{
+    identity->strange = why;
+    identity->run_id[0] = '\0';
+}
+
 static void trust(struct identity *identity)
 {
+    identity->times_trusted += !identity_may_decide(identity);
     if (identity->strange)
         LOG(LOG_INFO, "Redis holds the store again", log_str("store", identity->id),
             log_partition(identity->settings->prefix));
@@ -118,13 +131,22 @@ bool identity_found(struct identity *identity, struct text id)
     return false;
 }
 
-bool identity_holds(struct identity *identity, uint64_t held, uint64_t answered)
+/* A Redis that is not trusted yet is looked at anyway. */
+static bool is_trusted(const struct identity *identity)
 {
-    const char *why = promises_compare(identity->promises, held, answered);
+    return identity->is_node && RULE(RULE_REASSERT) && identity_may_decide(identity);
+}
 
-    if (why)
-        estrange(identity, why);
-    return !why;
+void identity_behind(struct identity *identity)
+{
+    if (is_trusted(identity))
+        estrange(identity, BEHIND);
+}
+
+void identity_misses(struct identity *identity)
+{
+    if (is_trusted(identity))
+        estrange(identity, MISSING);
 }
 
 void identity_demoted(struct identity *identity)
@@ -136,6 +158,18 @@ void identity_demoted(struct identity *identity)
 void identity_outdated(struct identity *identity, bool is_copied_into)
 {
     estrange(identity, is_copied_into ? COPYING : NEWER);
+}
+
+void identity_moved(struct identity *identity, struct text place)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, identity->moved, sizeof identity->moved - 1);
+    buf_append_str(&out, "This store has moved to ");
+    buf_append_printable(&out, place.len < IDENTITY_PLACE_BYTES ? place : TEXT("another place"));
+    buf_append_str(&out, ": give nodes and commands that address.");
+    identity->moved[out.len] = '\0';
+    estrange(identity, identity->moved);
 }
 
 void identity_other_layout(struct identity *identity, int64_t partitions, unsigned expected)
@@ -167,13 +201,20 @@ bool identity_may_decide(const struct identity *identity)
     return !identity->strange && run_id[0] && (strcmp(run_id, identity->run_id) == 0 || !RULE(RULE_RUN_ID));
 }
 
+uint64_t identity_trust(const struct identity *identity)
+{
+    if (!identity->is_node)
+        return 1;
+    return identity_may_decide(identity) ? identity->times_trusted : 0;
+}
+
 /* Reading the store's hash */
 
-/* The store's id, and the one that it had before 'store upgrade'; the last of this node's changes that it holds; the
- * run id for which a loss was accepted; the version of the suspended accounts. */
+/* The store's id, and the one that it had before 'store upgrade'; how many endings it misses; its era (lease/gather.h);
+ * the version of the suspended accounts; where the store has moved to. */
 struct hash_read {
-    struct text id, former, accepted;
-    uint64_t held, suspensions;
+    struct text id, former, era, moved;
+    uint64_t missing, suspensions;
 };
 
 static bool read_id(const struct redis_reply *reply, struct text *ret_id)
@@ -192,9 +233,10 @@ static bool read_number(const struct redis_reply *reply, uint64_t *ret_number)
 
 static bool read_hash(const struct identity *identity, const struct redis_reply *reply, struct hash_read *ret_hash)
 {
-    if (read_id(reply_at(reply, 0), &ret_hash->id) && read_number(reply_at(reply, 1), &ret_hash->held) &&
-        reply_text_or_nil(reply_at(reply, 2), &ret_hash->accepted) && read_id(reply_at(reply, 3), &ret_hash->former) &&
-        read_number(reply_at(reply, 4), &ret_hash->suspensions))
+    if (read_id(reply_at(reply, 0), &ret_hash->id) && read_number(reply_at(reply, 1), &ret_hash->missing) &&
+        reply_text_or_nil(reply_at(reply, 2), &ret_hash->era) && read_id(reply_at(reply, 3), &ret_hash->former) &&
+        read_number(reply_at(reply, 4), &ret_hash->suspensions) &&
+        reply_text_or_nil(reply_at(reply, 5), &ret_hash->moved))
         return true;
     if (reply->type != REPLY_ERROR)
         identity->settings->on_malformed(identity->settings->arg, "store");
@@ -204,6 +246,10 @@ static bool read_hash(const struct identity *identity, const struct redis_reply 
 /* A store that was upgraded has a new id, so that older nodes refuse it. A node that can read it goes on. */
 static bool find_hash(struct identity *identity, const struct hash_read *hash)
 {
+    if (hash->moved.len > 0) {
+        identity_moved(identity, hash->moved);
+        return false;
+    }
     if (hash->id.len > 0 && hash->former.len > 0 && text_equal(hash->former, text_of(identity->id))) {
         snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash->id));
         LOG(LOG_INFO, "the store was upgraded and has a new id", log_str("store", identity->id));
@@ -217,8 +263,8 @@ static void ask_hash(const struct identity *identity, struct redis_link *link, r
 
     snprintf(name, sizeof name, "%sstore", identity->settings->prefix);
     const struct text argv[] = {
-        TEXT("HMGET"),    text_of(name),  TEXT("id"),          text_of(promises_maker(identity->promises)),
-        TEXT("accepted"), TEXT("former"), TEXT("suspensions"),
+        TEXT("HMGET"), text_of(name),  TEXT("id"),          TEXT("missing"),
+        TEXT("era"),   TEXT("former"), TEXT("suspensions"), TEXT("moved"),
     };
     redis_link_call(link, sizeof argv / sizeof *argv, argv, done, arg);
 }
@@ -229,26 +275,36 @@ void identity_ask(struct identity *identity, redis_done *done, void *arg)
     ask_hash(identity, identity->settings->changes, done, arg);
 }
 
+/* What is left once the store is ours: whether it has lost something. */
+static const char *lacks(struct identity *identity, const struct hash_read *hash)
+{
+    if (!identity->is_node)
+        return NULL;
+    if (hash->suspensions < identity->suspensions_when_asked && RULE(RULE_REASSERT))
+        return UNSUSPENDED;
+    return gathering_look(identity->gathering, &(struct store_names){hash->id, hash->former}, hash->era, hash->missing);
+}
+
 bool identity_answered(struct identity *identity, enum redis_outcome outcome, const struct redis_reply *reply)
 {
-    const char *run_id = redis_link_run_id(identity->settings->changes);
     struct hash_read hash;
 
     if (outcome != REDIS_REPLIED || !read_hash(identity, reply, &hash))
         return false;
-    if (!identity->id[0])
+    if (!identity->id[0] && hash.moved.len == 0)
         snprintf(identity->id, sizeof identity->id, "%.*s", TEXT_ARG(hash.id));
     if (!find_hash(identity, &hash))
         return true;
-    if (!identity_holds(identity, hash.held, promises_answered(identity->promises))) {
-        if (redis_link_is_ready(identity->settings->changes))
-            promises_tell_again(identity->promises, hash.held, text_equal(hash.accepted, text_of(run_id)));
-    } else if (hash.suspensions < identity->suspensions_when_asked && RULE(RULE_REASSERT)) {
-        estrange(identity, UNSUSPENDED);
+
+    const char *why = lacks(identity, &hash);
+    if (!why) {
+        trust(identity);
+    } else if (why == UNSUSPENDED) {
+        estrange(identity, why);
         if (redis_link_is_ready(identity->settings->changes))
             suspensions_tell_again(identity->suspensions);
     } else {
-        trust(identity);
+        hold_back(identity, why);
     }
     return true;
 }
@@ -259,7 +315,6 @@ bool identity_answered(struct identity *identity, enum redis_outcome outcome, co
  * Redis is demoted between the witness and the reads, it still was the master when those checks began. */
 struct witness {
     struct identity *identity;
-    uint64_t answered; /* the last acknowledged change when it was sent */
     bool is_of_checks; /* on the `reads` link */
 };
 
@@ -277,8 +332,10 @@ static void on_hash(void *arg, enum redis_outcome outcome, const struct redis_re
     struct hash_read hash;
 
     free(arg);
-    bool is_ours = outcome == REDIS_REPLIED && read_hash(witness.identity, reply, &hash) &&
-                   find_hash(witness.identity, &hash) && identity_holds(witness.identity, hash.held, witness.answered);
+    bool is_ours =
+        outcome == REDIS_REPLIED && read_hash(witness.identity, reply, &hash) && find_hash(witness.identity, &hash);
+    if (is_ours && hash.missing > 0)
+        identity_misses(witness.identity);
     if (witness.is_of_checks)
         suspensions_on_batch(witness.identity->suspensions, is_ours ? hash.suspensions : SUSPENSIONS_UNKNOWN);
 }
@@ -290,7 +347,7 @@ void identity_witness(struct identity *identity, struct redis_link *link)
     if (!redis_link_begins_batch(link))
         return;
     witness = mem_alloc(sizeof *witness);
-    *witness = (struct witness){identity, promises_answered(identity->promises), link == identity->settings->reads};
+    *witness = (struct witness){identity, link == identity->settings->reads};
     if (witness->is_of_checks)
         suspensions_ask(identity->suspensions);
     redis_link_call(link, 1, (struct text[]){TEXT("ROLE")}, on_role, identity);

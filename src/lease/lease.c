@@ -7,7 +7,9 @@ struct lease {
     struct lease_settings settings;
     struct fence fence;
     struct barriers *barriers;
-    struct promises *promises;
+    struct chains *chains;
+    struct kept *kept;
+    struct gathering *gathering;
     struct suspensions *suspensions;
     struct identity *identity;
     struct membership *member; /* NULL: none */
@@ -24,13 +26,15 @@ struct lease *lease_create(const struct lease_settings *settings)
                                   .min_replicas = settings->min_replicas,
                                   .may_be_replaced = settings->may_be_replaced};
     lease->barriers = barriers_create(&lease->settings, &lease->fence);
-    lease->promises = promises_create(&lease->settings);
+    lease->chains = chains_create();
+    lease->kept = kept_create();
+    lease->gathering = gathering_create(&lease->settings, lease->chains, lease->kept, &lease->fence);
     lease->suspensions = suspensions_create(&lease->settings);
-    lease->identity = identity_create(&lease->settings, lease->promises, lease->suspensions);
+    lease->identity = identity_create(&lease->settings, lease->gathering, lease->suspensions);
     return lease;
 }
 
-static void on_barriers_closed(void *arg)
+static void on_gathering_closed(void *arg)
 {
     struct lease *lease = arg;
     void (*closed)(void *arg) = lease->closed;
@@ -38,9 +42,17 @@ static void on_barriers_closed(void *arg)
 
     identity_destroy(lease->identity);
     suspensions_destroy(lease->suspensions);
-    promises_destroy(lease->promises);
+    kept_destroy(lease->kept);
+    chains_destroy(lease->chains);
     free(lease);
     closed(closed_arg);
+}
+
+static void on_barriers_closed(void *arg)
+{
+    struct lease *lease = arg;
+
+    gathering_close(lease->gathering, on_gathering_closed, lease);
 }
 
 void lease_close(struct lease *lease, void (*closed)(void *arg), void *arg)
@@ -56,15 +68,17 @@ static void on_left(void *arg)
     struct lease *lease = arg;
 
     lease->member = NULL;
+    gathering_set_member(lease->gathering, NULL);
     identity_set_node(lease->identity, false);
 }
 
 struct membership *lease_join(struct lease *lease, const struct redis_target *target, uint32_t lease_ms)
 {
     CHECK(!lease->member);
-    identity_set_node(lease->identity, true);
-    const struct membership_parts parts = {lease->barriers, lease->suspensions, lease->identity};
+    const struct membership_parts parts = {lease->barriers, lease->suspensions, lease->identity, lease->kept};
     lease->member = membership_create(&lease->settings, &parts, target, lease_ms, on_left, lease);
+    gathering_set_member(lease->gathering, lease->member);
+    identity_set_node(lease->identity, true);
     return lease->member;
 }
 
@@ -98,9 +112,19 @@ struct identity *lease_identity(struct lease *lease)
     return lease->identity;
 }
 
-struct promises *lease_promises(struct lease *lease)
+struct chains *lease_chains(struct lease *lease)
 {
-    return lease->promises;
+    return lease->chains;
+}
+
+struct kept *lease_kept(struct lease *lease)
+{
+    return lease->kept;
+}
+
+struct gathering *lease_gathering(struct lease *lease)
+{
+    return lease->gathering;
 }
 
 struct suspensions *lease_suspensions(struct lease *lease)
@@ -111,6 +135,8 @@ struct suspensions *lease_suspensions(struct lease *lease)
 void lease_on_connection(struct lease *lease, bool is_up)
 {
     fence_on_connection(&lease->fence, is_up);
-    if (!is_up)
+    if (is_up)
+        gathering_on_connection(lease->gathering);
+    else
         barriers_fail(lease->barriers);
 }

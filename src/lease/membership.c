@@ -59,6 +59,26 @@ static void on_missed(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
         member->events.on_invalidated(member->arg, digest);
 }
 
+static void on_endings_missed(void *arg, struct change_name change, const struct heard_ending *endings, size_t count)
+{
+    const struct membership *member = arg;
+
+    if (RULE(RULE_KEEP))
+        kept_add_missed(member->with.kept, change, endings, count, member->subscribed_ns);
+}
+
+static void on_learned(void *arg)
+{
+    try_end(arg);
+}
+
+void membership_keep(const struct membership *member, struct change_name change, const struct heard_ending *endings,
+                     size_t count)
+{
+    if (RULE(RULE_KEEP))
+        kept_add(member->with.kept, change, endings, count);
+}
+
 struct membership *membership_create(const struct lease_settings *settings, const struct membership_parts *parts,
                                      const struct redis_target *target, uint32_t lease_ms, void (*on_left)(void *arg),
                                      void *arg)
@@ -78,7 +98,8 @@ struct membership *membership_create(const struct lease_settings *settings, cons
     CHECK(lease_ms <= LEASE_MS_MAX);
     member->settings = settings;
     member->with = *parts;
-    member->heard = heard_create(settings, parts->identity, on_missed, member);
+    member->heard = heard_create(settings, parts->identity,
+                                 &(struct heard_events){on_missed, on_endings_missed, on_learned}, member);
     member->lease_ms = lease_ms;
     member->on_left = on_left;
     member->left_arg = arg;
@@ -111,6 +132,12 @@ uint32_t membership_lease_ms(const struct membership *member)
 const struct member_name *membership_name(const struct membership *member)
 {
     return &member->id;
+}
+
+void membership_names(const struct membership *member, struct text ret_names[2])
+{
+    ret_names[0] = text_of(member->id.text);
+    ret_names[1] = text_of(member->previous.text);
 }
 
 const char *membership_trouble(const struct membership *member)
@@ -282,6 +309,7 @@ static void on_caught_up(void *arg, bool is_whole)
     if (member->state == MEMBERSHIP_BEHIND && member->asked_on == member->connections) {
         if (!is_whole)
             empty_cache(member);
+        member->has_to_learn |= !is_whole;
         begin(member);
     }
     try_end(member);
@@ -309,11 +337,14 @@ static void on_subscribed(struct membership *member)
 {
     redis_group_on_ready(member->settings->group, member->link);
     set_state(member, MEMBERSHIP_BEHIND);
-    member->behind_until_ns = clock_boot_ns() + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
-    if (has_to_catch_up(member))
+    member->subscribed_ns = clock_boot_ns();
+    member->behind_until_ns = member->subscribed_ns + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
+    if (has_to_catch_up(member)) {
         tick_in(member, 0);
-    else
+    } else {
+        member->has_to_learn = true;
         begin(member);
+    }
 }
 
 /* What was said on a connection that broke can be read from the stream. If this side gave it up, it has reason not to
@@ -410,6 +441,9 @@ void membership_try_lease(struct membership *member)
     member->lease_until_ns = member->mastery_until_ns = from_ns + member->lease_ms * CLOCK_NS_PER_MS;
     tell_lease(member);
     lease_note(member);
+    if (member->has_to_learn)
+        heard_learn(member->heard);
+    member->has_to_learn = false;
 }
 
 /* Rule 9: a heartbeat changes the entry if that is how revokers know that it came. Rule 10: or if it must be a write,
@@ -524,6 +558,13 @@ static void on_tick(uv_timer_t *ticker)
         renew_silent(member);
     else if (!member->is_awaited && !member->is_under_way)
         heartbeat_send(member);
+}
+
+/* A heartbeat that Redis was not asked yet, because it was not examined, must not cost a quarter of the lease. */
+void membership_hurry(struct membership *member)
+{
+    if (member->state != MEMBERSHIP_NONE && clock_boot_ns() >= member->lease_until_ns)
+        tick_in(member, 0);
 }
 
 /* Leaving: the cache first (rule 9) */

@@ -2,6 +2,7 @@
 #pragma once
 #include "base/log.h"
 #include "core/limits.h"
+#include "lease/chains.h"
 #include "lease/heard.h"
 #include "lease/membership.h"
 #include "redis/link.h"
@@ -30,9 +31,11 @@ struct membership {
     uint32_t lease_ms;
 
     enum membership_state state;
+    bool has_to_learn;           /* what others have heard before: it has not caught up, and so has not heard it */
     bool is_silent;              /* this connection was given up because nothing arrived on it */
     uint64_t connections;        /* made or lost so far */
     uint64_t sent_on, asked_on;  /* of them, when the latest heartbeat was sent and what was missed was read */
+    uint64_t subscribed_ns;      /* the latest subscription was confirmed */
     uint64_t behind_until_ns;    /* then the cache is emptied instead */
     struct member_name id;       /* of the current connection, or of the one being made */
     struct member_name previous; /* ended, but perhaps still in the registry; empty: none */
@@ -68,5 +71,8 @@ void membership_channel(char channel[CHANNEL_BYTES], const char *prefix, const c
 /* The heartbeat may grant its lease now. */
 void membership_try_lease(struct membership *member);
 void membership_tell_watch(const struct membership *member);
+/* What was heard, for the time when a Redis may have lost it (rule 13). */
+void membership_keep(const struct membership *member, struct change_name change, const struct heard_ending *endings,
+                     size_t count);
 /* A message on one of the membership's channels. False: it cannot be parsed, so the connection ends. */
 bool membership_on_message(void *arg, struct text channel, struct text payload);

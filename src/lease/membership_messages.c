@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PAYLOAD_BYTES = 128 };
+enum { PAYLOAD_BYTES = 128, ENDINGS_MAX = 1024 /* keys in a message; scripts revoke fewer together */ };
 
 /* Rule 6: the entry is dropped first, then acknowledged. Not on the `changes` link, which may wait for replicas, nor on
  * the `reads` link, because Redis may delay PUBLISH (CLIENT PAUSE). Nobody needs the reply. */
@@ -60,7 +60,50 @@ static bool drop_keys(struct membership *member, struct text digests)
     return true;
 }
 
-/* "@<account>", then "suspended" or "resumed", and the version. */
+/* " <maker> <number>", or " - 0" for a change without a place. */
+static bool read_change(struct text *rest, struct change_name *ret_change)
+{
+    struct text maker, number;
+
+    if (!text_next(rest, ' ', &maker) || !text_next(rest, ' ', &number) ||
+        !text_to_u64(number, INT64_MAX, &ret_change->number))
+        return false;
+    if (text_equal(maker, TEXT("-")))
+        maker.len = 0;
+    ret_change->maker = maker;
+    return maker.len == 0 || maker.len == MAKER_CHARS;
+}
+
+/* What becomes of the keys of a message. Rule 13: it is kept before the message is acknowledged. */
+static bool keep_endings(const struct membership *member, struct text rest)
+{
+    struct heard_ending endings[ENDINGS_MAX];
+    struct change_name change;
+    struct text list, item;
+    size_t count = 0;
+
+    if (!read_change(&rest, &change) || !text_next(&rest, ' ', &list) || rest.ptr)
+        return false;
+    for (; text_next(&list, ',', &item); count++)
+        if (count == ENDINGS_MAX || !ending_read(item, &endings[count]))
+            return false;
+    membership_keep(member, change, endings, count);
+    return true;
+}
+
+static bool keep_account(const struct membership *member, struct text rest, const struct id *account, bool is_suspended)
+{
+    const struct heard_ending ending = {
+        .subject = *account, .account = *account, .what = is_suspended ? ENDING_SUSPENDED : ENDING_RESUMED};
+    struct change_name change;
+
+    if (!read_change(&rest, &change) || rest.ptr)
+        return false;
+    membership_keep(member, change, &ending, 1);
+    return true;
+}
+
+/* "@<account>", then "suspended" or "resumed", and the version. Nodes of earlier versions publish no more than that. */
 static bool note_account(struct membership *member, struct text name, struct text rest)
 {
     struct text state, number;
@@ -68,10 +111,11 @@ static bool note_account(struct membership *member, struct text name, struct tex
     struct id account;
 
     if (!id_parse(ID_ACCOUNT, text_skip(name, 1), &account) || !text_next(&rest, ' ', &state) ||
-        !text_next(&rest, ' ', &number) || rest.ptr || !text_to_u64(number, INT64_MAX, &version))
+        !text_next(&rest, ' ', &number) || !text_to_u64(number, INT64_MAX, &version))
         return false;
     bool is_suspended = text_equal(state, TEXT("suspended"));
-    if (!is_suspended && !text_equal(state, TEXT("resumed")))
+    if ((!is_suspended && !text_equal(state, TEXT("resumed"))) ||
+        (rest.ptr && !keep_account(member, rest, &account, is_suspended)))
         return false;
     suspensions_hear(member->with.suspensions, &account, is_suspended, version);
     if (member->events.on_account)
@@ -86,8 +130,10 @@ static bool on_invalidation(struct membership *member, struct text payload)
     if (!text_next(&payload, ' ', &what) || !text_next(&payload, ' ', &revoker) || !text_next(&payload, ' ', &barrier))
         return false;
     member->epoch += RULE(RULE_FILL_INVALIDATION);
-    bool is_understood = text_starts_with(what, TEXT("@")) ? note_account(member, what, payload)
-                                                           : !payload.ptr && drop_keys(member, what);
+    bool is_understood =
+        text_starts_with(what, TEXT("@")) ? note_account(member, what, payload) : drop_keys(member, what);
+    if (is_understood && payload.ptr && !text_starts_with(what, TEXT("@")))
+        is_understood = keep_endings(member, payload);
     if (!is_understood)
         return false;
     membership_tell_watch(member);

@@ -256,10 +256,11 @@ static size_t next_to_tell(const struct suspensions *suspensions)
     return place + (suspensions->told > 0 && is_at(set, place, suspensions->last_told));
 }
 
-static void on_told(void *arg, bool is_done)
+static void on_told(void *arg, const struct redis_reply *reply)
 {
     struct suspensions *suspensions = arg;
     const struct lease_settings *settings = suspensions->settings;
+    bool is_done = reply != NULL;
 
     if (is_done && next_to_tell(suspensions) < suspensions->set.count && !suspensions->is_stopped) {
         tell_on(suspensions);
@@ -293,7 +294,7 @@ static void tell_on(struct suspensions *suspensions)
     if (at == set->count)
         snprintf(version, sizeof version, "%" PRIu64, set->version);
     argv[0] = text_of(version);
-    settings->suspend_again(settings->arg, argc, argv, on_told, suspensions);
+    settings->call(settings->arg, LEASE_SUSPEND_AGAIN, argc, argv, on_told, suspensions);
 }
 
 void suspensions_tell_again(struct suspensions *suspensions)

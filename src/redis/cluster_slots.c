@@ -14,6 +14,10 @@ enum {
     IMPORTER_SILENT_MS = 30000, /* then it is taken to be gone; in time, because links that ask make rounds short */
 };
 
+struct replica_counts {
+    int64_t now, usual;
+};
+
 /* One slot, for which links want the primary. */
 struct cluster_slot {
     struct list node;
@@ -22,7 +26,7 @@ struct cluster_slot {
     unsigned number;
     struct redis_address primary; /* port 0: unknown */
     int64_t epoch;                /* of that primary; -1: unknown */
-    int64_t replicas;
+    struct replica_counts replicas;
     /* The node that last said that it is importing the slot, and does not own it; empty: none. The source of the move
      * knows of it too, and refuses what would see half of the names. The replica that takes over from it does not. */
     char importer[CLUSTER_NODE_ID_CHARS + 1];
@@ -31,7 +35,8 @@ struct cluster_slot {
 
     /* In this round: the primary by its own word, and the highest epoch that any node knows of one. */
     struct redis_address claimed; /* port 0: none */
-    int64_t claimed_epoch, claimed_replicas;
+    int64_t claimed_epoch;
+    struct replica_counts claimed_replicas;
     bool claimed_moves;         /* it knows that the slot is being moved */
     struct redis_address named; /* port 0: none */
     int64_t named_epoch;
@@ -66,8 +71,8 @@ static bool is_torn(const struct cluster_slot *slot)
 }
 
 /* Among equal epochs, the one that keeps the current primary. */
-static void claim(struct cluster_slot *slot, const struct redis_address *address, int64_t epoch, int64_t replicas,
-                  bool moves)
+static void claim(struct cluster_slot *slot, const struct redis_address *address, int64_t epoch,
+                  struct replica_counts replicas, bool moves)
 {
     bool is_current = redis_address_equal(address, &slot->primary);
 
@@ -145,7 +150,8 @@ static void take_view(struct cluster_slot *slot, const struct cluster_topology *
     cluster_name_node(slot->cluster, owner);
     name_replicas(slot->cluster, view, owner);
     if (owner == view->myself && address.port > 0)
-        claim(slot, &address, (int64_t)owner->epoch, cluster_topology_replicas(view, owner),
+        claim(slot, &address, (int64_t)owner->epoch,
+              (struct replica_counts){cluster_topology_replicas(view, owner), cluster_topology_replicas_usual(view)},
               moves_away(view, slot->number));
 }
 
@@ -245,7 +251,12 @@ static void ask(struct redis_resolver *resolver)
 
 static int64_t replicas(const struct redis_resolver *resolver)
 {
-    return LIST_ENTRY(resolver, const struct cluster_slot, resolver)->replicas;
+    return LIST_ENTRY(resolver, const struct cluster_slot, resolver)->replicas.now;
+}
+
+static int64_t replicas_usual(const struct redis_resolver *resolver)
+{
+    return LIST_ENTRY(resolver, const struct cluster_slot, resolver)->replicas.usual;
 }
 
 struct redis_resolver *redis_cluster_resolver(struct redis_cluster *cluster, unsigned slot)
@@ -256,7 +267,8 @@ struct redis_resolver *redis_cluster_resolver(struct redis_cluster *cluster, uns
     added->cluster = cluster;
     added->number = slot;
     added->epoch = added->named_epoch = -1;
-    added->resolver = (struct redis_resolver){.what = "the cluster", .ask = ask, .replicas = replicas};
+    added->resolver = (struct redis_resolver){
+        .what = "the cluster", .ask = ask, .replicas = replicas, .replicas_usual = replicas_usual};
     list_init(&added->resolver.followers);
     snprintf(added->resolver.source, sizeof added->resolver.source, "the cluster");
     list_append(&cluster->slots, &added->node);

@@ -270,6 +270,17 @@ int64_t cluster_topology_replicas(const struct cluster_topology *topology, const
     return count;
 }
 
+int64_t cluster_topology_replicas_usual(const struct cluster_topology *topology)
+{
+    int64_t primaries = 0, replicas = 0;
+
+    for (size_t i = 0; i < topology->node_count; i++) {
+        primaries += topology->nodes[i].is_primary;
+        replicas += topology->nodes[i].primary_id[0] != '\0';
+    }
+    return primaries > 0 ? replicas / primaries : 0;
+}
+
 void cluster_roster_set(struct cluster_roster *roster, const struct cluster_topology *topology)
 {
     free(roster->ids);

@@ -48,6 +48,9 @@ const struct cluster_node *cluster_topology_find(const struct cluster_topology *
 /* How many nodes could hold what that primary holds: its replicas, and, because it may just have replaced another
  * primary, all primaries without slots with theirs. */
 int64_t cluster_topology_replicas(const struct cluster_topology *topology, const struct cluster_node *primary);
+/* How many replicas a primary has, taken over all of them and rounded down. The cluster moves single replicas by
+ * itself, and primaries come and go while it grows or fails over. */
+int64_t cluster_topology_replicas_usual(const struct cluster_topology *topology);
 
 /* The ids of all nodes in one view of a cluster. A view that has none of them is of another cluster. Zeroed: empty. */
 struct cluster_roster {

@@ -28,6 +28,11 @@ void store_print_prefix_beside(const struct store *store, struct buf *out)
         buf_append_str(out, "{0}:");
 }
 
+struct text store_id(const struct store *store)
+{
+    return text_of(identity_known(lease_identity(store->lease)));
+}
+
 struct text store_prefix(const struct store *store)
 {
     return text_of(store->prefix);
@@ -73,20 +78,20 @@ struct lease *store_lease(const struct store *store)
     return store->lease;
 }
 
-uint64_t store_take_number(struct store *store)
+void store_keep_endings(struct store *store, const struct heard_ending *endings, size_t count)
 {
-    return lease_member(store->lease) ? promises_take(lease_promises(store->lease)) : 0;
+    if (lease_member(store->lease))
+        kept_add(lease_kept(store->lease), chains_last_change(lease_chains(store->lease)), endings, count);
 }
 
-uint64_t store_last_number(const struct store *store)
+struct heard_ending ending_of_key(const struct key_record *key)
 {
-    return lease_member(store->lease) ? promises_last(lease_promises(store->lease)) : 0;
-}
-
-void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, int64_t ends_ms,
-                           struct text actor)
-{
-    promises_keep_revocation(lease_promises(store->lease), number, key, ends_ms, actor);
+    return (struct heard_ending){.subject = key->id,
+                                 .account = key->account,
+                                 .what = key->revoked_ms > 0 ? ENDING_REVOKED
+                                         : key->ends_ms > 0  ? ENDING_SCHEDULED
+                                                             : ENDING_WITHDRAWN,
+                                 .at_ms = key->revoked_ms > 0 ? key->revoked_ms : key->ends_ms};
 }
 
 const struct store_time *store_known_time(const struct store *store)

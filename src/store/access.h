@@ -1,6 +1,8 @@
 /* The store's parts, for its verbs. */
 #pragma once
 #include "base/log.h"
+#include "core/key.h"
+#include "lease/kept.h"
 #include "store/settings.h"
 #include "store/types.h"
 #include <uv.h>
@@ -15,12 +17,11 @@ struct store_time;
 
 /* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
 struct redis_link *store_reads(struct store *store);
-/* As promises_take(), promises_last() and promises_keep_revocation(); 0, and nothing, without a member, as in commands.
- */
-MUST_CHECK uint64_t store_take_number(struct store *store);
-MUST_CHECK uint64_t store_last_number(const struct store *store);
-void store_keep_revocation(struct store *store, uint64_t number, const struct id *key, int64_t ends_ms,
-                           struct text actor);
+/* Keeps what the change ended whose callback runs, for the time when a Redis may have lost it (lease/kept.h). Usually
+ * the node has heard it already, as every other did. Nothing without a member, as in commands. */
+void store_keep_endings(struct store *store, const struct heard_ending *endings, size_t count);
+/* What became of a key that was revoked, or scheduled. */
+struct heard_ending ending_of_key(const struct key_record *key);
 /* True at most once every 5 s for each pause. */
 bool store_may_log(struct store *store, struct log_pause *pause);
 /* What this node knows of the store's time. */

@@ -42,7 +42,8 @@ static void suspend_finish(struct suspend_call *call, enum store_result result)
 static void suspend_over(void *arg, bool is_over)
 {
     struct suspend_call *call = arg;
-    const struct key_ended ended = {&call->account, &call->account, call->suspension.since_ms};
+    const struct key_ended ended = {&call->account, &call->account, call->suspension.since_ms,
+                                    call->suspension.was_suspended};
 
     if (is_over)
         key_endings_note(call->store, &ended, 1, &call->tally);

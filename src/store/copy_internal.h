@@ -41,26 +41,36 @@ struct store_copy {
     uv_timer_t timer;
     uint32_t connect_ms;
     copy_step *then;
-    unsigned due; /* calls that are not answered */
+    copy_step *failed; /* the step after a failure */
+    unsigned due;      /* calls that are not answered */
     bool is_closing;
     unsigned open; /* links, Sentinels and the timer, while closing */
 
     struct arena arena; /* for what lasts as long as the copy */
     char trouble[STORE_COPY_TROUBLE_BYTES];
+    char cause[STORE_COPY_TROUBLE_BYTES]; /* the trouble that made it undo its last step; empty: it has not */
     struct store_copied copied;
     void (*done)(void *arg, const struct store_copied *copied);
     void *arg;
 
-    bool has_begun;              /* the links of the source's first partition, and of the target, are up */
-    bool has_written;            /* to the target */
+    bool has_begun;       /* the links of the source's first partition, and of the target, are up */
+    bool has_written;     /* to the target */
+    bool may_have_left;   /* the source: nobody serves it, or not all of it */
+    bool is_undo;         /* there is no target */
+    const char *place;    /* how the source names the target from then on */
+    struct text moved_to; /* where the source says that it has moved to; empty: nowhere */
+    bool has_moved[PARTITIONS_MAX];
     char id[STORE_ID_CHARS + 1]; /* of the store */
     uint64_t schema, lease_max_ms, suspensions;
     bool has_aliases[PARTITIONS_MAX];  /* of the target */
+    unsigned chains[PARTITIONS_MAX];   /* copied to it */
     unsigned marked, finished, others; /* target partitions: a copy of this store is under way; it is done; neither */
+    unsigned left_before;              /* and those from where this store has moved: copied back into them */
     bool is_outdated;                  /* one that is marked was copied before the source's last changes */
     struct copy_seen {
         uint64_t nodes;          /* the registries; 0: they are empty */
-        uint64_t changes;        /* the hashes `store`, which have the number of each node's last change */
+        uint64_t changes;        /* the hashes `store`, which have the number of each node's last change; whether it
+                                    was left makes no difference */
         int64_t nodes_listening; /* to its invalidations */
     } seen[2];                   /* of the source, first and last: sums that differ if anything there does */
 
@@ -118,6 +128,15 @@ enum copy_kind {
 };
 /* *ret_owner: the id, digest or email. */
 enum copy_kind copy_kind_of(struct text name, struct text *ret_owner);
+
+/* copy_source.c: asks the source what it is, and how much there changes. */
+void copy_source_ask(struct store_copy *copy);
+void copy_source_look(struct store_copy *copy, unsigned nth);
+/* From now on nodes and commands refuse the source. As long as no partition of the target is finished, a failure after
+ * this undoes it. */
+void copy_source_leave(struct store_copy *copy, copy_step *then);
+/* Undoes it, and ends the copy. */
+void copy_source_return(struct store_copy *copy);
 
 /* Each ends by going on to `then`. */
 void copy_records(struct store_copy *copy, copy_step *then); /* copy_records.c */

@@ -10,7 +10,7 @@ enum { CALLS_MAX = 256 * 1024, BACKOFF_MAX_MS = 1000 };
 
 static void copy_go_on(struct store_copy *copy)
 {
-    copy_step *step = copy->trouble[0] ? copy_end : copy->then;
+    copy_step *step = copy->trouble[0] ? copy->failed : copy->then;
 
     if (copy->due > 0 || !step || copy->is_closing)
         return;

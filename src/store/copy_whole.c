@@ -149,17 +149,48 @@ static void on_suspended(struct store_copy *copy, UNUSED void *item, const struc
     }
 }
 
-/* Losses were accepted for one Redis, and its clock was proved wrong, so they do not count at another. The copy itself
- * sets the other fields. */
+/* What one Redis has lost, that this was accepted, and that its clock was proved wrong says nothing of another. The
+ * copy itself sets the other fields. */
 static bool is_of_one_place(struct text field)
 {
-    static const char *const FIELDS[] = {"id",       "partitions", "partition", "copying",   "aliased",
-                                         "accepted", "ahead",      "unsure",    "settlement"};
+    static const char *const FIELDS[] = {
+        "id",  "partitions", "partition", "copying",  "aliased",      "ahead",        "unsure", "settlement",
+        "era", "changes",    "missing",   "accepted", "accepted_era", "lost_changes", "joined", "era_joined",
+    };
 
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
         if (text_equal(field, text_of(FIELDS[i])))
             return true;
     return false;
+}
+
+/* A node that knows a chain finds it at the target too (rule 13): it has all that the source had. Which chain grew last
+ * does not matter, because another era begins there. */
+static void take_chain(struct store_copy *copy, unsigned to, struct text maker, struct text numbers)
+{
+    struct copy_name name;
+    char order[24];
+
+    snprintf(order, sizeof order, "%u", ++copy->chains[to]);
+    copy_call(&copy->to, to, 4,
+              (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, to, "chains", TEXT("")), maker, numbers}, NULL,
+              NULL);
+    copy_call(
+        &copy->to, to, 4,
+        (struct text[]){TEXT("ZADD"), copy_name(&name, &copy->to, to, "chain_order", TEXT("")), text_of(order), maker},
+        NULL, NULL);
+}
+
+static void on_chains(struct store_copy *copy, void *item, const struct redis_reply *reply)
+{
+    struct text maker, numbers;
+
+    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
+        for (unsigned i = 0; reply_text(reply->items[f], &maker) && reply_text(reply->items[f + 1], &numbers) &&
+                             i < copy->to.settings->partitions;
+             i++)
+            if (copy_takes_over(copy, *(const unsigned *)item, i))
+                take_chain(copy, i, maker, numbers);
 }
 
 static void take_over(struct store_copy *copy, unsigned from, struct text field, struct text value)
@@ -199,6 +230,7 @@ static const struct {
     {"GET", "log_dropped", on_log_dropped},
     {"HGETALL", "strangers:counts", on_strangers_counts},
     {"HGETALL", "suspended", on_suspended},
+    {"HGETALL", "chains", on_chains},
     {"HGETALL", "store", on_store},
 };
 
@@ -241,6 +273,8 @@ static void values_write(struct store_copy *copy)
         }
         if (copy->has_aliases[i])
             hash_set(copy, i, "store", "aliased", 1);
+        if (copy->chains[i] > 0)
+            hash_set(copy, i, "store", "changes", copy->chains[i]);
     }
     copy_then(copy, streams_begin);
 }

@@ -19,9 +19,15 @@ static bool is_named_as_cluster(const struct store_facts *facts)
     return facts->is_cluster || !facts->is_of_cluster;
 }
 
+static bool is_still_here(const struct store_facts *facts)
+{
+    return facts->moved[0] == '\0';
+}
+
+/* A store that has moved has a schema newer than any, but was not written by a newer version. */
 static bool schema_fits(const struct store_facts *facts)
 {
-    return facts->schema <= STORE_SCHEMA;
+    return facts->schema <= STORE_SCHEMA || facts->moved[0];
 }
 
 static bool is_writable(const struct store_facts *facts)
@@ -108,6 +114,12 @@ static bool all_replicas_know(const struct store_facts *facts)
     return !may_be_replaced(facts) || takeover_of(facts->replicas_known, facts->min_replicas) == TAKEOVER_ALL;
 }
 
+/* Otherwise enough replicas for leases of the old master may be left to it, and its own clock alone stops it. */
+static bool half_of_the_replicas_know(const struct store_facts *facts)
+{
+    return !may_be_replaced(facts) || takeover_of(facts->replicas_usual, facts->min_replicas) != TAKEOVER_FENCE;
+}
+
 static bool new_master_knows_the_lease(const struct store_facts *facts)
 {
     return all_replicas_know(facts) || facts->lease_ms <= FENCE_LEASE_MAX_MS;
@@ -118,11 +130,35 @@ static bool node_leaves_in_time(const struct store_facts *facts)
     return all_replicas_know(facts) || facts->lease_ms == 0 || facts->timeout_ms <= FENCE_TIMEOUT_MAX_MS;
 }
 
+static bool has_every_ending(const struct store_facts *facts)
+{
+    return facts->missing_endings == 0;
+}
+
+static bool has_every_change(const struct store_facts *facts)
+{
+    return facts->lost_changes == 0;
+}
+
+static bool has_its_store(const struct store_facts *facts)
+{
+    return facts->listeners_without_store <= 0;
+}
+
+static bool is_told_by_all(const struct store_facts *facts)
+{
+    return facts->earlier_members == 0;
+}
+
 /* In order of precedence: only the first broken rule is reported. */
 const struct fitness_rule FITNESS_RULES[] = {
     {"redis-version", FITNESS_USABLE, version_fits, NULL, "Redis is older than 7.0: upgrade it."},
     {"redis-cluster", FITNESS_USABLE, is_named_as_cluster, NULL,
      "This Redis is a node of a Redis Cluster: write redis-cluster:// in --redis."},
+    {"moved", FITNESS_USABLE, is_still_here, NULL,
+     "The store was copied to another place, and is served there: give nodes and commands that address. Copying it "
+     "back "
+     "makes this place serve again; if the other is lost for good, 'chatelaine store copy --undo' does."},
     {"schema", FITNESS_USABLE, schema_fits, NULL,
      "The store was written by a newer chatelaine: upgrade this one, or restore the backup made before the upgrade."},
     {"writable", FITNESS_WAITS, is_writable, NULL,
@@ -175,6 +211,28 @@ const struct fitness_rule FITNESS_RULES[] = {
     {"redis-timeout-ms", FITNESS_FAILOVER, node_leaves_in_time, NULL,
      "After a failover a node would stay with the old master for too long: lower --redis-timeout-ms to 1000, or raise "
      "--min-replicas to the number of replicas."},
+
+    {"lost-store", FITNESS_WHOLE, has_its_store, NULL,
+     "Nodes listen here, but there is no store: restore the data that they served, or, if nothing was here before, "
+     "create "
+     "the first account with 'chatelaine account create'."},
+    {"missing-endings", FITNESS_WHOLE, has_every_ending, NULL,
+     "Redis has lost changes that ended something (a key, a session, a person, an account), and nodes answer 503: "
+     "bring "
+     "back the Redis that has them, or replay the revocation logs ('chatelaine key revoke --from-log') and run "
+     "'chatelaine store accept-loss'."},
+    {"lost-changes", FITNESS_WHOLE, has_every_change, NULL,
+     "Redis has lost changes that nodes had answered, such as new keys and people: find out why, tell whom it "
+     "concerns, "
+     "and run 'chatelaine store accept-loss'."},
+    {"earlier-members", FITNESS_WHOLE, is_told_by_all, NULL,
+     "Nodes of an earlier version are registered, which do not repeat what they have heard: while one is, a Redis that "
+     "has lost a revocation may give a key back. Upgrade all nodes."},
+    {"min-replicas", FITNESS_START, half_of_the_replicas_know, NULL,
+     "Fewer than half of the replicas must acknowledge each lease, so after a failover nothing but a clock may stop "
+     "the "
+     "old master, and a revoked key may be accepted: raise --min-replicas to half the number of replicas, rounded up. "
+     "Replicas that are gone for good count until they are forgotten (SENTINEL RESET, CLUSTER FORGET)."},
 };
 const size_t FITNESS_RULE_COUNT = sizeof FITNESS_RULES / sizeof *FITNESS_RULES;
 

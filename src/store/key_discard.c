@@ -137,9 +137,6 @@ static void on_revoked(void *arg, enum store_result called, const struct redis_r
     enum store_result result = revocation_result(discards->store, called, reply);
     bool is_answered = result == STORE_OK || result == STORE_NOT_FOUND;
 
-    if (result == STORE_OK)
-        store_keep_revocation(discards->store, store_take_number(discards->store), &discard->id, 0,
-                              kept_text_get(&discard->actor));
     discards->in_flight--;
     if (is_answered || discards->is_closing) {
         if (!is_answered)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/mem.h"
+#include "core/lease_rules.h"
 #include "lease/lease.h"
 #include "outcome.h"
 #include "readiness.h"
@@ -20,6 +21,7 @@ struct find_call {
     void *arg;
     uint8_t digest[KEY_DIGEST_BYTES];
     unsigned reads;
+    uint64_t trust;                 /* when the last of them was sent */
     struct key_record *ending;      /* a key that will be revoked, while Redis is asked whether it is time; else NULL */
     struct store_time_bounds asked; /* what this node knew of the store's time when it began to ask */
     struct find_call *next_free;
@@ -131,6 +133,7 @@ static void send_read(struct find_call *call)
     struct store *store = call->finder->store;
 
     call->reads++;
+    call->trust = identity_trust(lease_identity(store_lease(store)));
     identity_witness(lease_identity(store_lease(store)), store_reads(store));
     redis_link_call_raw(store_reads(store), command_for(call->finder, call->digest), on_replied, call);
 }
@@ -188,6 +191,14 @@ static void ask_time(struct find_call *call, const struct key_record *key)
     store_call_script(call->finder->store, SCRIPT_store_time, SCRIPT_READS, 0, NULL, on_time, call);
 }
 
+static bool may_decide(const struct find_call *call)
+{
+    struct store *store = call->finder->store;
+    uint64_t trust = identity_trust(lease_identity(store_lease(store)));
+
+    return store_may_decide(store) && (call->trust == trust || !RULE(RULE_GATHER));
+}
+
 /* Without the set of suspended accounts, or with one that is older than this read, the key is read again: the set is
  * then read before it. */
 static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -198,8 +209,9 @@ static void on_replied(void *arg, enum redis_outcome outcome, const struct redis
     struct key_record key;
     enum store_result result = store_outcome(store, outcome, reply);
 
+    key.ends_ms = 0;
     if (result == STORE_OK)
-        result = store_may_decide(store) ? read_key(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
+        result = may_decide(call) ? read_key(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
     if (result == STORE_OK && !suspensions_cover_batch(suspensions)) {
         if (call->reads < READS_MAX) {
             send_read(call);

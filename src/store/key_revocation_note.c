@@ -13,7 +13,7 @@
 
 enum {
     NUMBER_BYTES = 24,
-    EACH_ARGS = 6,
+    EACH_ARGS = 7,
     NOTES_TOGETHER = 256,
     PACE_MS = 500, /* so that fewer than one in a hundred revocations meets a note at Redis */
     /* While Redis does not reply: further ones are not kept. */
@@ -23,6 +23,7 @@ enum {
 struct note {
     struct id id, account;
     char revoked[NUMBER_BYTES], registered[NUMBER_BYTES], waited_for[NUMBER_BYTES];
+    char took[NUMBER_BYTES];
     uint64_t over_ns; /* when its barrier was over */
     char ago[NUMBER_BYTES];
 };
@@ -64,8 +65,8 @@ static void on_noted(void *arg, UNUSED enum store_result result, UNUSED const st
     try_send(notes);
 }
 
-/* Never more than has passed, if our clock runs up to 10 % fast: nobody may read that a key was refused before it was.
- */
+/* Nobody may read that a key was refused before it was. So this is never more than has passed, if our clock runs up to
+ * 10 % fast. */
 static void put_ago(struct note *note, uint64_t now_ns)
 {
     snprintf(note->ago, sizeof note->ago, "%" PRIu64, (now_ns - note->over_ns) / CLOCK_NS_PER_MS * 10 / 11);
@@ -84,6 +85,7 @@ static void send_notes(struct key_notes *notes)
         argv[argc++] = id_text(&note->id);
         argv[argc++] = id_text(&note->account);
         argv[argc++] = text_of(note->revoked);
+        argv[argc++] = text_of(note->took);
         argv[argc++] = text_of(note->ago);
         argv[argc++] = text_of(note->registered);
         argv[argc++] = text_of(note->waited_for);
@@ -120,6 +122,14 @@ bool key_notes_flush(struct key_notes *notes)
     return notes->under_way > 0;
 }
 
+/* And this is never less than has passed, if it runs up to 10 % slow. */
+static void put_took(struct note *note, bool is_again, const struct barrier_tally *tally)
+{
+    uint64_t took_ns = is_again && tally->wait_ns > tally->took_ns ? tally->wait_ns : tally->took_ns;
+
+    snprintf(note->took, sizeof note->took, "%" PRIu64, took_ns / 9 * 10 / CLOCK_NS_PER_MS + 1);
+}
+
 static void add_note(struct key_notes *notes, const struct key_ended *key, const struct barrier_tally *tally)
 {
     struct note *note;
@@ -133,6 +143,7 @@ static void add_note(struct key_notes *notes, const struct key_ended *key, const
     note = &notes->waiting[notes->count++];
     note->id = *key->id;
     note->account = *key->account;
+    put_took(note, key->is_again, tally);
     note->over_ns = clock_boot_ns();
     snprintf(note->revoked, sizeof note->revoked, "%" PRId64, key->revoked_ms);
     snprintf(note->registered, sizeof note->registered, "%u", tally->registered);

@@ -21,6 +21,7 @@ void key_notes_destroy(struct key_notes *notes);
 struct key_ended {
     const struct id *id, *account;
     int64_t revoked_ms;
+    bool is_again; /* it was revoked before: how long the barrier took then is not known */
 };
 void key_endings_note(struct store *store, const struct key_ended *keys, size_t count,
                       const struct barrier_tally *tally);

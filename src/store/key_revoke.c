@@ -34,6 +34,7 @@ struct revoke_call {
     void *arg;
     enum store_result result;
     struct key_record key; /* of STORE_OK */
+    bool is_again;         /* likewise: it was revoked before */
 };
 
 struct key_revocations {
@@ -236,24 +237,26 @@ static void read_members(struct group *group, enum store_result result, const st
                          struct list *settled)
 {
     struct store *store = group->kept_by->store;
-    bool has_replies = result == STORE_OK || result == STORE_REFUSED, again = false;
-    uint64_t number = result == STORE_OK ? store_take_number(store) : 0;
+    bool has_replies = result == STORE_OK || result == STORE_REFUSED;
+    struct heard_ending endings[REVOKED_TOGETHER_MAX];
     struct list *node, *next;
-    size_t index = 0;
+    size_t index = 0, kept = 0;
 
     list_init(settled);
     for (node = group->members.next; node != &group->members; node = next) {
         struct revoke_call *revocation = LIST_ENTRY(node, struct revoke_call, node);
 
         next = node->next;
-        revocation->result = has_replies ? revocation_read(store, reply, index++, &revocation->key, &again) : result;
+        revocation->result =
+            has_replies ? revocation_read(store, reply, index++, &revocation->key, &revocation->is_again) : result;
         if (revocation->result == STORE_OK)
-            store_keep_revocation(store, number, &revocation->id, 0, revocation->argv[4]);
-        if (revocation->result == STORE_OK && (!again || RULE(RULE_AGAIN)))
+            endings[kept++] = ending_of_key(&revocation->key);
+        if (revocation->result == STORE_OK && (!revocation->is_again || RULE(RULE_AGAIN)))
             continue;
         list_remove(node);
         list_append(settled, node);
     }
+    store_keep_endings(store, endings, kept);
 }
 
 /* A member has two items: its name, and what it holds. */
@@ -289,7 +292,8 @@ static void note_endings(const struct group *group)
     for (const struct list *node = group->members.next; node != &group->members; node = node->next) {
         const struct revoke_call *revocation = LIST_ENTRY(node, struct revoke_call, node);
 
-        ended[count++] = (struct key_ended){&revocation->key.id, &revocation->key.account, revocation->key.revoked_ms};
+        ended[count++] = (struct key_ended){&revocation->key.id, &revocation->key.account, revocation->key.revoked_ms,
+                                            revocation->is_again};
     }
     key_endings_note(group->kept_by->store, ended, count, &group->tally);
 }

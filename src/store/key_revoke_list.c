@@ -7,6 +7,7 @@
 #include "key_revoke.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
 #include "key_revocation_note.h"
@@ -28,6 +29,7 @@ struct list_call {
     enum store_result trouble; /* of a key that alone has failed; else STORE_OK */
     struct barrier *barrier;   /* of the call under way, or NULL */
     struct barrier_tally tally;
+    uint64_t began_ns; /* before the first script was sent */
 };
 
 static void portion_send(struct list_call *call);
@@ -73,6 +75,7 @@ void key_store_revoke_list(struct store *store, const struct key_view *view, con
     call->observer = *observer;
     call->keys = mem_alloc(count * sizeof *call->keys);
     call->trouble = STORE_OK;
+    call->began_ns = clock_boot_ns();
     source_keep(&call->kept_source, source);
     take_ids(call, ids, count, source->actor);
     portion_send(call);
@@ -113,37 +116,41 @@ static void portion_send(struct list_call *call)
     store_call_script(call->store, SCRIPT_key_revoke, SCRIPT_CHANGES, argc, argv, portion_called, call);
 }
 
-static void key_done(struct list_call *call, struct key_of_list *of_list, const struct key_record *key, bool again,
-                     uint64_t number)
+static void key_done(struct list_call *call, struct key_of_list *of_list, const struct key_record *key, bool again)
 {
     of_list->outcome = again ? KEY_WAS_REVOKED_BEFORE : KEY_WAS_REVOKED;
     of_list->account = key->account;
     of_list->revoked_ms = key->revoked_ms;
     call->covering = &of_list->id;
     call->needs_barrier |= !again || RULE(RULE_AGAIN);
-    store_keep_revocation(call->store, number, &of_list->id, 0, call->kept_source.source.actor);
     if (call->observer.revoked)
         call->observer.revoked(call->observer.arg, key);
 }
 
 /* Returns what ends the whole list: the actor may no longer revoke. */
-static enum store_result read_portion(struct list_call *call, const struct redis_reply *reply, uint64_t number)
+static enum store_result read_portion(struct list_call *call, const struct redis_reply *reply)
 {
+    struct heard_ending endings[PORTION];
+    size_t kept = 0;
+
     for (size_t i = 0; i < portion_size(call); i++) {
         struct key_of_list *of_list = &call->keys[call->next + i];
         struct key_record key;
         bool again;
         enum store_result result = revocation_read(call->store, reply, i, &key, &again);
 
-        if (result == STORE_OK)
-            key_done(call, of_list, &key, again, number);
-        else if (result == STORE_NOT_FOUND)
+        if (result == STORE_OK) {
+            key_done(call, of_list, &key, again);
+            endings[kept++] = ending_of_key(&key);
+        } else if (result == STORE_NOT_FOUND) {
             of_list->outcome = KEY_WAS_NOT_FOUND;
-        else if (result == STORE_UNKNOWN)
+        } else if (result == STORE_UNKNOWN) {
             call->trouble = result;
-        else
+        } else {
             return result;
+        }
     }
+    store_keep_endings(call->store, endings, kept);
     call->next += portion_size(call);
     return STORE_OK;
 }
@@ -154,7 +161,7 @@ static void portion_called(void *arg, enum store_result result, const struct red
     struct barrier *barrier = call->barrier;
 
     if (result == STORE_OK || result == STORE_REFUSED)
-        result = read_portion(call, reply, result == STORE_OK ? store_take_number(call->store) : 0);
+        result = read_portion(call, reply);
     if (result != STORE_OK) {
         finish(call, result);
     } else if (call->next < call->count) {
@@ -200,15 +207,19 @@ static void covered(void *arg, enum store_result result, const struct redis_repl
 static void note_endings(const struct list_call *call)
 {
     struct key_ended ended[REVOKED_TOGETHER_MAX];
+    struct barrier_tally tally = call->tally;
     size_t count = 0;
+
+    tally.took_ns = clock_boot_ns() - call->began_ns; /* keys were marked before the barrier that covers them all */
 
     for (size_t i = 0; i < call->count; i++) {
         const struct key_of_list *key = &call->keys[i];
 
         if (key->outcome != KEY_WAS_NOT_FOUND)
-            ended[count++] = (struct key_ended){&key->id, &key->account, key->revoked_ms};
+            ended[count++] =
+                (struct key_ended){&key->id, &key->account, key->revoked_ms, key->outcome == KEY_WAS_REVOKED_BEFORE};
         if (count > 0 && (count == REVOKED_TOGETHER_MAX || i + 1 == call->count)) {
-            key_endings_note(call->store, ended, count, &call->tally);
+            key_endings_note(call->store, ended, count, &tally);
             count = 0;
         }
     }

@@ -22,21 +22,6 @@ static void args_add_end(struct script_args *args, const struct store *store, in
     args_add_store_time(args, store);
 }
 
-void args_of_schedule_again(struct script_args *args, const struct store *store, const struct id *key, int64_t ends_ms,
-                            const struct audit_source *source)
-{
-    args_begin(args);
-    args_add(args, id_text(key));
-    args_add(args, TEXT("")); /* of any account */
-    args_add(args, TEXT("")); /* and any kind */
-    args_add(args, TEXT("0"));
-    args_add_source(args, store, source);
-    args_add_credential(args, &source->credential);
-    args_add(args, TEXT("-"));
-    args_add(args, TEXT("-"));
-    args_add_end(args, store, ends_ms, TEXT("again"), 0);
-}
-
 /* A call of key_schedule.lua or key_replace.lua, whose replies are alike. */
 struct end_call {
     struct store *store;
@@ -45,22 +30,16 @@ struct end_call {
     key_replaced *replaced;
     void *arg;
     struct key_record key; /* that ends, after the change */
-    struct id id;
-    int64_t said_ms; /* when the change was made, by the store's time */
-    bool is_withdrawn;
-    char actor[ID_TEXT_BYTES];
+    int64_t said_ms;       /* when the change was made, by the store's time */
 };
 
-static struct end_call *end_begin(struct store *store, const struct id *id, const struct audit_source *source,
-                                  void *arg)
+static struct end_call *end_begin(struct store *store, void *arg)
 {
     struct end_call *call = mem_alloc(sizeof *call);
 
     call->store = store;
     call->barrier = barrier_begin(lease_barriers(store_lease(store)));
     call->arg = arg;
-    call->id = *id;
-    snprintf(call->actor, sizeof call->actor, "%.*s", TEXT_ARG(source->actor));
     return call;
 }
 
@@ -97,23 +76,11 @@ static void on_barrier(void *arg, bool is_over)
     end_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN, NULL);
 }
 
-/* A revocation that is brought forward is repeated if Redis loses it, like one that takes effect at once. What else the
- * change did cannot be repeated: the new key of a replacement, and that a key may be used for longer. */
-static void keep_promise(struct end_call *call, bool is_later)
-{
-    struct store *store = call->store;
-    bool is_whole = call->scheduled && !is_later;
-
-    if (!call->is_withdrawn)
-        store_keep_revocation(store, is_whole ? store_take_number(store) : store_last_number(store), &call->id,
-                              call->key.ends_ms, text_of(call->actor));
-}
-
 /* As a revocation: until the barrier is over, a node may have cached the key as one that does not end. */
 static void on_end_written(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct end_call *call = arg;
-    int64_t lease_max_ms, is_later;
+    int64_t lease_max_ms;
 
     if (result != STORE_OK) {
         barrier_drop(call->barrier);
@@ -121,9 +88,8 @@ static void on_end_written(void *arg, enum store_result result, const struct red
         return;
     }
     result = key_reply_read(call->store, reply_at(reply, 0), &call->key);
-    if (result == STORE_OK && reply_integer(reply_at(reply, 3), &is_later) &&
-        reply_integer(reply_at(reply, 4), &call->said_ms))
-        keep_promise(call, is_later);
+    if (result == STORE_OK && reply_integer(reply_at(reply, 3), &call->said_ms))
+        store_keep_endings(call->store, (struct heard_ending[]){ending_of_key(&call->key)}, 1);
     else
         result = STORE_UNKNOWN;
     if (result != STORE_OK || !reply_integer(reply_at(reply, 1), &lease_max_ms) ||
@@ -137,11 +103,10 @@ static void on_end_written(void *arg, enum store_result result, const struct red
 void key_store_schedule(struct store *store, const struct key_view *view, const struct id *id, int64_t ends_ms,
                         bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg)
 {
-    struct end_call *call = end_begin(store, id, source, arg);
+    struct end_call *call = end_begin(store, arg);
     struct script_args args;
 
     call->scheduled = done;
-    call->is_withdrawn = ends_ms == 0;
     args_begin(&args);
     args_add_view(&args, view, id);
     args_add_source(&args, store, source);
@@ -156,7 +121,7 @@ void key_store_schedule(struct store *store, const struct key_view *view, const 
 void key_store_replace(struct store *store, const struct key_replacement *replacement,
                        const struct audit_source *source, key_replaced *done, void *arg)
 {
-    struct end_call *call = end_begin(store, &replacement->replaced, source, arg);
+    struct end_call *call = end_begin(store, arg);
     char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
 

@@ -39,9 +39,6 @@ enum store_result key_reply_read(struct store *store, const struct redis_reply *
 
 struct insert_call {
     struct store *store;
-    bool is_decoy; /* these with a decoy */
-    struct id id;
-    char actor[ID_TEXT_BYTES];
     key_inserted *done;
     void *arg;
 };
@@ -60,8 +57,6 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     struct insert_call call = *(struct insert_call *)arg;
     uint32_t retry_after_s = 0;
 
-    if (result == STORE_OK && call.is_decoy)
-        store_keep_revocation(call.store, store_take_number(call.store), &call.id, 0, text_of(call.actor));
     if (result == STORE_OK) {
         barriers_settle(lease_barriers(store_lease(call.store)), on_settled, arg);
         return;
@@ -99,9 +94,7 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
 
-    *call =
-        (struct insert_call){.store = store, .is_decoy = key->revoked_ms != 0, .id = key->id, .done = done, .arg = arg};
-    snprintf(call->actor, sizeof call->actor, "%.*s", TEXT_ARG(source->actor));
+    *call = (struct insert_call){.store = store, .done = done, .arg = arg};
     args_of_key(&args, store, key, digest, source, storage);
     store_call_script(store, SCRIPT_key_insert, SCRIPT_CHANGES, args.count, args.argv, insert_called, call);
 }

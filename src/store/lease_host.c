@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* In node_heartbeat.lua's reply, behind 'ok'. */
-enum { HEARTBEAT_TIME, HEARTBEAT_IS_DUE, HEARTBEAT_LAST };
+enum { HEARTBEAT_TIME, HEARTBEAT_IS_DUE, HEARTBEAT_LAST, HEARTBEAT_JOINED, HEARTBEAT_COUNT, HEARTBEAT_CHAINS };
 /* From when on a difference between the store's time and Redis' clock is told. Those that clocks have anyway are below.
  */
 enum { TIME_APART_MS = 1000, TIME_BYTES = 120 };
@@ -69,14 +69,41 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
         key_ends_due(store);
 }
 
+/* Enough replicas have acknowledged the heartbeat, and so everything before it. A process that counts fewer changes
+ * than before was another's replica meanwhile, and has that one's data. */
+static void note_chains(struct store *store, const struct redis_reply *reply)
+{
+    struct chains *chains = lease_chains(store->lease);
+    int64_t count, joined;
+
+    if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0 ||
+        !reply_integer(reply_at(reply, HEARTBEAT_JOINED), &joined) || joined < 0)
+        return;
+    chains_heard_joined(chains, (uint64_t)joined);
+    if ((uint64_t)count < chains_count(chains))
+        identity_behind(lease_identity(store->lease));
+    for (size_t i = HEARTBEAT_CHAINS; i < reply->count; i++) {
+        struct chain_numbers numbers;
+        struct text maker, packed;
+        uint64_t low;
+
+        if (reply_text(reply_at(reply_at(reply, i), 0), &maker) &&
+            reply_text(reply_at(reply_at(reply, i), 1), &packed) && chain_read(packed, &numbers, &low))
+            chains_heard(chains, maker, numbers);
+    }
+    chains_heard_all(chains, (uint64_t)count);
+}
+
 static void on_heartbeat(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct heartbeat_call call = *(struct heartbeat_call *)arg;
     struct text last = {0};
 
     free(arg);
-    if (result == STORE_OK)
+    if (result == STORE_OK) {
         note_time(&call, reply);
+        note_chains(call.store, reply);
+    }
     if (result == STORE_OK && !reply_text(reply_at(reply, HEARTBEAT_LAST), &last))
         last.len = 0;
     call.done(call.arg, answer_of(result, reply), last);
@@ -101,6 +128,8 @@ static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lea
         args_add(&args, argv[i]);
     args_add(&args, buf_text(&measured));
     args_add(&args, buf_text(&basis));
+    args_add_int(&args, (int64_t)chains_count(lease_chains(store->lease)));
+    args_add(&args, text_of(gathering_era(lease_gathering(store->lease))));
     store_call_script(store, SCRIPT_node_heartbeat, link, args.count, args.argv, on_heartbeat, call);
 }
 
@@ -125,81 +154,35 @@ static void lease_leave(void *arg, size_t argc, const struct text *argv, lease_a
     store_call_script(arg, SCRIPT_node_leave, SCRIPT_LEAVES, argc, argv, on_leave, call);
 }
 
-struct again_call {
-    struct store *store;
-    void (*done)(void *arg, enum lease_again again);
+struct lease_call {
+    lease_called *done;
     void *arg;
 };
 
-static void again_finish(struct again_call *call, enum store_result result)
+static void on_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    void (*done)(void *arg, enum lease_again again) = call->done;
-    void *arg = call->arg;
-
-    free(call);
-    done(arg, result == STORE_OK          ? LEASE_AGAIN_REVOKED
-              : result == STORE_NOT_FOUND ? LEASE_AGAIN_NO_KEY
-                                          : LEASE_AGAIN_FAILED);
-}
-
-static void on_revoked_again(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct again_call *call = arg;
-
-    again_finish(call, revocation_result(call->store, result, reply));
-}
-
-/* STORE_CONFLICT: it was to be revoked later, and is already. */
-static void on_scheduled_again(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
-{
-    again_finish(arg, result == STORE_CONFLICT ? STORE_OK : result);
-}
-
-static void lease_revoke_again(void *arg, const struct id *key, int64_t ends_ms, struct text actor,
-                               void (*done)(void *arg, enum lease_again again), void *done_arg)
-{
-    struct again_call *call = mem_alloc(sizeof *call);
-    const struct audit_source source = {.actor = actor};
-    struct script_args args;
-
-    *call = (struct again_call){arg, done, done_arg};
-    if (ends_ms > 0) {
-        args_of_schedule_again(&args, arg, key, ends_ms, &source);
-        script_call_again(arg, SCRIPT_key_schedule, args.count, args.argv, 0, on_scheduled_again, call);
-    } else {
-        args_of_revocation(&args, arg, key, &source, false);
-        script_call_again(arg, SCRIPT_key_revoke, args.count, args.argv, 0, on_revoked_again, call);
-    }
-}
-
-struct settle_call {
-    void (*done)(void *arg, bool is_done);
-    void *arg;
-};
-
-static void on_settle_answered(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
-{
-    struct settle_call call = *(struct settle_call *)arg;
+    struct lease_call call = *(struct lease_call *)arg;
 
     free(arg);
-    call.done(call.arg, result == STORE_OK);
+    call.done(call.arg, result == STORE_OK ? reply : NULL);
 }
 
-static void lease_settle(void *arg, uint64_t number, void (*done)(void *arg, bool is_done), void *done_arg)
+static void lease_call(void *arg, enum lease_script script, size_t argc, const struct text *argv, lease_called *done,
+                       void *done_arg)
 {
-    struct settle_call *call = mem_alloc(sizeof *call);
+    static const enum script SCRIPTS[] = {
+        [LEASE_DECLARE] = SCRIPT_chains_declare,
+        [LEASE_TELL] = SCRIPT_endings_tell,
+        [LEASE_SUSPEND_AGAIN] = SCRIPT_account_suspend_again,
+        [LEASE_ACCEPT_LOSS] = SCRIPT_store_accept_loss,
+    };
+    struct lease_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct settle_call){done, done_arg};
-    script_call_again(arg, SCRIPT_node_settle, 0, NULL, number, on_settle_answered, call);
-}
-
-static void lease_suspend_again(void *arg, size_t argc, const struct text *argv, void (*done)(void *arg, bool is_done),
-                                void *done_arg)
-{
-    struct settle_call *call = mem_alloc(sizeof *call);
-
-    *call = (struct settle_call){done, done_arg};
-    script_call_again(arg, SCRIPT_account_suspend_again, argc, argv, 0, on_settle_answered, call);
+    *call = (struct lease_call){done, done_arg};
+    if (script == LEASE_GATHER) /* what it says need not be on replicas, which may not have come yet */
+        store_call_script(arg, SCRIPT_node_gather, SCRIPT_LEAVES, argc, argv, on_called, call);
+    else
+        script_call_again(arg, SCRIPTS[script], argc, argv, on_called, call);
 }
 
 static void on_lease(void *arg)
@@ -242,9 +225,7 @@ struct lease *lease_host_create(struct store *store)
         .changes = store->changes,
         .heartbeat = lease_heartbeat,
         .leave = lease_leave,
-        .revoke_again = lease_revoke_again,
-        .settle = lease_settle,
-        .suspend_again = lease_suspend_again,
+        .call = lease_call,
         .on_lease = on_lease,
         .on_doubt = on_doubt,
         .on_settled = on_settled,

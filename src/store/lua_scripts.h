@@ -91,7 +91,9 @@ enum script {
     SCRIPT_usage_read,
     SCRIPT_node_heartbeat,
     SCRIPT_node_leave,
-    SCRIPT_node_settle,
+    SCRIPT_node_gather,
+    SCRIPT_chains_declare,
+    SCRIPT_endings_tell,
     SCRIPT_node_report,
     SCRIPT_node_list,
     SCRIPT_store_time,
@@ -103,7 +105,10 @@ enum script {
     SCRIPT_store_durability,
     SCRIPT_store_found,
     SCRIPT_store_settle_time,
+    SCRIPT_store_losses,
     SCRIPT_store_upgrade,
+    SCRIPT_store_leave,
+    SCRIPT_store_return,
     SCRIPT_COUNT
 };
 

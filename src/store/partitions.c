@@ -237,6 +237,15 @@ void partitions_trouble(const struct partitions *partitions, struct buf *out)
         buf_printf(out, " %u more partitions have other troubles.", left);
 }
 
+const char *partitions_refusal(const struct partitions *partitions, enum store_result result)
+{
+    const char *refusal = NULL;
+
+    for (unsigned i = 0; i < partitions->count && !refusal; i++)
+        refusal = store_refusal(partitions->at[i].store, result);
+    return refusal;
+}
+
 bool partitions_are_empty(const struct partitions *partitions)
 {
     return store_is_empty(partitions->at[0].store);

@@ -298,8 +298,8 @@ static void keys_end(struct person_call *call)
     store_call_script(call->store, SCRIPT_person_keys_end, SCRIPT_CHANGES, args.count, args.argv, keys_ended, call);
 }
 
-/* These revocations are not kept for repeating (rule 13): the disabling before them cannot be repeated, so a store that
- * has lost one of them decides nothing until an operator accepts the loss. An altered record is no key. */
+/* Every node has heard of these revocations and keeps them (rule 13). The disabling before them cannot be repeated, so
+ * a store that has lost it decides nothing until an operator accepts the loss. An altered record is no key. */
 static bool portion_read(struct person_call *call, const struct redis_reply *reply)
 {
     for (size_t i = 2; i < reply->count; i++) {

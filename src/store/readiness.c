@@ -10,10 +10,11 @@
 #include <string.h>
 
 enum {
-    PROBE_INTERVAL_MS = 5000, /* notices a Redis that was reconfigured while running */
+    PROBE_INTERVAL_MS = 5000, /* between examinations */
+    PROBE_GLANCE_MS = 1000,   /* meanwhile: notices a Redis that was reconfigured while running */
     PROBE_AGAIN_MS = 1000,    /* while Redis is not fit */
     PROBE_EMPTY_MS = 250,     /* while the store waits for its first account */
-    /* While not fit, for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas. */
+    /* The same for PROBE_NEW_FOR_MS after connecting: a new master is still getting its replicas, or what it lost. */
     PROBE_NEW_MS = 200,
     PROBE_NEW_FOR_MS = 5000,
 };
@@ -67,6 +68,19 @@ const char *store_trouble(const struct store *store)
     return store->audit && audit_part_trouble(store->audit) ? UNLOGGED : "";
 }
 
+const char *store_refusal(const struct store *store, enum store_result result)
+{
+    if (!store_is_ready(store))
+        return NULL;
+    if (store->is_full && result == STORE_UNAVAILABLE)
+        return "The store's memory is full: nothing new can be created until the operator raises or frees it. Checks, "
+               "sign-ins and revocations still work.";
+    if (store->audit && audit_part_trouble(store->audit) && (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN))
+        return "The audit log cannot be written: nothing new can be created until the operator repairs that. "
+               "Revocations and other ends take effect, but only their repetition is confirmed.";
+    return NULL;
+}
+
 /* While loading, Redis refuses everything with this error. */
 bool store_is_loading(const struct store *store)
 {
@@ -99,19 +113,36 @@ static void probe_in(struct store *store, uint64_t ms)
         CHECK(uv_timer_start(&store->probe, store->on_probe, ms, 0) == 0);
 }
 
+/* While something is wrong. */
+static uint64_t probe_again_ms(const struct store *store)
+{
+    uint64_t connected_ns = clock_boot_ns() - lease_fence(store->lease)->connected_ns;
+
+    return connected_ns < PROBE_NEW_FOR_MS * CLOCK_NS_PER_MS ? PROBE_NEW_MS : PROBE_AGAIN_MS;
+}
+
 static uint64_t probe_pause_ms(const struct store *store)
 {
     if (store_is_empty(store))
         return PROBE_EMPTY_MS;
-    if (store->unfit && clock_boot_ns() - lease_fence(store->lease)->connected_ns < PROBE_NEW_FOR_MS * CLOCK_NS_PER_MS)
-        return PROBE_NEW_MS;
-    return store->unfit || identity_strange(lease_identity(store->lease)) ? PROBE_AGAIN_MS : PROBE_INTERVAL_MS;
+    return store->unfit || identity_strange(lease_identity(store->lease)) ? probe_again_ms(store) : PROBE_GLANCE_MS;
+}
+
+static void examine_in(struct store *store, uint64_t ms)
+{
+    store->examination.glance_until_ms = 0;
+    probe_in(store, ms);
+}
+
+void store_glance_later(struct store *store)
+{
+    probe_in(store, PROBE_GLANCE_MS);
 }
 
 void store_doubt(struct store *store, const char *reason)
 {
     unfit_set(store, reason);
-    probe_in(store, PROBE_AGAIN_MS);
+    examine_in(store, PROBE_AGAIN_MS);
     readiness_tell(store);
 }
 
@@ -123,7 +154,7 @@ void store_note_full(struct store *store, bool is_full)
 {
     if (is_full && !store->is_full) {
         LOG(LOG_ERROR, "Redis' memory is full", log_str("why", FULL), log_partition(store->prefix));
-        probe_in(store, PROBE_AGAIN_MS);
+        examine_in(store, PROBE_AGAIN_MS);
     } else if (!is_full && store->is_full) {
         LOG(LOG_INFO, "Redis has free memory again", log_str("link", "changes"), log_partition(store->prefix));
     }
@@ -134,7 +165,7 @@ void store_note_full(struct store *store, bool is_full)
 
 void store_look_again(struct store *store)
 {
-    probe_in(store, PROBE_AGAIN_MS);
+    examine_in(store, probe_again_ms(store));
     readiness_tell(store);
 }
 
@@ -143,7 +174,10 @@ void store_judged(struct store *store, const char *unfit)
     /* Facts of a lost connection say nothing about the next one. */
     if (store->changes_up)
         unfit_set(store, unfit);
+    store->examination.glance_until_ms = uv_now(store->loop) + PROBE_INTERVAL_MS - PROBE_GLANCE_MS / 2;
     probe_in(store, probe_pause_ms(store));
+    if (!store->unfit && lease_member(store->lease))
+        membership_hurry(lease_member(store->lease));
     readiness_tell(store);
 }
 

@@ -13,6 +13,8 @@ void store_judged(struct store *store, const char *unfit);
 
 /* Examines Redis again in a second, and reports if store_is_ready() has changed. */
 void store_look_again(struct store *store);
+/* Looks at Redis again in a second; a glance is enough, unless an examination is due by then. */
+void store_glance_later(struct store *store);
 /* The `changes` link was lost or replaced: changes are refused until Redis is examined. */
 void readiness_begin(struct store *store);
 /* Reports if store_is_ready() has changed. */

@@ -47,14 +47,16 @@ struct script_call {
     void *arg;
     struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
     size_t argument_count;
-    uint64_t number;    /* of the change, as last sent; 0: none */
-    bool is_unpromised; /* a change without a number */
-    bool is_eval;       /* sent with the script's text */
-    bool must_eval;     /* Redis did not know the script */
-    bool must_repeat;   /* the same, or the script did only a part; sent again once WAIT has been answered */
-    unsigned sends;     /* of this part */
-    unsigned due;       /* replies pending, and syncs of the audit log */
-    struct arena kept;  /* the script's reply while WAIT is pending */
+    char maker[MAKER_CHARS + 1];  /* of a change */
+    uint64_t trust;               /* when it was sent */
+    struct chain_numbers numbers; /* of the change that was made; zeroed: none */
+    bool is_unpromised;           /* a change without numbers */
+    bool is_eval;                 /* sent with the script's text */
+    bool must_eval;               /* Redis did not know the script */
+    bool must_repeat;             /* the same, or the script did only a part; sent again once WAIT has been answered */
+    unsigned sends;               /* of this part */
+    unsigned due;                 /* replies pending, and syncs of the audit log */
+    struct arena kept;            /* the script's reply while WAIT is pending */
     enum store_result result;
     const struct redis_reply *reply;
 };
@@ -99,7 +101,7 @@ static struct script_call *call_take(struct store *store)
     call->store = store;
     call->is_unpromised = call->is_eval = call->must_eval = call->must_repeat = false;
     call->due = call->sends = 0;
-    call->number = 0;
+    call->numbers = (struct chain_numbers){0};
     call->reply = NULL;
     call->replied = NULL;
     return call;
@@ -167,24 +169,40 @@ static void append_no_store(const struct script_call *call, struct buf *out)
     redis_command_append(out, text_of(name));
 }
 
-/* The first key for epilogue.lua; none if no store is known yet. Call it in the order in which the calls are sent. */
+/* Scripts that must run whatever the store has lost: by them it gets it back, or they decide nothing. */
+static bool compares(const struct script_call *call)
+{
+    return call->class == SCRIPT_PLAIN || call->class == SCRIPT_CHANGE || call->class == SCRIPT_HEARTBEAT;
+}
+
+/* Commands share a chain for each run of Redis, which no node of another run knows. */
+static void name_maker(struct script_call *call)
+{
+    const struct store *store = call->store;
+
+    snprintf(call->maker, sizeof call->maker, "%.*s", MAKER_CHARS,
+             lease_member(store->lease) ? chains_maker(lease_chains(store->lease)) : redis_link_run_id(store->changes));
+}
+
+/* The first key for epilogue.lua; none if no store is known yet. */
 static void append_store(struct script_call *call, struct buf *out)
 {
     struct store *store = call->store;
-    struct promises *promises = lease_promises(store->lease);
-    bool compares = call->class != SCRIPT_AGAIN && call->class != SCRIPT_PROBE && call->class != SCRIPT_REPORT;
-    uint64_t answered = compares ? promises_answered(promises) : 0;
+    const struct chains *chains = lease_chains(store->lease);
+    bool is_numbered = call->class == SCRIPT_CHANGE && !call->is_unpromised;
     char name[STORE_NAME_BYTES];
     int len = snprintf(name, sizeof name, "%sstore:%s", store->prefix, identity_known(lease_identity(store->lease)));
 
     if (!has_store(store))
         return;
-    if (call->class == SCRIPT_CHANGE && !call->is_unpromised && lease_member(store->lease))
-        call->number = promises_next(promises);
-    if (answered > 0 || call->number > 0)
-        len += snprintf(name + len, sizeof name - (size_t)len, ":%s:%" PRIu64, promises_maker(promises), answered);
-    if (call->number > 0)
-        snprintf(name + len, sizeof name - (size_t)len, ":%" PRIu64, call->number);
+    name_maker(call);
+    if (lease_member(store->lease) ? compares(call) : is_numbered && call->maker[0])
+        len += snprintf(name + len, sizeof name - (size_t)len, ":%s:", call->maker);
+    if (lease_member(store->lease) && compares(call))
+        len += snprintf(name + len, sizeof name - (size_t)len, "%" PRIu64,
+                        RULE(RULE_REASSERT) ? chains_answered(chains).ends : 0);
+    if (is_numbered && call->maker[0])
+        snprintf(name + len, sizeof name - (size_t)len, ":%s", script_ends(call->script) ? "ends" : "other");
     redis_command_append(out, text_of(name));
 }
 
@@ -261,7 +279,8 @@ static void call_in_fitting_state(struct script_call *call, enum script_link lin
 {
     struct store *store = call->store;
 
-    if (link == SCRIPT_REPORTS) {
+    /* A member may always leave, because it uses nothing any more, and look what a Redis holds. */
+    if (link == SCRIPT_REPORTS || (link == SCRIPT_LEAVES && call->script != SCRIPT_node_heartbeat)) {
         call_in_any_case(call);
         return;
     }
@@ -307,13 +326,10 @@ void script_call_probe(struct store *store, enum script script, size_t argc, con
     call_in_any_case(call_begin(store, script, SCRIPT_PROBE, argc, argv, done, arg));
 }
 
-void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, uint64_t number,
-                       script_done *done, void *arg)
+void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
+                       void *arg)
 {
-    struct script_call *call = call_begin(store, script, SCRIPT_AGAIN, argc, argv, done, arg);
-
-    call->number = number;
-    call_in_any_case(call);
+    call_in_any_case(call_begin(store, script, SCRIPT_AGAIN, argc, argv, done, arg));
 }
 
 /* Sending */
@@ -394,6 +410,7 @@ static void call_send(struct script_call *call)
     call->must_eval = call->must_repeat = false;
     call->sends++;
     call->due = must_wait(call) ? 2 : 1;
+    call->trust = identity_trust(lease_identity(call->store->lease));
     if (call->class == SCRIPT_PLAIN)
         identity_witness(lease_identity(call->store->lease), call_link(call));
     send_script(call);
@@ -415,6 +432,31 @@ static void note_refusal(const struct script_call *call, const struct script_ref
         store_doubt(store, refusal->reason);
 }
 
+/* A store that lacks something says so in place of a result. */
+static bool has_lost(struct identity *identity, struct text word)
+{
+    if (text_equal(word, TEXT("behind")))
+        identity_behind(identity);
+    else if (text_equal(word, TEXT("missing")))
+        identity_misses(identity);
+    else
+        return false;
+    return true;
+}
+
+/* Takes the numbers of a change off its reply (epilogue.lua). */
+static const struct redis_reply *take_numbers(struct script_call *call, const struct redis_reply *reply)
+{
+    struct text word;
+    int64_t ends, all;
+
+    if (!reply_text(reply_at(reply, 0), &word) || !text_equal(word, TEXT("numbered")) ||
+        !reply_integer(reply_at(reply, 1), &ends) || !reply_integer(reply_at(reply, 2), &all))
+        return reply;
+    call->numbers = (struct chain_numbers){(uint64_t)ends, (uint64_t)all};
+    return reply_at(reply, 3);
+}
+
 /* Returns the result. *ret_rest gets the reply's array without its first item, if there is one. */
 static enum store_result interpret(struct script_call *call, enum redis_outcome outcome,
                                    const struct redis_reply *reply, struct redis_reply *ret_rest)
@@ -422,7 +464,6 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
     enum store_result result = store_outcome(call->store, outcome, reply);
     struct identity *identity = lease_identity(call->store->lease);
     struct text word;
-    int64_t held;
 
     if (call->class == SCRIPT_REPORT)
         return result;
@@ -431,11 +472,17 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
         identity_demoted(identity);
     if (result != STORE_OK)
         return result;
+    if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("moved")) &&
+        reply_text(reply_at(reply, 1), &word)) {
+        identity_moved(identity, word);
+        if (call->class == SCRIPT_PROBE)
+            call->store->examination.refusal = identity_strange(identity);
+        return STORE_UNAVAILABLE;
+    }
     if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("other_store")) &&
         reply_text(reply_at(reply, 1), &word) && !identity_found(identity, word))
         return STORE_UNAVAILABLE;
-    if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("behind")) &&
-        reply_integer(reply_at(reply, 1), &held) && !identity_holds(identity, (uint64_t)held, UINT64_MAX))
+    if (reply_text(reply_at(reply, 0), &word) && has_lost(identity, word))
         return STORE_UNAVAILABLE;
     if (!reply_text(reply_at(reply, 0), &word) || !script_result_read(word, &result)) {
         store_malformed(call->store, LUA_SCRIPTS[call->script].name);
@@ -512,6 +559,11 @@ static void note_replied(struct script_call *call)
         replied(call->arg);
 }
 
+static bool may_decide(const struct script_call *call)
+{
+    return store_may_decide(call->store) && call->trust == identity_trust(lease_identity(call->store->lease));
+}
+
 static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
@@ -519,6 +571,8 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     struct redis_reply rest = {.type = REPLY_ARRAY};
     bool is_unknown = outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("NOSCRIPT"));
 
+    if (outcome == REDIS_REPLIED)
+        reply = take_numbers(call, reply);
     call->due--;
     if (call->is_eval)
         *text_under_way(call) = false;
@@ -533,7 +587,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     }
     call->result = interpret(call, outcome, reply, &rest);
     /* Some of these scripts write counters, so STORE_UNAVAILABLE (not done) would claim too much. */
-    if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !store_may_decide(call->store))
+    if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !may_decide(call))
         call->result = STORE_UNKNOWN;
     if (call->due == 0)
         note_replied(call);
@@ -588,8 +642,8 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
     bool has_reply = call->result == STORE_OK || call->result == STORE_CONFLICT || call->result == STORE_REFUSED ||
                      call->result == STORE_LIMITED;
 
-    if (call->class == SCRIPT_CHANGE && call->number > 0 && call->result == STORE_OK)
-        promises_note(lease_promises(call->store->lease), call->number, LUA_SCRIPTS[call->script].name);
+    if (call->class == SCRIPT_CHANGE && call->numbers.all > 0 && call->result == STORE_OK)
+        chains_answer(lease_chains(call->store->lease), call->maker, call->numbers);
     note_replied(call);
     call->done(call->arg, call->result, has_reply ? reply : NULL);
     call_give_back(call);

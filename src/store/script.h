@@ -14,7 +14,7 @@ enum script_link {
     SCRIPT_CHANGES,    /* STORE_OK only after --min-replicas have it (WAIT); too few in time: STORE_UNKNOWN */
     SCRIPT_UNPROMISED, /* like changes, but a Redis that loses it has lost nothing that must be brought back */
     SCRIPT_HEARTBEATS, /* WAIT for at most the lease; too few: STORE_REFUSED, reply NULL, and changes go on */
-    SCRIPT_LEAVES,     /* like changes, but without WAIT: it promises nothing */
+    SCRIPT_LEAVES,     /* like changes, but without WAIT, and to any Redis of our store: it promises nothing */
     SCRIPT_REPORTS,    /* on the link of SCRIPT_READS, also to a Redis that is not fit; its reply decides nothing */
 };
 /* Calls a script by EVALSHA. If Redis does not know it, one of the calls under way sends its text (EVAL) and the others
@@ -37,9 +37,9 @@ void script_finish(struct store *store);
 void script_tell_refused(struct store *store);
 /* In store.c: no call's events are being logged any more, and closing waits for that. */
 void store_log_is_quiet(struct store *store);
-/* A change that runs even though the store lacks acknowledged changes. number: from promises_next(); 0: none. */
-void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, uint64_t number,
-                       script_done *done, void *arg);
+/* A change that runs even though the store lacks acknowledged changes, or nobody knows whether it does. */
+void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
+                       void *arg);
 /* A script on the `changes` link that runs even if Redis was not found fit, without WAIT. */
 void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
                        void *arg);

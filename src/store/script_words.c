@@ -1,5 +1,35 @@
 #include "script_words.h"
 
+/* Which take something away from somebody: a key, a session, a person's rights, an account. A lost one is waited for,
+ * because to go on without it would be to give it back. */
+bool script_ends(enum script script)
+{
+    switch (script) {
+    case SCRIPT_key_revoke:
+    case SCRIPT_key_schedule:
+    case SCRIPT_key_replace:
+    case SCRIPT_account_suspend:
+    case SCRIPT_account_close_keys:
+    case SCRIPT_account_close_people:
+    case SCRIPT_account_close:
+    case SCRIPT_person_change:
+    case SCRIPT_person_remove:
+    case SCRIPT_person_keys_end:
+    case SCRIPT_user_reset:
+    case SCRIPT_user_password:
+    case SCRIPT_totp_confirm:
+    case SCRIPT_recovery_codes_set:
+    case SCRIPT_session_end:
+    case SCRIPT_session_stop:
+    case SCRIPT_link_withdraw:
+    case SCRIPT_link_reset:
+    case SCRIPT_device_deny:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool script_result_read(struct text word, enum store_result *ret_result)
 {
     static const struct {

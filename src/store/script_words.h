@@ -2,7 +2,11 @@
 #pragma once
 #include "base/attr.h"
 #include "base/text.h"
+#include "lua_scripts.h"
 #include "store/types.h"
+
+/* Whether the changes that a script makes end something (lease/chains.h). */
+bool script_ends(enum script script);
 
 /* The result that a script names by this word. */
 MUST_CHECK bool script_result_read(struct text word, enum store_result *ret_result);

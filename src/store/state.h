@@ -32,6 +32,10 @@ struct examination {
     struct examined_row config_reads[CONFIG_SETTING_COUNT], info_reads[INFO_SECTION_COUNT];
     struct list waiting; /* struct examiner: callers of store_examine() */
     uv_timer_t timer;    /* ends their wait for a connection */
+    /* Between examinations: until then (uv_now()) a glance is enough, if Redis was fit. */
+    uint64_t glance_until_ms;
+    unsigned glance_due; /* replies still missing */
+    bool has_changed;    /* what one of them says differs from the facts */
 };
 
 struct store {
@@ -46,6 +50,8 @@ struct store {
     bool is_ready;                         /* as last reported to ready() */
     bool reads_up, scripts_up, changes_up; /* as last reported by the links */
     const char *unfit;                     /* why changes are refused; NULL: they are accepted */
+    bool was_fit;                          /* by some examination */
+    bool is_warned;                        /* that fewer than half of the replicas must acknowledge a lease */
     bool has_aliases;                      /* by the last examination */
     bool is_full;                          /* Redis' memory is full: only scripts with allow-oom can write */
     char trouble[512];
@@ -76,7 +82,8 @@ struct store {
     bool waits_for_log;       /* closing waits for them */
     enum store_keys keys;     /* by the last examination */
     int64_t unsealed_until_ms;
-    int64_t clock_ahead_ms; /* Redis' clock minus ours, by the last examination */
+    int64_t clock_ahead_ms;                /* Redis' clock minus ours, by the last examination */
+    int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */
     struct store_time time;
     int time_apart;      /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */
     bool is_ending_keys; /* that are due */

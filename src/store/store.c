@@ -146,7 +146,7 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->waits_for_log = store->logging > 0;
     store->closing = 3 + store->waits_for_log;
     key_notes_flush(store->notes);
-    promises_stop(lease_promises(store->lease));
+    gathering_stop(lease_gathering(store->lease));
     suspensions_stop(lease_suspensions(store->lease));
     redis_group_remove(&store->links, store->reads);
     redis_group_remove(&store->links, store->scripts);
@@ -287,11 +287,32 @@ void store_note_durability(struct store *store, store_done *done, void *arg)
                       durability_noted, call);
 }
 
-void store_accept_loss(struct store *store, store_done *done, void *arg)
-{
-    struct script_args args;
+struct accept_call {
+    struct store *store;
+    void (*done)(void *arg, enum store_result result, const struct store_loss *loss);
+    void *arg;
+};
 
-    args_begin(&args);
-    args_add(&args, text_of(redis_link_run_id(store->changes)));
-    verb_call_change(store, SCRIPT_store_accept_loss, &args, done, arg);
+static void loss_accepted(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct accept_call call = *(struct accept_call *)arg;
+    struct store_loss loss;
+
+    free(arg);
+    if (result == STORE_OK &&
+        (!reply_integer(reply_at(reply, 0), &loss.endings) || !reply_integer(reply_at(reply, 1), &loss.others))) {
+        store_malformed(call.store, "accepted loss");
+        result = STORE_UNKNOWN;
+    }
+    call.done(call.arg, result, result == STORE_OK ? &loss : NULL);
+}
+
+void store_accept_loss(struct store *store,
+                       void (*done)(void *arg, enum store_result result, const struct store_loss *loss), void *arg)
+{
+    const struct text argv[] = {text_of(redis_link_run_id(store->changes))};
+    struct accept_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct accept_call){store, done, arg};
+    store_call_script(store, SCRIPT_store_accept_loss, SCRIPT_CHANGES, 1, argv, loss_accepted, call);
 }

@@ -1,11 +1,9 @@
 #include "store/store_copy.h"
 
 #include "base/check.h"
-#include "base/crc32.h"
 #include "base/mem.h"
 #include "copy_internal.h"
 #include "core/limits.h"
-#include "state.h"
 #include "store/partitions.h"
 
 #include <inttypes.h>
@@ -32,7 +30,10 @@ static void records_begin(struct store_copy *copy);
 static void whole_begin(struct store_copy *copy);
 static void count_begin(struct store_copy *copy);
 static void compare(struct store_copy *copy);
+static void source_leave(struct store_copy *copy);
+static void source_look_again(struct store_copy *copy);
 static void source_judge_again(struct store_copy *copy);
+static void undo_judge(struct store_copy *copy);
 static void target_finish(struct store_copy *copy);
 static void replicas_ask(struct store_copy *copy);
 
@@ -84,21 +85,41 @@ static void side_init(struct store_copy *copy, struct copy_side *side, const cha
     *side = (struct copy_side){.copy = copy, .what = what, .settings = own};
 }
 
-void store_copy(uv_loop_t *loop, const struct store_settings *from, const struct store_settings *to,
-                void (*done)(void *arg, const struct store_copied *copied), void *arg)
+static struct store_copy *copy_create(uv_loop_t *loop, const struct store_settings *from,
+                                      void (*done)(void *arg, const struct store_copied *copied), void *arg)
 {
     struct store_copy *copy = mem_alloc(sizeof *copy);
 
     copy->loop = loop;
     copy->done = done;
     copy->arg = arg;
+    copy->failed = copy_end;
     arena_init(&copy->arena, NULL, 0);
     CHECK(uv_timer_init(loop, &copy->timer) == 0);
     copy->timer.data = copy;
     side_init(copy, &copy->from, "The source", &copy->from_settings, from);
-    side_init(copy, &copy->to, "The target", &copy->to_settings, to);
     copy_links_open(&copy->from, from->partitions > 0 ? from->partitions : 1, on_state);
+    return copy;
+}
+
+void store_copy(uv_loop_t *loop, const struct store_settings *from, const struct store_settings *to, const char *place,
+                void (*done)(void *arg, const struct store_copied *copied), void *arg)
+{
+    struct store_copy *copy = copy_create(loop, from, done, arg);
+
+    copy->place = place;
+    side_init(copy, &copy->to, "The target", &copy->to_settings, to);
     copy_links_open(&copy->to, to->partitions, on_state);
+    links_await(copy);
+}
+
+void store_copy_undo(uv_loop_t *loop, const struct store_settings *from,
+                     void (*done)(void *arg, const struct store_copied *copied), void *arg)
+{
+    struct store_copy *copy = copy_create(loop, from, done, arg);
+
+    copy->is_undo = true;
+    copy->to = (struct copy_side){.copy = copy, .settings = &copy->to_settings};
     links_await(copy);
 }
 
@@ -147,101 +168,7 @@ static void links_are_up(struct store_copy *copy)
         source_ask(copy);
 }
 
-/* Looking at the source */
-
-static void on_source_store(struct store_copy *copy, void *item, const struct redis_reply *reply)
-{
-    unsigned partition = *(const unsigned *)item, expected = copy->from.settings->partitions;
-    int64_t partitions = 1, number = 0;
-    struct text id, copying;
-
-    if (!reply_text_or_nil(reply_at(reply, 0), &id) || !reply_text_or_nil(reply_at(reply, 3), &copying)) {
-        copy_malformed(&copy->from, "store");
-    } else if (copying.len > 0) {
-        copy_fail(copy, "A copy into the source is under way, or was interrupted: it is no whole store.");
-    } else if (id.len != STORE_ID_CHARS) {
-        copy_fail(copy, "The source holds no store, or not all of it: check --prefix and --from-partitions.");
-    } else if (copy->id[0] && !text_equal(id, text_of(copy->id))) {
-        copy_fail(copy, "The partitions of the source belong to several stores: restore its data.");
-    } else {
-        snprintf(copy->id, sizeof copy->id, "%.*s", TEXT_ARG(id));
-        /* A store of an earlier version does not say it. */
-        if (reply_at(reply, 1)->type != REPLY_NIL &&
-            (!reply_integer(reply_at(reply, 1), &partitions) || !reply_integer(reply_at(reply, 2), &number)))
-            copy_malformed(&copy->from, "store");
-        if (partitions != (int64_t)expected || number != (int64_t)partition)
-            copy_fail(copy, "The source has %" PRId64 " partitions, not %u: set --from-partitions.", partitions,
-                      expected);
-    }
-}
-
-static void on_schema(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
-{
-    int64_t schema;
-
-    if (!reply_integer(reply, &schema) || schema < 1)
-        copy_malformed(&copy->from, "schema");
-    else if (schema > STORE_SCHEMA)
-        copy_fail(copy, "The source was written by a newer chatelaine: use that one's 'store copy'.");
-    else if (copy->schema > 0 && (uint64_t)schema != copy->schema)
-        copy_fail(copy, "The partitions of the source have several schemas: run 'chatelaine store upgrade' first.");
-    else
-        copy->schema = (uint64_t)schema;
-}
-
-static void on_source_lease(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
-{
-    int64_t ms;
-
-    if (reply_integer(reply, &ms) && ms > 0 && (uint64_t)ms > copy->lease_max_ms)
-        copy->lease_max_ms = (uint64_t)ms;
-}
-
-/* Adds up a hash, in whatever order its fields and the partitions answer. */
-static void on_seen(struct store_copy *copy, void *item, const struct redis_reply *reply)
-{
-    uint64_t *sum = item;
-    struct text field, value;
-
-    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
-        if (reply_text(reply->items[f], &field) && reply_text(reply->items[f + 1], &value))
-            *sum += ((uint64_t)crc32_of(field) << 1 | 1) * (1 + (uint64_t)crc32_of(value));
-        else
-            copy_malformed(&copy->from, "hash");
-}
-
-static void on_listening(struct store_copy *copy, void *item, const struct redis_reply *reply)
-{
-    int64_t *sum = item, count;
-
-    if (reply_integer(reply_at(reply, 1), &count))
-        *sum += count;
-    else
-        copy_malformed(&copy->from, "number of subscriptions");
-}
-
-static void source_look(struct store_copy *copy, unsigned nth)
-{
-    struct copy_seen *seen = &copy->seen[nth];
-    struct copy_name name;
-
-    *seen = (struct copy_seen){0};
-    for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
-        copy_call(&copy->from, i, 2,
-                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "nodes", TEXT(""))}, on_seen,
-                  &seen->nodes);
-        copy_call(&copy->from, i, 2,
-                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "store", TEXT(""))}, on_seen,
-                  &seen->changes);
-        copy_call(&copy->from, i, 3,
-                  (struct text[]){TEXT("PUBSUB"), TEXT("NUMSUB"), copy_name(&name, &copy->from, i, "inv", TEXT(""))},
-                  on_listening, &seen->nodes_listening);
-        copy_call(
-            &copy->from, i, 3,
-            (struct text[]){TEXT("PUBSUB"), TEXT("SHARDNUMSUB"), copy_name(&name, &copy->from, i, "inv", TEXT(""))},
-            on_listening, &seen->nodes_listening);
-    }
-}
+/* Looking at both */
 
 /* As the marker of a target keeps them. */
 static struct text print_changes(char storage[CHANGES_BYTES], const struct store_copy *copy)
@@ -250,45 +177,25 @@ static struct text print_changes(char storage[CHANGES_BYTES], const struct store
     return text_of(storage);
 }
 
-static unsigned *number_kept(struct store_copy *copy, unsigned number)
-{
-    unsigned *kept = arena_alloc(&copy->arena, sizeof *kept);
-
-    *kept = number;
-    return kept;
-}
-
 static void source_ask(struct store_copy *copy)
 {
-    struct copy_name name;
-
-    for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
-        copy_call(&copy->from, i, 6,
-                  (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->from, i, "store", TEXT("")), TEXT("id"),
-                                  TEXT("partitions"), TEXT("partition"), TEXT("copying")},
-                  on_source_store, number_kept(copy, i));
-        copy_call(&copy->from, i, 2, (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "schema", TEXT(""))},
-                  on_schema, NULL);
-        copy_call(&copy->from, i, 2,
-                  (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "lease_max", TEXT(""))},
-                  on_source_lease, NULL);
-    }
-    source_look(copy, 0);
-    copy_then(copy, target_ask);
+    copy_source_ask(copy);
+    copy_source_look(copy, 0);
+    copy_then(copy, copy->is_undo ? undo_judge : target_ask);
 }
-
-/* Looking at the target */
 
 static void on_target_store(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
 {
-    struct text id, copying, changes;
+    struct text id, copying, changes, moved;
     char now[CHANGES_BYTES];
 
     if (!reply_text_or_nil(reply_at(reply, 0), &id) || !reply_text_or_nil(reply_at(reply, 1), &copying) ||
-        !reply_text_or_nil(reply_at(reply, 2), &changes)) {
+        !reply_text_or_nil(reply_at(reply, 2), &changes) || !reply_text_or_nil(reply_at(reply, 3), &moved)) {
         copy_malformed(&copy->to, "store");
     } else if (copying.len > 0 && !text_equal(copying, text_of(copy->id))) {
         copy_fail(copy, "A copy of another store into the target was interrupted: delete its names first.");
+    } else if (moved.len > 0) {
+        copy->left_before++;
     } else if (copying.len > 0) {
         copy->marked++;
         copy->is_outdated |= !text_equal(changes, print_changes(now, copy));
@@ -309,24 +216,26 @@ static void target_ask(struct store_copy *copy)
     struct copy_name name;
 
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
-        copy_call(&copy->to, i, 5,
+        copy_call(&copy->to, i, 6,
                   (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->to, i, "store", TEXT("")), TEXT("id"),
-                                  TEXT("copying"), TEXT("copying_changes")},
+                                  TEXT("copying"), TEXT("copying_changes"), TEXT("moved")},
                   on_target_store, NULL);
     copy_then(copy, judge);
 }
 
-/* Whether only the last step is missing: all was copied and compared, and some partitions may serve already. */
+/* Whether only the last step is missing: all was copied and compared. The source was left then, or by an earlier
+ * version some partitions of the target were finished. */
 static bool must_only_finish(const struct store_copy *copy)
 {
-    return copy->marked > 0 && copy->finished > 0 && copy->marked + copy->finished == copy->to.settings->partitions;
+    return copy->marked > 0 && (copy->finished > 0 || copy->moved_to.len > 0) &&
+           copy->marked + copy->finished == copy->to.settings->partitions;
 }
 
 static void on_lease_over(uv_timer_t *timer)
 {
     struct store_copy *copy = timer->data;
 
-    source_look(copy, 1);
+    copy_source_look(copy, 1);
     copy_then(copy, source_judge);
 }
 
@@ -362,12 +271,17 @@ static void judge(struct store_copy *copy)
             copy_fail(copy, "An earlier run lacked only its last step, and the source has changed since: delete the "
                             "target's names, and run the copy again.");
         copy->copied.was_finished_only = true;
-        copy_then(copy, target_finish);
+        copy_then(copy, source_leave);
         return;
     }
     if (copy->finished > 0)
         copy_fail(copy, "The target is not empty: it holds this store already.");
-    if (copy->marked == 0)
+    if (copy->moved_to.len > 0)
+        copy_fail(copy,
+                  "The source has moved to %.*s: copy from there. If that place is lost for good, 'store copy "
+                  "--undo' makes the source a store again.",
+                  TEXT_ARG(copy->moved_to));
+    if (copy->marked == 0 && copy->left_before == 0)
         for (unsigned i = 0; i < copy->to.settings->partitions; i++)
             copy_call(&copy->to, i, 2,
                       (struct text[]){TEXT("EXISTS"), copy_name(&name, &copy->to, i, "accounts", TEXT(""))},
@@ -387,6 +301,13 @@ static void source_judge(struct store_copy *copy)
 {
     source_compare(copy);
     copy_then(copy, target_mark);
+}
+
+static void undo_judge(struct store_copy *copy)
+{
+    if (copy->moved_to.len == 0)
+        copy_fail(copy, "The source has not moved: there is nothing to undo.");
+    copy_then(copy, copy_source_return);
 }
 
 /* Copying */
@@ -460,7 +381,18 @@ static void compare(struct store_copy *copy)
     compare_count(copy, "users", from->users, to->users);
     compare_count(copy, "events", from->events, to->events);
     copy->copied.counts = *to;
-    source_look(copy, 1);
+    copy_then(copy, source_leave);
+}
+
+/* Nothing changes the source from then on. Whatever changed it before is seen by looking once more. */
+static void source_leave(struct store_copy *copy)
+{
+    copy_source_leave(copy, source_look_again);
+}
+
+static void source_look_again(struct store_copy *copy)
+{
+    copy_source_look(copy, 1);
     copy_then(copy, source_judge_again);
 }
 
@@ -470,12 +402,14 @@ static void source_judge_again(struct store_copy *copy)
     copy_then(copy, target_finish);
 }
 
+/* From the first answer on, nodes may serve the target. */
 static void target_finish(struct store_copy *copy)
 {
     unsigned count = copy->to.settings->partitions;
     struct copy_name store, schema;
     char number[24], partitions[16], partition[16];
 
+    copy->failed = copy_end;
     snprintf(number, sizeof number, "%" PRIu64, copy->schema);
     snprintf(partitions, sizeof partitions, "%u", count);
     for (unsigned i = 0; i < count; i++) {
@@ -507,6 +441,8 @@ static void replicas_ask(struct store_copy *copy)
 {
     char replicas[24], timeout[24];
 
+    copy->may_have_left = false;
+    copy->copied.is_whole = true;
     snprintf(replicas, sizeof replicas, "%" PRId64, copy->to.settings->min_replicas);
     snprintf(timeout, sizeof timeout, "%d", WAIT_MS);
     for (unsigned i = 0; copy->to.settings->min_replicas > 0 && i < copy->to.settings->partitions; i++)
@@ -525,8 +461,9 @@ static void on_finder_closed(void *arg)
         return;
     copy->copied.from = copy->from.settings->partitions;
     copy->copied.to = copy->to.settings->partitions;
-    copy->copied.trouble = copy->trouble[0] ? copy->trouble : NULL;
-    copy->copied.is_refusal = !copy->has_written;
+    copy->copied.trouble = copy->cause[0] ? copy->cause : copy->trouble[0] ? copy->trouble : NULL;
+    copy->copied.is_refusal = !copy->has_written && !copy->may_have_left;
+    copy->copied.lacks_last_step = copy->may_have_left;
     copy->done(copy->arg, &copy->copied);
     copy_records_finish(copy);
     copy_whole_finish(copy);

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "core/limits.h"
 #include "outcome.h"
 #include "readiness.h"
@@ -49,17 +50,12 @@ static void ask_info(struct store *store);
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void replay_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void time_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
+static void losses_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 static void store_id_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void keys_answered(void *arg, enum store_result result, const struct redis_reply *reply);
 
-static void on_probe(uv_timer_t *probe)
-{
-    struct store *store = probe->data;
-
-    if (store->changes_up)
-        examination_start(store);
-}
+static void on_probe(uv_timer_t *probe);
 
 void examination_init(struct store *store)
 {
@@ -93,16 +89,21 @@ static void ask_config(struct store *store)
 }
 
 /* Whether Redis would let `default` write a record of ours. */
-static void ask_replay(struct store *store)
+static void call_replay(struct store *store, redis_done *done)
 {
     char name[REDIS_PREFIX_MAX_BYTES + sizeof "store"];
 
-    store->examination.due++;
     snprintf(name, sizeof name, "%sstore", store->prefix);
     redis_link_call(store->changes, 7,
                     (struct text[]){TEXT("ACL"), TEXT("DRYRUN"), TEXT("default"), TEXT("HSET"), text_of(name),
                                     TEXT("field"), TEXT("value")},
-                    replay_answered, store);
+                    done, store);
+}
+
+static void ask_replay(struct store *store)
+{
+    store->examination.due++;
+    call_replay(store, replay_answered);
 }
 
 void examination_start(struct store *store)
@@ -120,11 +121,13 @@ void examination_start(struct store *store)
                                     .is_cluster = store->settings.resolver != NULL};
     e->refusal = NULL;
     e->sent_wall_ms = clock_wall_ms();
-    e->due = 3;
+    e->due = 4;
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
     ask_info(store);
     ask_config(store);
     ask_replay(store);
+    /* Before the claim, whose refusal counts. */
+    script_call_probe(store, SCRIPT_store_losses, 0, NULL, losses_answered, store);
     snprintf(schema, sizeof schema, "%d", STORE_SCHEMA);
     buf_init_fixed(&beside, storage, sizeof storage);
     store_print_prefix_beside(store, &beside);
@@ -157,6 +160,7 @@ static void take_census(struct store *store)
     struct sentinel_census census;
 
     facts->replicas_known = fence_replicas(lease_fence(store->lease));
+    facts->replicas_usual = fence_replicas_usual(lease_fence(store->lease));
     facts->min_replicas = store->settings.min_replicas;
     facts->timeout_ms = store->settings.timeout_ms;
     facts->lease_ms = lease_member_ms(store->lease);
@@ -172,6 +176,25 @@ static void take_census(struct store *store)
     facts->sentinel_quorum = census.quorum;
     facts->sentinels_known = census.others + 1;
     snprintf(facts->sentinel_trouble, sizeof facts->sentinel_trouble, "%s", census.trouble);
+}
+
+static unsigned kinds_judged(const struct store *store)
+{
+    unsigned all = store->was_fit ? FITNESS_ALL & ~(unsigned)FITNESS_START : FITNESS_ALL;
+
+    return store->settings.unsafe_redis ? FITNESS_UNSAFE : all;
+}
+
+/* Nodes that serve go on: replicas that are added or replaced, or that a cluster moves, must not stop them all. */
+static void note_replicas(struct store *store)
+{
+    const struct store_facts *facts = &store->examination.facts;
+    const char *why = store->was_fit && !store->settings.unsafe_redis ? fitness_breach(facts, FITNESS_START) : NULL;
+
+    if (why && !store->is_warned)
+        LOG(LOG_WARN, "fewer than half of the replicas acknowledge each lease", log_str("why", why),
+            log_int("replicas", facts->replicas_usual), log_partition(store->prefix));
+    store->is_warned = why;
 }
 
 static void part_done(struct store *store)
@@ -190,13 +213,16 @@ static void part_done(struct store *store)
 
     take_census(store);
     snprintf(store->server, sizeof store->server, "%s", e->facts.server);
-    const char *unfit = fitness_breach(&e->facts, store->settings.unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL);
+    const char *unfit = fitness_breach(&e->facts, kinds_judged(store));
     if (unfit && !e->facts.writable && e->refusal)
         unfit = e->refusal;
     if (e->has_failed)
         unfit = "Redis did not answer when it was examined: check its load, and that its ACL allows INFO and TIME.";
     if (e->facts.writable)
         store_note_full(store, e->facts.full);
+    store->was_fit |= !unfit;
+    if (!e->has_failed)
+        note_replicas(store);
     store_judged(store, unfit);
     if (e->has_failed && !store->changes_up)
         return; /* those who wait get the next connection's result, or time out */
@@ -290,15 +316,21 @@ static void ask_info(struct store *store)
     }
 }
 
+static int64_t config_number(struct text value)
+{
+    uint64_t number;
+
+    return text_to_u64(value, INT32_MAX, &number) ? (int64_t)number : 0;
+}
+
 static void config_note(const struct config_setting *setting, struct text value, struct store_facts *facts)
 {
     void *fact = (char *)facts + setting->fact;
-    uint64_t number;
 
     if (setting->fit)
         *(bool *)fact = text_equal(value, text_of(setting->fit));
     else
-        *(int64_t *)fact = text_to_u64(value, INT32_MAX, &number) ? (int64_t)number : 0;
+        *(int64_t *)fact = config_number(value);
 }
 
 static void config_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -318,6 +350,11 @@ static void config_answered(void *arg, enum redis_outcome outcome, const struct 
 }
 
 /* "OK", or a string that says why not. An error: our user may not ask. */
+static enum store_replay replay_of(struct text answer)
+{
+    return text_equal(answer, TEXT("OK")) ? STORE_REPLAY_WHOLE : STORE_REPLAY_DROPS;
+}
+
 static void replay_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct store *store = arg;
@@ -327,7 +364,7 @@ static void replay_answered(void *arg, enum redis_outcome outcome, const struct 
     if (outcome != REDIS_REPLIED)
         e->has_failed = true;
     else if (reply_text(reply, &answer))
-        e->facts.replay = text_equal(answer, TEXT("OK")) ? STORE_REPLAY_WHOLE : STORE_REPLAY_DROPS;
+        e->facts.replay = replay_of(answer);
     part_done(store);
 }
 
@@ -345,6 +382,29 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
         e->facts.clock_ahead_ms =
             seconds * 1000 + microseconds / 1000 - (e->sent_wall_ms + (clock_wall_ms() - e->sent_wall_ms) / 2);
     store->clock_ahead_ms = e->facts.clock_ahead_ms;
+    part_done(store);
+}
+
+/* In the metrics of a node; the parts of its partitions add up. */
+static void count_losses(struct store *store, int64_t missing, int64_t lost)
+{
+    metric_add(METRIC_STORE_MISSING, missing - store->missing_endings);
+    metric_add(METRIC_STORE_LOST, lost - store->lost_changes);
+    store->missing_endings = missing;
+    store->lost_changes = lost;
+}
+
+/* Of another store, and of an emptied one, it says nothing. */
+static void losses_answered(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct store_facts *facts = &store->examination.facts;
+
+    if (result == STORE_OK && reply_integer(reply_at(reply, 0), &facts->missing_endings) &&
+        reply_integer(reply_at(reply, 1), &facts->lost_changes) &&
+        reply_integer(reply_at(reply, 2), &facts->earlier_members) &&
+        reply_integer(reply_at(reply, 3), &facts->listeners_without_store))
+        count_losses(store, facts->missing_endings, facts->lost_changes);
     part_done(store);
 }
 
@@ -374,6 +434,22 @@ static uint64_t read_lease_max(const struct redis_reply *reply)
     return reply_integer(reply, &ms) && ms >= 0 && ms <= LEASE_MS_MAX ? (uint64_t)ms : LEASE_MS_MAX;
 }
 
+/* reply: of a schema newer than ours. */
+static bool has_moved(struct store *store, const struct redis_reply *reply)
+{
+    struct store_facts *facts = &store->examination.facts;
+    struct text place;
+    struct buf out;
+
+    if (!reply_text(reply_at(reply, 2), &place) || place.len == 0)
+        return false;
+    identity_moved(lease_identity(store->lease), place);
+    buf_init_fixed(&out, facts->moved, sizeof facts->moved - 1);
+    buf_append_printable(&out, place.len < sizeof facts->moved ? place : TEXT("another place"));
+    facts->moved[out.len] = '\0';
+    return true;
+}
+
 static void schema_answered(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct store *store = arg;
@@ -383,12 +459,14 @@ static void schema_answered(void *arg, enum store_result result, const struct re
                       reply_integer(reply_at(reply, 0), &e->facts.schema);
 
     e->facts.writable = has_schema;
-    e->facts.full = has_schema && reply_integer(reply_at(reply, 2), &full) && full != 0;
+    e->facts.full = result == STORE_OK && reply_integer(reply_at(reply, 2), &full) && full != 0;
     e->has_failed |= result == STORE_UNKNOWN;
     if (result == STORE_OK)
         lease_fence(store->lease)->lease_max_ms = read_lease_max(reply_at(reply, 3));
     if (e->facts.schema > STORE_SCHEMA) {
-        identity_outdated(lease_identity(store->lease), reply_integer(reply_at(reply, 1), &copying) && copying != 0);
+        if (!has_moved(store, reply))
+            identity_outdated(lease_identity(store->lease),
+                              reply_integer(reply_at(reply, 1), &copying) && copying != 0);
         part_done(store); /* in place of the id, which would make the store trusted */
     } else if (has_schema && !has_our_layout(store, reply)) {
         part_done(store);
@@ -429,6 +507,98 @@ static void keys_answered(void *arg, enum store_result result, const struct redi
     record_keys_answered(store, result, reply);
     store->examination.has_failed |= result == STORE_UNKNOWN;
     part_done(store);
+}
+
+/* Glances. A setting may be changed while Redis runs, and until that is noticed, changes are confirmed that a crash
+ * would undo. So those that decide about it are read every second, by commands that cost Redis a few microseconds.
+ * Whatever such a reply does not tell, the next examination does. */
+
+static bool is_glanced_at(const struct store *store, const struct config_setting *setting)
+{
+    return !setting->for_doctor && is_asked(store, setting);
+}
+
+static void glance_done(struct store *store)
+{
+    struct examination *e = &store->examination;
+
+    if (--e->glance_due > 0 || e->is_running || store->is_closing || !store->changes_up)
+        return;
+    if (e->has_changed)
+        examination_start(store);
+    else
+        store_glance_later(store);
+}
+
+static bool has_changed(const struct store *store, struct text name, struct text value)
+{
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++) {
+        const struct config_setting *setting = &CONFIG_SETTINGS[row];
+        const void *fact = (const char *)&store->examination.facts + setting->fact;
+
+        if (!is_glanced_at(store, setting) || !text_equal(name, text_of(setting->name)))
+            continue;
+        return setting->fit ? text_equal(value, text_of(setting->fit)) != *(const bool *)fact
+                            : config_number(value) != *(const int64_t *)fact;
+    }
+    return false;
+}
+
+static void settings_glanced_at(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    size_t count = outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY ? reply->count : 0;
+    struct text name, value;
+
+    for (size_t i = 0; i + 1 < count; i += 2)
+        if (reply_text(reply_at(reply, i), &name) && reply_text(reply_at(reply, i + 1), &value))
+            store->examination.has_changed |= has_changed(store, name, value);
+    glance_done(store);
+}
+
+static void replay_glanced_at(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct store *store = arg;
+    struct text answer;
+
+    if (outcome == REDIS_REPLIED && reply_text(reply, &answer))
+        store->examination.has_changed |= replay_of(answer) != store->examination.facts.replay;
+    glance_done(store);
+}
+
+static void glance(struct store *store)
+{
+    struct text argv[2 + CONFIG_SETTING_COUNT] = {TEXT("CONFIG"), TEXT("GET")};
+    struct examination *e = &store->examination;
+    size_t argc = 2;
+
+    for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
+        if (is_glanced_at(store, &CONFIG_SETTINGS[row]))
+            argv[argc++] = text_of(CONFIG_SETTINGS[row].name);
+    e->glance_due = 2;
+    e->has_changed = false;
+    redis_link_call(store->changes, argc, argv, settings_glanced_at, store);
+    call_replay(store, replay_glanced_at);
+}
+
+static bool is_a_glance_enough(const struct store *store)
+{
+    const struct examination *e = &store->examination;
+
+    return uv_now(store->loop) < e->glance_until_ms && !e->is_running && !store->unfit && !store->is_full &&
+           e->facts.config_readable && !identity_strange(lease_identity(store->lease));
+}
+
+static void on_probe(uv_timer_t *probe)
+{
+    struct store *store = probe->data;
+
+    if (!store->changes_up || store->is_closing || store->examination.glance_due > 0)
+        return;
+    if (is_a_glance_enough(store))
+        glance(store);
+    else
+        examination_start(store);
 }
 
 int64_t store_fencing_replicas(const struct store_facts *facts)

@@ -1,4 +1,5 @@
-/* Examines Redis: on each connection, then every few seconds. */
+/* Examines Redis: on each connection, then every few seconds. In between, what can be changed while Redis runs is
+ * looked at every second. */
 #pragma once
 #include "store/facts.h"
 #include "store/types.h"

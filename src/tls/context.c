@@ -97,6 +97,7 @@ void tls_context_release(struct tls_context *context)
         return;
     for (size_t i = 0; i < context->pair_count; i++)
         pair_finish(&context->pairs[i]);
+    sk_X509_pop_free(context->pinned, X509_free);
     SSL_CTX_free(context->ssl);
     free(context);
 }

@@ -5,7 +5,7 @@
 struct tls_context {
     SSL_CTX *ssl;
     unsigned holds;
-    bool is_pinned;
+    STACK_OF(X509) * pinned; /* a client accepts these and no others; NULL: whatever leads to its CAs */
     int64_t not_after_s;
     struct pair pairs[TLS_PAIRS_MAX];
     size_t pair_count;

@@ -122,7 +122,7 @@ struct tls_context *tls_context_create_server(const struct tls_server_settings *
     set_session_scope(context, settings);
     tickets_configure(context, settings);
     if (read_pairs(context, settings, ret_why) &&
-        (settings->client_ca.content.len == 0 || ask_for_certificates(context, &settings->client_ca, ret_why)))
+        (!settings->client_ca.name || ask_for_certificates(context, &settings->client_ca, ret_why)))
         return context;
     tls_context_release(context);
     return NULL;

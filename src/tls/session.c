@@ -98,7 +98,7 @@ struct tls_session *tls_session_connect(struct tls_context *context, const char 
 
     SSL_set_connect_state(session->ssl);
     SSL_set_hostflags(session->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (context->is_pinned)
+    if (context->pinned)
         return session;
     if (is_address(host))
         CHECK(X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session->ssl), host) == 1);

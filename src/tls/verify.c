@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <openssl/x509v3.h>
+#include <string.h>
 
 enum { DETAIL_BYTES = 256, NAMES_SHOWN = 3 };
 
@@ -105,10 +106,16 @@ static void print_verdict(X509_STORE_CTX *store, struct buf *out)
     }
 }
 
-int verify_explain(int is_good, X509_STORE_CTX *store)
+static struct tls_session *session_of(X509_STORE_CTX *store)
 {
     const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-    struct tls_session *session = SSL_get_app_data(ssl);
+
+    return SSL_get_app_data(ssl);
+}
+
+int verify_explain(int is_good, X509_STORE_CTX *store)
+{
+    struct tls_session *session = session_of(store);
     char storage[DETAIL_BYTES];
     struct buf out;
 
@@ -118,4 +125,23 @@ int verify_explain(int is_good, X509_STORE_CTX *store)
         session->detail = mem_copy_text(out.ptr, out.len);
     }
     return is_good;
+}
+
+int verify_is_pinned(X509_STORE_CTX *store, void *context)
+{
+    const STACK_OF(X509) *pinned = ((struct tls_context *)context)->pinned;
+    struct tls_session *session = session_of(store);
+    X509 *shown = X509_STORE_CTX_get0_cert(store);
+    const char *why = "its certificate is not the one expected";
+
+    for (int i = 0; i < sk_X509_num(pinned); i++) {
+        if (X509_cmp(shown, sk_X509_value(pinned, i)) == 0)
+            return 1;
+        if (X509_check_issued(sk_X509_value(pinned, i), shown) == X509_V_OK)
+            why = "its certificate is not the one expected, which is that of its CA";
+    }
+    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+    if (!session->detail)
+        session->detail = mem_copy_text(why, strlen(why));
+    return 0;
 }

@@ -79,6 +79,23 @@ cause_RevocationLogIncomplete() {
     read -r id rest < <(create_key)
     revoke_key "$id" >/dev/null
 }
+cause_RevocationsLost() {
+    scene
+    redis hset chatelaine:store missing 1 >/dev/null
+}
+cause_ChangesLost() {
+    scene
+    redis hset chatelaine:store lost_changes 1 >/dev/null
+}
+# One node is paused while Redis restarts, so that the other waits for it in vain.
+cause_NodesDidNotTell() {
+    scene
+    add_node
+    kill -STOP "$node_pid"
+    kill -KILL "$redis_pid"
+    forget "$redis_pid"
+    run_redis
+}
 cause_AuditLogFailing() {
     local id rest
     scene --audit-log "$dir/audit.log"

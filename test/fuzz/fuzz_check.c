@@ -173,7 +173,7 @@ static bool take_table(struct chatelaine_table *table, const struct region *memo
     table->sets = (const struct chatelaine_set *)(memory->start + CHATELAINE_HEADER_BYTES);
     table->uses = (chatelaine_uses *)(uses->start + CHATELAINE_HEADER_BYTES);
     memcpy(table->hash_key, table->header->hash_key, sizeof table->hash_key);
-    return chatelaine_is_sound(table, table->header, table->uses_header);
+    return chatelaine_is_sound(table, table->header);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

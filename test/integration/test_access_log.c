@@ -1,4 +1,5 @@
 /* The access log, and traces in log lines and checks. */
+#include "base/clock.h"
 #include "fixture.h"
 #include "leak_guard.h"
 
@@ -172,5 +173,30 @@ Test(access_log, refused_logins_have_a_reason_class)
     cr_expect_eq(count_lines(&fixture, "login refused", " reason=password_or_code ", user.id), 2);
     cr_expect_eq(count_lines(&fixture, "login refused", " reason=unknown_email ", " target=\"\""), 1);
     cr_expect_eq(count_lines(&fixture, "wrong-Password", "", ""), 0);
+    fixture_stop(&fixture);
+}
+
+/* When it will be is no reason. */
+Test(access_log, a_scheduled_revocation_says_when)
+{
+    static struct http_answer answer;
+    char target[128], at[CLOCK_RFC3339_BYTES], json[64];
+    struct fixture_session session;
+    struct fixture_key key;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    fixture_add_session(&fixture, NULL, true, &session);
+    clock_print_rfc3339(clock_wall_ms() + 24 * 60 * 60 * 1000, at);
+    snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/scheduled_revocation", key.id);
+    struct http_call call = {
+        .method = "PUT", .target = target, .cookie = session.token, .csrf = session.csrf, .json = json};
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    call = (struct http_call){.method = "DELETE", .target = target, .cookie = session.token, .csrf = session.csrf};
+    cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    cr_expect_eq(count_lines(&fixture, " message=\"revocation scheduled\" revoke_at=", at, key.id), 1);
+    cr_expect_eq(count_lines(&fixture, " message=\"scheduled revocation withdrawn\" request_id=", "", key.id), 1);
     fixture_stop(&fixture);
 }

@@ -100,14 +100,21 @@ static void verify(const struct logs *logs, int exit_code, const char *says, con
     cli_finish(&run);
 }
 
-static int revoke_key(const struct logs *logs, size_t node, const struct fixture_key *key)
+static int try_to_revoke(const struct logs *logs, size_t node, const struct fixture_key *key,
+                         struct http_answer *ret_answer)
 {
-    struct http_answer answer;
     char target[64];
 
     snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
     struct http_call call = {.method = "DELETE", .target = target, .bearer = logs->fixture.manager.secret};
-    return fixture_call(&logs->fixture, node, &call, &answer);
+    return fixture_call(&logs->fixture, node, &call, ret_answer);
+}
+
+static int revoke_key(const struct logs *logs, size_t node, const struct fixture_key *key)
+{
+    struct http_answer answer;
+
+    return try_to_revoke(logs, node, key, &answer);
 }
 
 static long unlogged(struct logs *logs, const char *class)
@@ -317,11 +324,18 @@ Test(audit_log, a_full_disk_confirms_nothing_and_stops_no_revocation)
     fixture_add_user(&logs.fixture, "ana@north.test", &ana);
     fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
     limit_files(&logs, 0, (rlim_t)size_of(logs.path[0]) + 100);
-    cr_expect_eq(revoke_key(&logs, 0, &key), 503, "not confirmed");
+    cr_expect_eq(try_to_revoke(&logs, 0, &key, &answer), 503, "not confirmed");
+    cr_expect_not_null(strstr(answer.body, "The audit log cannot be written"), "%s", answer.body);
     cr_expect_eq(fixture_try_key(&logs.fixture, 0, key.secret), 401, "but in effect");
     cr_expect_not(has_line(logs.path[0], "\"api_key.revoked\"", key.id));
     const long waiting = unlogged(&logs, "live");
     cr_expect_eq(fixture_try_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other), 503);
+    struct http_call create = {.method = "POST",
+                               .target = "/v1/api_keys",
+                               .bearer = logs.fixture.manager.secret,
+                               .json = "{\"name\":\"b\",\"mode\":\"live\"}"};
+    cr_expect_eq(fixture_call(&logs.fixture, 0, &create, &answer), 503);
+    cr_expect_not_null(strstr(answer.body, "The audit log cannot be written"), "%s", answer.body);
     cr_expect_eq(unlogged(&logs, "live"), waiting, "it was refused, not created and discarded");
     cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, FIXTURE_PASSWORD, NULL, NULL, &answer), 200, "never deaf");
     cr_expect_eq(fixture_login(&logs.fixture, 0, &ana, "wrong-Horse-battery-9", "000000", NULL, &answer), 401);

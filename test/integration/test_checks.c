@@ -1,4 +1,5 @@
 /* Checks: what gateways ask gets the verdict of the public listener, whichever way they ask. */
+#include "api/routes.h"
 #include "fixture.h"
 #include "leak_guard.h"
 
@@ -269,6 +270,119 @@ Test(checks, every_route_and_credential_alike)
     for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++)
         for (size_t k = 0; k < made.count; k++)
             try_family(&fixture, &FAMILIES[i], &made.list[k]);
+    fixture_stop(&fixture);
+}
+
+/* The table of routes, whoever asks. */
+
+/* Ids of nobody, so that nothing ends. */
+static void print_path(const struct route *row, char ret_path[128])
+{
+    static const struct {
+        const char *folder, *id;
+    } IDS[] = {{"/api_keys/", "key_00000000000000000000000000"},
+               {"/device_keys/", "dev_00000000000000000000000000"},
+               {"/device_enrolments/", "BCDF-GHJK"},
+               {"/users/", "usr_00000000000000000000000000"},
+               {"/team/", "usr_00000000000000000000000000"},
+               {"/invitations/", "inv_00000000000000000000000000"},
+               {"/sessions/", "sess_AAAAAAAAAAAAAAAAAAAAAA"}};
+    const char *mark = strstr(row->path, "{id}"), *id = NULL;
+
+    for (size_t i = 0; mark && i < sizeof IDS / sizeof *IDS; i++)
+        id = strstr(row->path, IDS[i].folder) ? IDS[i].id : id;
+    cr_assert_eq(mark != NULL, id != NULL, "%s", row->path);
+    snprintf(ret_path, 128, "%.*s%s%s", mark ? (int)(mark - row->path) : 127, row->path, id ? id : "",
+             mark ? mark + strlen("{id}") : "");
+}
+
+static const char *method_name(enum http_method method)
+{
+    static const char *const NAMES[] = {
+        [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT", [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE"};
+
+    return NAMES[method];
+}
+
+/* A refusal is the same on both listeners. What a gateway may let pass, the node does not refuse for want of a
+ * permission; its handler may still miss something, or not like the body. */
+static void expect_one_verdict(const struct fixture *fixture, const struct route *row, enum http_method method,
+                               const struct http_call *who, const char *name)
+{
+    static struct http_answer checked, answer;
+    struct http_call call = *who;
+    char path[128], what[600];
+
+    print_path(row, path);
+    struct subject subject = {method_name(method), path, *who};
+    ask(fixture->nodes[0].internal_port, AUTH_REQUEST, &subject, &checked);
+    call.method = subject.method;
+    call.target = path;
+    call.json = method == row->method && (row->flags & ROUTE_JSON) ? "{}" : NULL;
+    call.form = method == row->method && (row->flags & ROUTE_FORM) ? "" : NULL;
+    fixture_call(fixture, 0, &call, &answer);
+    snprintf(what, sizeof what, "%s %s, %s: a gateway is told %d, the client %d %.120s", subject.method, row->path,
+             name, checked.status, answer.status, answer.body);
+    if (checked.status == 200)
+        cr_expect(answer.status != 401 && answer.status != 403 && answer.status != 405, "%s", what);
+    else if (row->who != WHO_ANYONE && strncmp(row->path, "/v1/auth/", 9) != 0) /* no gateway passes those on */
+        expect_same(&checked, &answer, what);
+}
+
+static void try_keys(struct fixture *fixture, const struct route *row)
+{
+    static struct fixture_key keys[4];
+    static const char *const NAMES[] = {"a live key", "a test key", "a key without scopes", "a device"};
+    const struct http_call nobody = {0};
+
+    if (!keys[0].id[0]) {
+        fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &keys[0]);
+        fixture_add_key(fixture, NULL, KEY_API, MODE_TEST, SCOPE_ALL, &keys[1]);
+        fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_NONE, &keys[2]);
+        fixture_add_key(fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &keys[3]);
+    }
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct http_call who = {.bearer = keys[i].secret};
+
+        expect_one_verdict(fixture, row, row->method, &who, NAMES[i]);
+        expect_one_verdict(fixture, row, HTTP_PATCH, &who, NAMES[i]);
+    }
+    expect_one_verdict(fixture, row, row->method, &nobody, "nobody");
+}
+
+/* Each time with a new session, because the request may end it. */
+static void try_people(struct fixture *fixture, const struct route *row)
+{
+    static struct fixture_user users[ROLE_COUNT];
+    char email[64];
+
+    for (enum role role = 0; role < ROLE_COUNT; role++) {
+        snprintf(email, sizeof email, "%s@north.test", role_text(role).ptr);
+        if (!users[role].id[0])
+            fixture_add_person(fixture, NULL, email, role, &users[role]);
+        for (int step_up = 0; step_up < 2; step_up++) {
+            struct fixture_session session;
+
+            fixture_add_session(fixture, &users[role], step_up, &session);
+            expect_one_verdict(fixture, row, row->method, &(struct http_call){.cookie = session.token}, email);
+            expect_one_verdict(fixture, row, row->method,
+                               &(struct http_call){.cookie = session.token, .csrf = session.csrf}, email);
+        }
+    }
+}
+
+Test(checks, every_route_of_ours_has_one_verdict)
+{
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, (const char *const[]){"--changes-per-minute", "100000", NULL});
+    fixture_open_store(&fixture);
+    for (size_t row = 0; row < ROUTE_COUNT; row++) {
+        try_keys(&fixture, &ROUTES[row]);
+        if (ROUTES[row].who == WHO_SESSION)
+            try_people(&fixture, &ROUTES[row]);
+    }
+    fixture_close_store(&fixture);
     fixture_stop(&fixture);
 }
 

@@ -346,8 +346,8 @@ static void start_with_clock(char folder[PROCESS_PATH_BYTES], const char *const 
         fixture_add_node(&f, more);
 }
 
-/* By this machine's clock: no check that began after at_ms is accepted, and none that was answered EARLY_MS before it is
- * refused, whatever Redis' clock then says. */
+/* By this machine's clock: no check that began after at_ms is accepted, and none that was answered EARLY_MS before it
+ * is refused, whatever Redis' clock then says. */
 static void expect_end_by_true_time(const struct fixture_key *key, int64_t at_ms)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);

@@ -172,6 +172,86 @@ Test(receipts, a_node_that_says_nothing_was_waited_for)
     fixture_stop(&fixture);
 }
 
+/* Of a Redis whose clock is ahead by the seconds in clock_path. */
+static char clock_path[PROCESS_PATH_BYTES + 16];
+
+static void start_with_clock(struct fixture *fixture, char folder[PROCESS_PATH_BYTES], const char *const *more)
+{
+    fixture_use_one_redis("the test sets the clock of one server");
+    folder_make(folder);
+    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
+    file_write(clock_path, "0\n");
+    setenv("SHIFTED_CLOCK", clock_path, 1);
+    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    fixture_start(fixture, 0, NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("SHIFTED_CLOCK");
+    fixture_add_node(fixture, more);
+    fixture_add_node(fixture, more);
+    leases_await_all(fixture);
+}
+
+/* Until a script has marked it. */
+static void await_mark(const struct fixture *fixture, const char *key)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char name[64], noted[64];
+
+    snprintf(name, sizeof name, "acct:%s:key_endings", fixture->account);
+    do {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        redis_server_ask(&fixture->redis, noted, sizeof noted, "HEXISTS", fixture_name(fixture->account, name), key,
+                         NULL);
+    } while (strcmp(noted, "1") != 0);
+}
+
+/* Revokes it while the second node stands still, and sets Redis' clock back by an hour as soon as the key is marked. */
+static void revoke_while_the_clock_goes_back(const struct fixture *fixture, const char *key)
+{
+    static struct http_answer answer;
+    struct http_client client;
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key);
+    http_client_connect(&client, fixture->nodes[0].port);
+    cr_assert_eq(kill(fixture->nodes[1].process.pid, SIGSTOP), 0);
+    http_client_send_call(&client,
+                          &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture->manager.secret});
+    await_mark(fixture, key);
+    file_write(clock_path, "-3600\n");
+    cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(answer.status, 200, "%s", answer.body);
+    cr_assert_eq(kill(fixture->nodes[1].process.pid, SIGCONT), 0);
+    http_client_close(&client);
+}
+
+/* The other node accepted the key until its lease ended, whatever Redis' clock said meanwhile. */
+Test(receipts, a_clock_that_goes_back_while_a_node_is_waited_for_is_not_believed)
+{
+    struct read_receipt read;
+    struct fixture_key key;
+    struct fixture fixture;
+    char folder[PROCESS_PATH_BYTES], name[64];
+
+    start_with_clock(&fixture, folder, LEASE_4000);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    revoke_while_the_clock_goes_back(&fixture, key.id);
+    read_receipt(&fixture, 0, key.id, &read);
+    cr_expect_eq(read.receipt.waited_for, 1);
+    cr_expect_geq(read.receipt.effective_ms - read.receipt.revoked_ms, 4000, "until its lease had ended");
+    json_free(read.claims);
+
+    /* How long the first barrier took is lost with its note. */
+    snprintf(name, sizeof name, "acct:%s:key_endings", fixture.account);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(fixture.account, name), NULL);
+    leases_await_all(&fixture);
+    read_receipt(&fixture, 0, key.id, &read);
+    cr_expect_geq(read.receipt.effective_ms - read.receipt.revoked_ms, 4000, "no lease was longer than W");
+    json_free(read.claims);
+    fixture_stop(&fixture);
+    folder_remove(folder);
+}
+
 /* By a node that died before it noted the end, or by an earlier version. */
 Test(receipts, a_barrier_whose_end_is_not_known_runs_again)
 {

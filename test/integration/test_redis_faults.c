@@ -320,6 +320,7 @@ Test(redis_faults, its_memory_is_full)
     redis_server_tell_all(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "1", NULL);
     create(&scene, &answer);
     expect_unavailable(&answer, "creating");
+    cr_expect(strstr(answer.body, "memory is full"), "whoever asked is told why: %s", answer.body);
     cr_expect_eq(internal_status(&scene, "/readyz"), 200);
     cr_expect_eq(fixture_metric(&scene.fixture, 0, "chatelaine_redis_full"), 1);
     cr_expect_eq(revoke(&scene, &keys[0]), 200);

@@ -314,6 +314,26 @@ Test(redis_tls, renewed_files_are_used_by_the_next_connection)
     scene_stop();
 }
 
+/* The system's CAs do not take its place, so each new connection still trusts the right one. */
+Test(redis_tls, an_empty_ca_leaves_the_old_one)
+{
+    struct fixture_key key;
+    char path[PROCESS_PATH_BYTES + 16];
+
+    scene_start(false);
+    const char *const more[] = {"--redis-ca", scene.ca_path, NULL};
+    add_node(scene.url, more);
+    fixture_create_key(&scene.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
+    put("ca.pem", "", path);
+    expect_usage((const char *const[]){"account", "list", "--redis-ca", scene.ca_path, NULL}, scene.url,
+                 "ca.pem holds no certificate");
+    redis_server_tell(&scene.fixture.redis, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    await_log("certificates for Redis not reloaded: the old ones stay in use");
+    await_log("ca.pem holds no certificate");
+    fixture_await_key(&scene.fixture, 0, key.secret, 200);
+    scene_stop();
+}
+
 /* Nothing is decided by half a connection. */
 Test(redis_tls, redis_is_killed_again_and_again)
 {

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,6 +313,16 @@ static void expect_untouched(const struct clinic *c)
     cr_expect_str_eq(names, "0");
 }
 
+static void undo_copy(struct clinic *c)
+{
+    struct cli_run undone;
+
+    run(c, &undone, (const char *const[]){"store", "copy", "--undo", "--yes", "--json", "--from", c->urls[0], NULL});
+    cr_assert_eq(undone.exit_code, 0, "%s", undone.err);
+    cr_expect_str_eq(undone.out, "{\"undone\":true}\n");
+    cli_finish(&undone);
+}
+
 Test(store_copy, refusals)
 {
     static struct clinic c;
@@ -331,6 +342,11 @@ Test(store_copy, refusals)
     expect_untouched(&c);
     node_kill(&c.people.fixture.nodes[0]);
     copy(&c, 0, 1, "4");
+    REFUSED(&c, 1, "The source has moved to unix:", "--from", c.urls[0], "--to", c.urls[2]);
+    REFUSED(&c, 2, "--undo copies nothing", "--undo", "--from", c.urls[0], "--to", c.urls[2]);
+    REFUSED(&c, 2, "needs --yes", "--undo", "--from", c.urls[0]);
+    REFUSED(&c, 1, "has not moved", "--undo", "--yes", "--from", c.urls[1]);
+    undo_copy(&c);
     redis_server_tell(&c.people.fixture.redis, "HSET", "chatelaine:store", "id", "00112233445566778899aabbccddeeff",
                       NULL);
     REFUSED(&c, 1, "The target is not empty: choose", "--from", c.urls[0], "--to", c.urls[1], "--to-partitions", "4");
@@ -436,6 +452,90 @@ Test(store_copy, a_node_waits_for_the_copy)
     redis_server_tell(&c.people.fixture.redis, "HDEL", "chatelaine:store", "copying", NULL);
     redis_server_tell(&c.people.fixture.redis, "SET", "chatelaine:schema", "2", NULL);
     fixture_await_key(&c.people.fixture, 0, c.key.secret, 200);
+    node_end(&c);
+    clinic_stop(&c);
+}
+
+/* After the copy, with a node that has its old settings */
+
+/* Its connections are cut while it stands still, as if its cable was pulled. */
+static void node_cut_off(struct clinic *c)
+{
+    process_signal(&c->people.fixture.nodes[0].process, SIGSTOP);
+    redis_server_tell(&c->people.fixture.redis, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+    redis_server_tell(&c->people.fixture.redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+}
+
+static int try_revocation(struct clinic *c, const struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[128];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    return fixture_call(
+        &c->people.fixture, 0,
+        &(struct http_call){.method = "DELETE", .target = target, .bearer = c->people.fixture.manager.secret}, &answer);
+}
+
+/* Until then, and after it, nothing is decided there. */
+static void await_sent_away(struct clinic *c, const char *place)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct http_answer answer;
+
+    do {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", answer.body);
+        cr_expect_eq(try_revocation(c, &c->key), 503);
+        cr_expect_eq(fixture_try_key(&c->people.fixture, 0, c->key.secret), 503);
+        http_call(c->people.fixture.nodes[0].internal_port, &(struct http_call){.target = "/readyz"}, &answer);
+    } while (answer.status != 503 || !strstr(answer.body, place));
+    cr_expect_eq(try_revocation(c, &c->key), 503);
+    cr_expect_eq(fixture_try_key(&c->people.fixture, 0, c->key.secret), 503);
+    cr_expect_eq(try_session(c, &c->session), 503);
+    cr_expect(file_contains(c->people.fixture.nodes[0].process.err_path, place));
+}
+
+static void expect_commands_sent_away(struct clinic *c, const char *place)
+{
+    static const char *const SERVE[] = {"serve",       "--listen",        "127.0.0.1:0", "--internal-listen",
+                                        "127.0.0.1:0", "--public-origin", NODE_ORIGIN,   NULL};
+    struct cli_run refused;
+
+    RUN(&c->people.fixture, &refused, "account", "list");
+    cli_expect_refusal(&refused, 3, place, "account list");
+    RUN(&c->people.fixture, &refused, "key", "revoke", c->key.id);
+    cli_expect_refusal(&refused, 3, place, "key revoke");
+    cli_run(&c->people.fixture, &refused, SERVE, NULL);
+    cli_expect_refusal(&refused, 3, place, "serve");
+    RUN(&c->people.fixture, &refused, "doctor", "--public-origin", NODE_ORIGIN);
+    cr_expect_eq(refused.exit_code, 3);
+    cr_expect(strstr(refused.out, "\nfail  store "), "%s", refused.out);
+    cr_expect(strstr(refused.out, " has moved to unix:"), "%s", refused.out);
+    cr_expect_null(strstr(refused.out, "newer chatelaine"), "%s", refused.out);
+    cli_finish(&refused);
+    RUN(&c->people.fixture, &refused, "status");
+    cr_expect(refused.exit_code == 3 && strstr(refused.out, place), "%s", refused.out);
+    cli_finish(&refused);
+}
+
+Test(store_copy, a_node_that_was_cut_off_is_sent_away)
+{
+    static struct clinic c;
+    char place[URL_BYTES + 64];
+
+    clinic_start(&c);
+    snprintf(place, sizeof place, "has moved to %s, --partitions 4", c.urls[1]);
+    node_begin(&c);
+    fixture_await_key(&c.people.fixture, 0, c.key.secret, 200);
+    node_cut_off(&c);
+    copy(&c, 0, 1, "4");
+    process_signal(&c.people.fixture.nodes[0].process, SIGCONT);
+    await_sent_away(&c, place);
+    expect_commands_sent_away(&c, place);
+    copy(&c, 1, 0, "1");
+    fixture_await_key(&c.people.fixture, 0, c.key.secret, 200);
+    cr_expect_eq(try_revocation(&c, &c.key), 200);
+    cr_expect_eq(fixture_try_key(&c.people.fixture, 0, c.key.secret), 401);
     node_end(&c);
     clinic_stop(&c);
 }

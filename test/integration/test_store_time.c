@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "sentinels.h"
 #include "watched_keys.h"
 
 #include <criterion/criterion.h>
@@ -43,6 +44,17 @@ static void start(void)
         fixture_add_node(&f, NULL);
 }
 
+/* How often to repeat what adds up (scripts/clocks). */
+static unsigned cycles(void)
+{
+    enum { ALWAYS = 2, MOST = 20 };
+    const char *text = getenv("CHATELAINE_TEST_CYCLES");
+    uint64_t count = ALWAYS;
+
+    cr_assert(!text || text_to_u64(text_of(text), MOST, &count), "CHATELAINE_TEST_CYCLES=%s", text);
+    return (unsigned)count;
+}
+
 static void stop(void)
 {
     fixture_stop(&f);
@@ -67,10 +79,6 @@ static void make_key(int64_t ends_ms, struct fixture_key *key)
     while (fixture_call(&f, 0, &call, &answer) == 503) {
         cr_assert_gt(deadline_left_ms(deadline), 0, "%s", answer.body);
         poll(NULL, 0, STEP_MS);
-    }
-    if (answer.status != 200) {
-            static char e[200000]; redis_server_ask(&f.redis, e, sizeof e, "LRANGE", "dbg", "0", "-1", NULL); fprintf(stderr, "DBG %lld\n%s\n", (long long)clock_wall_ms(), e);
-            for (int n = 0; n < 2; n++) fprintf(stderr, "LOG %d %s\n", n, node_log(&f.nodes[n]));
     }
     cr_assert_eq(answer.status, 200, "%s", answer.body);
 }
@@ -109,7 +117,7 @@ static unsigned check(const struct fixture_key *key, int64_t ends_ms)
     return refused;
 }
 
-/* Set for a while each, as far as they say, until the key is refused everywhere. */
+/* Set for a while each, as far as they say, over and over, until the key is refused everywhere. */
 static void expect_end_while_clocks_are_set(const struct fixture_key *key, int64_t ends_ms, const int *clocks,
                                             unsigned count)
 {
@@ -136,7 +144,7 @@ Test(store_time, a_clock_that_is_set_to_and_fro_neither_delays_nor_ends_anything
     last_ms = clock_wall_ms() + 24 * 3600 * S;
     make_key(last_ms, &last);
     await_nodes_know();
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < cycles(); i++) {
         ends_ms = clock_wall_ms() + 6 * S;
         make_key(ends_ms, &key);
         expect_end_while_clocks_are_set(&key, ends_ms, CLOCKS, sizeof CLOCKS / sizeof *CLOCKS);
@@ -145,6 +153,63 @@ Test(store_time, a_clock_that_is_set_to_and_fro_neither_delays_nor_ends_anything
     for (size_t node = 0; node < NODES; node++)
         fixture_await_key(&f, node, last.secret, 200);
     stop();
+}
+
+/* The master that there is at first goes by the true time, the other one is half a minute late. */
+static void start_with_two_masters(struct sentinels *sentinels)
+{
+    static const char *const MORE[] = {"--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
+
+    fixture_use_one_redis("Sentinels watch one Redis and its replica");
+    folder_make(folder);
+    fixture_start(&f, 0, NULL);
+    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
+    set_clock(-30);
+    setenv("SHIFTED_CLOCK", clock_path, 1);
+    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    sentinels_start(sentinels, &f.redis, 1);
+    unsetenv("LD_PRELOAD");
+    unsetenv("SHIFTED_CLOCK");
+    snprintf(f.redis.url, sizeof f.redis.url, "%s", sentinels->url);
+    for (unsigned i = 0; i < NODES; i++)
+        fixture_add_node(&f, MORE);
+}
+
+static void fail_over(const struct sentinels *sentinels)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    unsigned before = sentinels_master(sentinels);
+    char reply[256];
+
+    do {
+        redis_server_ask(&sentinels->servers[0], reply, sizeof reply, "SENTINEL", "FAILOVER", SENTINELS_MASTER_NAME,
+                         NULL);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", reply);
+        poll(NULL, 0, STEP_MS);
+    } while (sentinels_master(sentinels) == before);
+}
+
+/* What each failover adds to the time would add up. */
+Test(store_time, failovers_between_clocks_that_differ_neither_delay_nor_end_anything)
+{
+    static struct sentinels sentinels;
+    struct fixture_key key, last;
+
+    start_with_two_masters(&sentinels);
+    make_key(clock_wall_ms() + 24 * 3600 * S, &last);
+    for (unsigned i = 0; i < cycles(); i++) {
+        int64_t ends_ms = clock_wall_ms() + 6 * S;
+
+        make_key(ends_ms, &key);
+        fail_over(&sentinels);
+        while (check(&key, ends_ms) < NODES)
+            poll(NULL, 0, STEP_MS);
+        cr_assert(sentinels_wait_whole(&sentinels, PATIENCE_MS), "failover %u: the old master becomes a replica", i);
+        for (size_t node = 0; node < NODES; node++)
+            fixture_await_key(&f, node, last.secret, 200);
+    }
+    stop();
+    sentinels_stop(&sentinels);
 }
 
 /* Until it gets that status, and then for some checks more: never `not`. */

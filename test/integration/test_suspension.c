@@ -386,3 +386,46 @@ Test(suspension, refuses_what_is_no_account)
     cli_finish(&run);
     fixture_stop(&fixture);
 }
+
+static int count_waits(const char *said)
+{
+    int count = 0;
+
+    for (const char *at = strstr(said, "Waiting"); at; at = strstr(at + 1, "Waiting"))
+        count++;
+    return count;
+}
+
+/* A command is no node, so no node can confirm to it: it waits for their leases. */
+Test(suspension, commands_say_what_they_wait_for)
+{
+    struct fixture_key keys[2];
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_use_one_redis("where another may take over, changes wait for the leases of the one before");
+    fixture_start(&fixture, 0, NULL);
+    RUN(&fixture, &run, "account", "suspend", fixture.account);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_eq(count_waits(run.err), 0, "nobody ever had a lease: %s", run.err);
+    cli_finish(&run);
+    change(&fixture, "resume", fixture.account);
+
+    fixture_add_node(&fixture, NULL);
+    leases_await(&fixture, 0);
+    for (size_t i = 0; i < 2; i++)
+        fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &keys[i]);
+    RUN(&fixture, &run, "key", "revoke", keys[0].id);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_eq(count_waits(run.err), 1, "%s", run.err);
+    cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", keys[1].id, "--json");
+    cr_expect_eq(run.out[0], '{', "%s", run.out);
+    cr_expect_eq(count_waits(run.err), 1, "%s", run.err);
+    cli_finish(&run);
+    RUN(&fixture, &run, "account", "close", fixture.account, "--yes");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_eq(count_waits(run.err), 1, "once, although it waits twice: %s", run.err);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}

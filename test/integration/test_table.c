@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { USES = 1000 };
@@ -255,13 +256,39 @@ Test(table, uses_that_cannot_be_are_not_counted)
     share(&s, &key);
     for (uint32_t slot = 0; slot <= s.table.set_mask * CHATELAINE_WAYS; slot++)
         s.table.uses[slot] = UINT64_C(0x0123456789abcdef) * slot | UINT32_MAX;
-    memset(s.table.uses_header, 0xff, CHATELAINE_HEADER_BYTES);
     while (fixture_metric(&s.fixture, 0, "chatelaine_table_uses_refused_total") < (long)s.table.set_mask) {
         cr_assert_gt(deadline_left_ms(deadline), 0);
         poll(NULL, 0, 20);
     }
     cr_expect_leq(fixture_metric(&s.fixture, 0, "chatelaine_table_uses_total"), 2);
     cr_expect_eq(fixture_try_key(&s.fixture, 0, key.secret), 200);
+    stop(&s);
+}
+
+/* Nor does it matter to others if it writes in front of them. The node tells of it. */
+Test(table, the_header_of_the_uses_is_nobodys_to_spoil)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct chatelaine_uses_header before;
+    struct fixture_key key;
+    struct shared s;
+    char *log;
+
+    start(&s, 1);
+    add_key(&s, SCOPE_PATIENTS_READ, &key);
+    share(&s, &key);
+    before = *s.table.uses_header;
+    memset(s.table.uses_header, 0xff, CHATELAINE_HEADER_BYTES);
+    chatelaine_table_finish(&s.table);
+    get_table(&s);
+    share(&s, &key);
+    while (memcmp(s.table.uses_header, &before, sizeof before) != 0) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "readers with an earlier check.h get no table");
+        poll(NULL, 0, 20);
+    }
+    log = node_log(&s.fixture.nodes[0]);
+    cr_expect(strstr(log, "message=\"a gateway has written over the header of the shared table's counters"), "%s", log);
+    free(log);
     stop(&s);
 }
 

@@ -223,6 +223,7 @@ Test(tls, ready_expects_the_nodes_own_certificate)
     add_mutual_node();
     cr_expect_eq(ask_ready(paths[ONE_PEM]), 0);
     cr_expect_eq(ask_ready(paths[TWO_PEM]), 1);
+    cr_expect_eq(ask_ready(paths[CA_PEM]), 1, "it has signed certificates of others too");
     cr_expect_eq(ask_ready(paths[ONE_KEY]), 2);
 }
 
@@ -249,6 +250,9 @@ Test(tls, what_cannot_be_used_is_refused_at_start)
     EXPECT_UNFIT("--tls-key names 0", "--tls-cert", paths[ONE_PEM]);
     EXPECT_UNFIT("cannot open /none", "--tls-cert", "/none", "--tls-key", paths[ONE_KEY]);
     EXPECT_UNFIT("holds no certificate", "--internal-tls-cert", paths[ONE_KEY], "--internal-tls-key", paths[ONE_KEY]);
+    certificate_write(paths[TWO_PEM], "");
+    EXPECT_UNFIT("two.pem holds no certificate", "--internal-client-ca", paths[TWO_PEM], "--internal-tls-cert",
+                 paths[ONE_PEM], "--internal-tls-key", paths[ONE_KEY]);
     EXPECT_UNFIT("--internal-client-ca needs --internal-tls-cert", "--internal-client-ca", paths[CA_PEM]);
     EXPECT_UNFIT("--internal-client-ca needs host:port", "--internal-client-ca", paths[CA_PEM], "--internal-tls-cert",
                  paths[ONE_PEM], "--internal-tls-key", paths[ONE_KEY], "--internal-listen", "unix:/tmp/none");
@@ -308,6 +312,36 @@ Test(tls, a_bad_pair_leaves_the_old_one_and_a_good_one_replaces_it)
     check_served("two");
     cr_expect_eq(whoami(&open), 200, "a connection from before goes on");
     http_client_close(&open);
+}
+
+static void await_log(const char *words)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    bool is_there = false;
+
+    while (!is_there) {
+        char *log = node_log(&fixture.nodes[0]);
+
+        is_there = strstr(log, words);
+        cr_assert(is_there || deadline_left_ms(deadline) > 0, "%s in %s", words, log);
+        free(log);
+        poll(NULL, 0, 50);
+    }
+}
+
+/* As if the disk was full when it was renewed. */
+Test(tls, an_empty_client_ca_leaves_the_old_one)
+{
+    static const struct tls_wish GATEWAY = {.ca = &ca, .own = &gateway};
+    struct http_answer answer;
+
+    add_mutual_node();
+    certificate_write(paths[CA_PEM], "");
+    process_signal(&fixture.nodes[0].process, SIGHUP);
+    await_log("ca.pem holds no certificate: it must be PEM");
+    cr_expect_eq(ask_internally(&GATEWAY, "/check/ext-authz/v1/whoami", &answer), 401, "%s", answer.body);
+    cr_expect_eq(ask_internally(&GATEWAY, "/metrics", &answer), 200);
+    cr_expect(strstr(answer.body, RELOADS "{result=\"ok\"} 0\n"), "%s", answer.body);
 }
 
 /* Without a signal, as certbot and Kubernetes replace files. */

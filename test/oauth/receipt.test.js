@@ -25,6 +25,7 @@ before(
     async () => {
         folder = await mkdtemp(path.join(os.tmpdir(), 'receipt-'));
         await stage.raise(['--lease-ms', '10s']); // so long may a node stand still that is not waited for
+        await stage.untilLeases();
         const made = await stage.session.send('POST', '/v1/console/api_keys', {name: 'Lost laptop', mode: 'live'});
         key = made.json;
         await stage.session.send('DELETE', `/v1/console/api_keys/${key.id}`);

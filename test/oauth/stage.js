@@ -87,6 +87,11 @@ export class Stage {
         await this.session.stepUp();
     }
 
+    // See Deployment.
+    async untilLeases() {
+        await this.#deployment.untilLeases();
+    }
+
     async decide(userCode, verdict) {
         return await this.session.send('POST', `/v1/console/device_enrolments/${userCode}/${verdict}`);
     }

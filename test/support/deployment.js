@@ -278,6 +278,14 @@ export class Deployment {
         execFileSync('redis-cli', ['-s', this.redisSocket, ...command]);
     }
 
+    // Until each node has a lease, and so is in the registry: whoever revokes asks those who are there.
+    async untilLeases() {
+        for (const {internalUrl} of this.nodes)
+            await until('the node has a lease', async () =>
+                (await ask(internalUrl, 'GET', '/metrics')).text.includes('\nchatelaine_lease_held 1\n'),
+            );
+    }
+
     // A paused Redis accepts connections and never answers.
     pauseRedis() {
         this.#redis.kill('SIGSTOP');

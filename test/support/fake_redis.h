@@ -10,9 +10,12 @@
 struct fake_redis;
 
 #define FAKE_STORE_ID "5707e5707e5707e5707e5707e5707e57"
-/* The content of the store's hash: an id, all changes of any node that asks, no accepted loss, no former id, and
- * nobody was ever suspended. */
-#define FAKE_STORE(id) "*5\r\n$32\r\n" id "\r\n$12\r\n999999999999\r\n$-1\r\n$-1\r\n$-1\r\n"
+/* The content of the store's hash: an id, nothing is missing, the era of FAKE_GATHERED, no former id, and nobody was
+ * ever suspended, and it has not moved. */
+#define FAKE_STORE(id) "*6\r\n$32\r\n" id "\r\n$-1\r\n$3\r\nera\r\n$-1\r\n$-1\r\n$-1\r\n"
+/* The answer to node_gather.lua: its era, no accepted loss, nothing is missing, nobody is absent or telling, and no
+ * chains. */
+#define FAKE_GATHERED "*6\r\n$2\r\nok\r\n$3\r\nera\r\n:0\r\n:0\r\n:0\r\n:0\r\n"
 /* A line of INFO, for rules that answer it, because a greeting asks for it too. */
 #define FAKE_RUN_ID "run_id:c0ffee0000000000000000000000000000c0ffee\r\n"
 /* The answer to ROLE. */

@@ -447,6 +447,41 @@ void redis_server_forget(struct redis_server *server)
     }
 }
 
+static void copy_folder(const struct redis_server *server, const char *from, const char *to)
+{
+    struct process copying;
+
+    if (process_run(&copying, server->folder, "cp", (const char *const[]){"cp", "-a", from, to, NULL}, NULL,
+                    PATIENCE_MS) != 0)
+        test_give_up("%s cannot be copied", from);
+}
+
+void redis_server_keep(struct redis_server *server)
+{
+    char from[PROCESS_PATH_BYTES + 16], to[PROCESS_PATH_BYTES + 16];
+
+    for (; server; server = server->next) {
+        snprintf(from, sizeof from, "%s/appendonlydir", server->folder);
+        snprintf(to, sizeof to, "%s/kept", server->folder);
+        folder_remove(to);
+        copy_folder(server, from, to);
+    }
+}
+
+void redis_server_put_back(struct redis_server *server)
+{
+    char from[PROCESS_PATH_BYTES + 16], to[PROCESS_PATH_BYTES + 16];
+
+    redis_server_kill(server);
+    redis_server_forget(server);
+    for (struct redis_server *each = server; each; each = each->next) {
+        snprintf(from, sizeof from, "%s/kept", each->folder);
+        snprintf(to, sizeof to, "%s/appendonlydir", each->folder);
+        copy_folder(each, from, to);
+    }
+    redis_server_restart(server);
+}
+
 void redis_server_freeze(struct redis_server *server)
 {
     for (; server; server = server->next)

@@ -49,6 +49,10 @@ void redis_server_kill(struct redis_server *server);
 void redis_server_restart(struct redis_server *server);
 /* Deletes its data. Call it between kill and restart. */
 void redis_server_forget(struct redis_server *server);
+/* Copies its data as they are now, under a running server; and puts that copy back: the server is killed, and runs
+ * again with the older data. */
+void redis_server_keep(struct redis_server *server);
+void redis_server_put_back(struct redis_server *server);
 /* SIGSTOP and SIGCONT: a frozen Redis accepts connections and never answers. */
 void redis_server_freeze(struct redis_server *server);
 void redis_server_thaw(struct redis_server *server);

@@ -15,6 +15,8 @@ enum {
 
 enum {
     WHY_BYTES = 200,
+    NS_PER_MS = 1000000,
+    ASKED_WITHIN_MS = 30000, /* its revocation by the node may be lost with the store, even if nobody was told of it */
     REVOKED_WITHIN_MS = 20000, /* after the faults of that time were healed, by the node itself */
     /* The loss of one primary, of another, and moves between them that wait for both, follow each other. */
     REVOKED_WITHIN_IN_CLUSTER_MS = 90000
@@ -108,6 +110,9 @@ static bool is_excused(struct inspection *inspection, const char *name, char ret
     snprintf(ret_why, WHY_BYTES, "%s, answered %d by node %u in its life %u, which ended %ld ms later (0: never)", name,
              creation->status, creation->node, creation->incarnation,
              ended_ms ? (long)(ended_ms - creation->end_ms) : 0);
+    if (history_lost_ns(inspection->history, (creation->end_ms - ASKED_WITHIN_MS) * NS_PER_MS,
+                        creation->end_ms * NS_PER_MS) != HISTORY_NEVER)
+        return true;
     return creation->status != 201 && ended_ms &&
            ended_ms - creation->end_ms <
                (inspection->cluster->shards ? REVOKED_WITHIN_IN_CLUSTER_MS : REVOKED_WITHIN_MS);
@@ -151,6 +156,13 @@ static void check_orphans(struct inspection *inspection, unsigned account, struc
         for (int i = 0; i < count; i++)
             check_listed(inspection, i, id, aftermath);
     }
+}
+
+static bool may_be_lost(struct inspection *inspection, uint32_t key)
+{
+    const struct key_times *times = history_times(inspection->history, key);
+
+    return history_lost_ns(inspection->history, times->asked_ns, times->created_ns) != HISTORY_NEVER;
 }
 
 static void note_events(struct inspection *inspection, const char *type, unsigned char *seen, unsigned char mark)
@@ -200,6 +212,8 @@ static void check_events(struct inspection *inspection, struct aftermath *afterm
     for (unsigned account = 0; account < inspection->cluster->account_count; account++)
         read_events(inspection, account, seen, aftermath);
     for (uint32_t key = 0; key < history_count(inspection->history); key++) {
+        if (may_be_lost(inspection, key))
+            continue;
         if (!(seen[key] & SEEN_CREATED))
             history_violation(inspection->history, "no api_key.created event", history_id(inspection->history, key));
         if (history_times(inspection->history, key)->revoked_ns != HISTORY_NEVER && !(seen[key] & SEEN_REVOKED))
@@ -222,9 +236,7 @@ void aftermath_check(struct cluster *cluster, struct history *history, const str
         check_orphans(&inspection, account, ret_aftermath);
     check_events(&inspection, ret_aftermath);
     for (unsigned node = 0; node < CLUSTER_NODES; node++) {
-        long refreshes = cluster_metric(cluster, node, "\nchatelaine_cache_refreshes_total ");
-
-        if (refreshes > 0) /* a node of an earlier version has no such metric */
-            ret_aftermath->refreshes += refreshes;
+        if (!cluster->programs[node]) /* a node of an earlier version may have no such metric */
+            ret_aftermath->refreshes += cluster_metric(cluster, node, "chatelaine_cache_refreshes_total");
     }
 }

@@ -62,6 +62,9 @@ struct clients {
     struct creation *creations;
     unsigned signed_in;
     struct fixture_session sessions[CLIENTS_USERS_MAX];
+    struct {
+        int64_t asked_ns, answered_ns;
+    } session_times[CLIENTS_USERS_MAX];
     struct clients_counts counts;
 };
 
@@ -585,14 +588,23 @@ static void replace(struct clients *clients, struct life *life, unsigned node)
     }
 }
 
-/* What the answer to a list says of one key. A node of an earlier version, which knows no lists, has done nothing. */
-static int status_in_list(struct clients *clients, const char *id, const struct exchange_answer *answer)
+static bool may_be_lost(const struct clients *clients, uint32_t key)
 {
-    const char *unknown = strstr(answer->body, "\"not_found\""), *found = strstr(answer->body, id);
+    const struct key_times *times = history_times(clients->plan.history, key);
 
-    if (answer->status == 404 || answer->status == 405)
+    return history_lost_ns(clients->plan.history, times->asked_ns, times->created_ns) != HISTORY_NEVER;
+}
+
+/* What the answer to a list says of one key. A node of an earlier version, which knows no lists, has done nothing. */
+static int status_in_list(struct clients *clients, uint32_t key, const struct exchange_answer *answer)
+{
+    const char *id = history_id(clients->plan.history, key);
+    const char *unknown = strstr(answer->body, "\"not_found\""), *found = strstr(answer->body, id);
+    bool is_left_out = !unknown || !found || found > unknown;
+
+    if (answer->status == 404 || answer->status == 405 || (is_left_out && may_be_lost(clients, key)))
         return 0;
-    if (answer->status == 200 && (!unknown || !found || found > unknown))
+    if (answer->status == 200 && is_left_out)
         history_violation(clients->plan.history, "a list that was revoked leaves out a key", id);
     return answer->status;
 }
@@ -605,7 +617,7 @@ static void list_done(void *arg, const struct exchange_answer *answer)
     for (size_t i = 0; i < asking->number; i++) {
         struct exchange_answer meant = *answer;
 
-        meant.status = status_in_list(clients, history_id(clients->plan.history, asking->keys[i]), answer);
+        meant.status = status_in_list(clients, asking->keys[i], answer);
         note(clients, asking, asking->keys[i], &meant);
         revoke_ended(clients, asking->keys[i], &meant);
         clients->counts.lists[1] += meant.status == 200;
@@ -791,6 +803,8 @@ static void sign_in_done(void *arg, const struct exchange_answer *answer)
     struct fixture_session *session = &asking->clients->sessions[asking->number];
 
     other_ends(asking->clients);
+    asking->clients->session_times[asking->number].asked_ns = answer->start_ns;
+    asking->clients->session_times[asking->number].answered_ns = answer->end_ns;
     if (answer->status == 200)
         (void)copy_after(answer->head, "__Host-session=", TOKEN_CHARACTERS, session->token, sizeof session->token);
     free(asking);
@@ -937,7 +951,9 @@ const struct creation *clients_creation(const struct clients *clients, size_t nu
 bool clients_session(const struct clients *clients, unsigned user, struct fixture_session *ret_session)
 {
     *ret_session = clients->sessions[user];
-    return ret_session->token[0] != '\0';
+    return ret_session->token[0] != '\0' &&
+           history_lost_ns(clients->plan.history, clients->session_times[user].asked_ns,
+                           clients->session_times[user].answered_ns) == HISTORY_NEVER;
 }
 
 void clients_destroy(struct clients *clients)

@@ -57,6 +57,6 @@ void clients_stop(struct clients *clients);
 const struct clients_counts *clients_counts(const struct clients *clients);
 /* NULL when there was no such creation. */
 const struct creation *clients_creation(const struct clients *clients, size_t number);
-/* The session of that user; false when no sign-in was answered. */
+/* The session of that user; false when no sign-in was answered, or it may be lost because the store went back. */
 bool clients_session(const struct clients *clients, unsigned user, struct fixture_session *ret_session);
 void clients_destroy(struct clients *clients);

@@ -111,10 +111,17 @@ static void prepare_parts(struct cluster *cluster, unsigned lease_ms)
     cluster->args[9] = "604800000";
 }
 
+/* The fixture's patience is not that of the nodes and commands that are tortured. */
+static void use_own_timeout(void)
+{
+    unsetenv("CHATELAINE_REDIS_TIMEOUT_MS");
+}
+
 static void prepare(struct cluster *cluster, unsigned lease_ms)
 {
     prepare_parts(cluster, lease_ms);
     fixture_start(&cluster->fixture, 0, NULL);
+    use_own_timeout();
     if (cluster->programs[0]) /* of an earlier version, which refuses what new stores begin with */
         redis_server_tell(&cluster->fixture.redis, "SET", "chatelaine:schema", "1", NULL);
     cluster->accounts[0] = (struct cluster_account){cluster->fixture.manager, cluster->fixture.user};
@@ -193,6 +200,7 @@ void cluster_start_sharded(struct cluster *cluster, unsigned lease_ms, struct sh
     set_for_all("CHATELAINE_MIN_REPLICAS", 1);
     fixture_start_in_cluster(&cluster->fixture, shards->servers.url, 1);
     add_accounts(cluster);
+    use_own_timeout();
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         snprintf(cluster->urls[i], sizeof cluster->urls[i], "%s", shards->servers.url);
         cluster_node_start(cluster, i);

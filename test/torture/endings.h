@@ -20,6 +20,7 @@ struct endings_counts {
     size_t removed_before;                      /* as the repetition of a failed removal told */
     size_t checks;                              /* that began after a suspension or removal was told */
     size_t accepted, refused;
+    size_t back; /* accepted sessions of people whose removal was lost with the store, and accepted to be */
 };
 
 /* What is known of one of them; HISTORY_NEVER: nothing yet. */

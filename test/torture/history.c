@@ -10,6 +10,7 @@
 enum {
     NS_PER_MS = 1000000,
     FAULTS_MAX = 1 << 16,
+    LOSSES_MAX = 1 << 12,
     FAULT_TEXT_BYTES = 80,
     EVENTS_FIRST = 1 << 16,
     SHOWN_MAX = 3,         /* violations shown with all that is known */
@@ -29,6 +30,10 @@ struct fault {
     char text[FAULT_TEXT_BYTES];
 };
 
+struct loss {
+    int64_t from_ns, struck_ns, to_ns;
+};
+
 struct history {
     int64_t began_ns;
     size_t key_count, event_count, events_room;
@@ -38,9 +43,11 @@ struct history {
     size_t violations;
     int64_t first_violation_ns;
 
-    pthread_mutex_t lock; /* of the faults */
-    size_t fault_count;
+    pthread_mutex_t lock; /* of the faults and losses */
+    size_t fault_count, loss_count;
     struct fault *faults;
+    struct loss losses[LOSSES_MAX];
+    int64_t accepted_ns;
 };
 
 static const char *const KIND_NAMES[EVENT_KINDS] = {"create",    "check",    "route",   "revoke", "command",
@@ -99,14 +106,14 @@ static const char *verdict_on_use(const struct key_times *times, const struct ev
     if (event->status != 401)
         return "an answer that can't be";
     if (event->code != CODE_REVOKED)
-        return "an acknowledged key is not known";
+        return event->end_ns < times->lost_ns ? "an acknowledged key is not known" : NULL;
     return event->end_ns < times->revoke_tried_ns ? "told to be revoked, and nobody revoked it" : NULL;
 }
 
 static const char *verdict_on_schedule(const struct key_times *times, const struct event *event, unsigned done)
 {
     if (event->status == 404)
-        return "an acknowledged key is not found";
+        return event->end_ns < times->lost_ns ? "an acknowledged key is not found" : NULL;
     if (event->status == 409)
         return event->end_ns < times->revoke_tried_ns ? "told to be revoked, and nobody revoked it" : NULL;
     return event->status == done ? NULL : "an answer that can't be";
@@ -122,7 +129,7 @@ const char *history_verdict(const struct key_times *times, const struct event *e
     case EVENT_REVOKE:
     case EVENT_COMMAND:
         if (event->status == 404)
-            return "an acknowledged key is not found";
+            return event->end_ns < times->lost_ns ? "an acknowledged key is not found" : NULL;
         return event->status == 200 ? NULL : "an answer that can't be";
     case EVENT_SCHEDULE:
         return verdict_on_schedule(times, event, 200);
@@ -176,15 +183,28 @@ static void times_learn(struct key_times *times, const struct event *event)
 {
     int64_t end_ns = end_of_key(event), from_ns;
 
-    if (event->kind == EVENT_CREATE)
+    if (event->kind == EVENT_CREATE) {
+        times->asked_ns = event->start_ns;
         times->created_ns = event->end_ns;
+    }
     if (history_ends_key(event, &from_ns) && from_ns < times->revoke_tried_ns)
         times->revoke_tried_ns = from_ns;
     if (end_ns < times->revoked_ns)
         times->revoked_ns = end_ns;
 }
 
-static const struct key_times NOTHING_KNOWN = {HISTORY_NEVER, HISTORY_NEVER, HISTORY_NEVER};
+static const struct key_times NOTHING_KNOWN = {HISTORY_NEVER, HISTORY_NEVER, HISTORY_NEVER, HISTORY_NEVER,
+                                               HISTORY_NEVER};
+
+static const char *judge(struct history *history, const struct key_times *times, const struct event *event)
+{
+    struct key_times known = *times;
+    bool is_unknown = event->status == 404 || (event->status == 401 && event->code == CODE_OTHER);
+
+    if (is_unknown && known.created_ns != HISTORY_NEVER)
+        known.lost_ns = history_lost_ns(history, known.asked_ns, known.created_ns);
+    return history_verdict(&known, event);
+}
 
 /* Showing what is known */
 
@@ -307,7 +327,7 @@ bool history_add(struct history *history, const struct event *event)
     *stored = *event;
     if (has_key)
         times_learn(&history->keys[event->key].times, event);
-    const char *what = history_verdict(has_key ? &history->keys[event->key].times : &NOTHING_KNOWN, event);
+    const char *what = judge(history, has_key ? &history->keys[event->key].times : &NOTHING_KNOWN, event);
     if (!what)
         return true;
     violation_count(history);
@@ -365,7 +385,7 @@ int64_t history_first_violation_ms(const struct history *history)
     return (history->first_violation_ns - history->began_ns) / NS_PER_MS;
 }
 
-size_t history_judge(const struct history *history, size_t *ret_checked)
+size_t history_judge(struct history *history, size_t *ret_checked)
 {
     struct key_times *times = must(malloc((history->key_count + 1) * sizeof *times));
     size_t violations = 0;
@@ -380,7 +400,7 @@ size_t history_judge(const struct history *history, size_t *ret_checked)
     for (size_t i = 0; i < history->event_count; i++) {
         const struct event *event = &history->events[i];
         const struct key_times *known = &times[event->key == HISTORY_NO_KEY ? history->key_count : event->key];
-        const char *what = history_verdict(known, event);
+        const char *what = judge(history, known, event);
         bool is_check = event->kind == EVENT_CHECK || event->kind == EVENT_ROUTE;
 
         *ret_checked += is_check && event->status != 0 && event->start_ns > known->revoked_ns;
@@ -421,6 +441,63 @@ void history_fault_end(struct history *history, size_t fault)
 size_t history_fault_count(const struct history *history)
 {
     return history->fault_count;
+}
+
+/* Losses */
+
+size_t history_loss_begins(struct history *history, int64_t at_ns)
+{
+    pthread_mutex_lock(&history->lock);
+    size_t number = history->loss_count++;
+    if (number == LOSSES_MAX)
+        abort();
+    history->losses[number] = (struct loss){at_ns, HISTORY_NEVER, HISTORY_NEVER};
+    pthread_mutex_unlock(&history->lock);
+    return number;
+}
+
+void history_loss_strikes(struct history *history, size_t loss, int64_t at_ns)
+{
+    pthread_mutex_lock(&history->lock);
+    history->losses[loss].struck_ns = at_ns;
+    pthread_mutex_unlock(&history->lock);
+}
+
+void history_loss_ends(struct history *history, size_t loss, int64_t at_ns)
+{
+    pthread_mutex_lock(&history->lock);
+    history->losses[loss].to_ns = at_ns;
+    pthread_mutex_unlock(&history->lock);
+}
+
+int64_t history_lost_ns(struct history *history, int64_t asked_ns, int64_t answered_ns)
+{
+    int64_t lost_ns = HISTORY_NEVER;
+
+    pthread_mutex_lock(&history->lock);
+    for (size_t i = 0; i < history->loss_count; i++) {
+        const struct loss *loss = &history->losses[i];
+
+        if (answered_ns >= loss->from_ns && asked_ns <= loss->to_ns && loss->struck_ns < lost_ns)
+            lost_ns = loss->struck_ns;
+    }
+    pthread_mutex_unlock(&history->lock);
+    return lost_ns;
+}
+
+void history_loss_accepted(struct history *history, int64_t at_ns)
+{
+    pthread_mutex_lock(&history->lock);
+    history->accepted_ns = at_ns;
+    pthread_mutex_unlock(&history->lock);
+}
+
+int64_t history_last_accepted_ns(struct history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    int64_t at_ns = history->accepted_ns;
+    pthread_mutex_unlock(&history->lock);
+    return at_ns;
 }
 
 void history_write(struct history *history, FILE *out)

@@ -50,9 +50,12 @@ struct event {
 
 /* What the events so far say about one key. */
 struct key_times {
+    int64_t asked_ns;        /* its creation was asked for */
     int64_t created_ns;      /* its creation was answered */
     int64_t revoke_tried_ns; /* from then on it may be refused: the first revocation began, or its time is near */
     int64_t revoked_ns;      /* from then on it must be: a revocation was answered, and its time had come */
+    int64_t lost_ns;         /* from then on its creation may be lost, because the store went back; looked up where it
+                                counts */
 };
 
 struct history;
@@ -84,7 +87,7 @@ uint32_t history_find(struct history *history, const char *id);
 const char *history_verdict(const struct key_times *times, const struct event *event);
 /* Judges every event again from nothing but the events; a check of the checks made on the way. Violations are printed
  * (the first few) and returned; ret_checked: how many checks began after their key's revocation was answered. */
-size_t history_judge(const struct history *history, size_t *ret_checked);
+size_t history_judge(struct history *history, size_t *ret_checked);
 
 /* Violations so far, and when the first was seen (ms after history_create). */
 size_t history_violations(const struct history *history);
@@ -96,6 +99,17 @@ void history_violation(struct history *history, const char *what, const char *wh
 __attribute__((format(printf, 2, 3))) size_t history_fault_begin(struct history *history, const char *format, ...);
 void history_fault_end(struct history *history, size_t fault);
 size_t history_fault_count(const struct history *history);
+
+/* The store goes back to what it was. What was answered behind the first moment may be lost from the second on; what is
+ * asked for behind the third one is not. Until the second is told, nothing is lost. Any thread may call. */
+size_t history_loss_begins(struct history *history, int64_t at_ns);
+void history_loss_strikes(struct history *history, size_t loss, int64_t at_ns);
+void history_loss_ends(struct history *history, size_t loss, int64_t at_ns);
+/* Since when a change that was asked for and answered at these times may be lost; HISTORY_NEVER: it is not. */
+int64_t history_lost_ns(struct history *history, int64_t asked_ns, int64_t answered_ns);
+/* An operator accepts what is lost. Returns when one did last; 0: never. */
+void history_loss_accepted(struct history *history, int64_t at_ns);
+int64_t history_last_accepted_ns(struct history *history);
 
 /* Every event and fault, one a line, in columns separated by tabs. */
 void history_write(struct history *history, FILE *out);

@@ -3,12 +3,14 @@
 #pragma once
 #include "cluster.h"
 #include "history.h"
+#include "setback.h"
 
 enum { NEMESIS_LANES_MAX = 3 };
 
 struct nemesis_plan {
     struct cluster *cluster;
     struct history *history;
+    struct setbacks *setbacks;
     unsigned seed;
     unsigned unit_ms;  /* what the lengths of faults are counted in: the lease */
     unsigned lanes;    /* how many faults at once, up to NEMESIS_LANES_MAX */

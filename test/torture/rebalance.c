@@ -204,11 +204,13 @@ static void move_next(struct rebalance *rebalance, unsigned partition)
         return;
     size_t fault = history_fault_begin(rebalance->history, "partition %u: moved from shard %u to %u", partition,
                                        move.from, move.to);
+    pthread_mutex_lock(&shards->move_lock);
     atomic_store(&shards->moving, (int)partition);
     atomic_fetch_or(&shards->ends[partition], 1U << move.from | 1U << move.to);
     run_move(rebalance, &move);
     atomic_store(&shards->homes[partition], move.to);
     atomic_store(&shards->moving, SHARDS_NONE);
+    pthread_mutex_unlock(&shards->move_lock);
     history_fault_end(rebalance->history, fault);
     rebalance->moves++;
     if (deadline_now_ms() - start_ms > rebalance->longest_ms)

@@ -116,12 +116,64 @@ static const struct scene SCENES[] = {
      0},
 };
 
-static bool scene_passes(const struct scene *scene)
+/* The store goes back, too: when it was copied, when the copy took its place, when it served. */
+static const struct loss_scene {
+    struct scene scene;
+    int64_t copied_ns, struck_ns, back_ns;
+} LOSS_SCENES[] = {
+    {{"a key that was made after the copy to which the store goes back",
+      {{.start_ns = 30, .end_ns = 40, .kind = EVENT_CHECK, .status = 401, .code = CODE_OTHER},
+       {.start_ns = 41, .end_ns = 50, .kind = EVENT_REVOKE, .status = 404, .code = CODE_OTHER}},
+      0},
+     15,
+     25,
+     27},
+    {{"one that is lost before the store goes back",
+      {{.start_ns = 30, .end_ns = 40, .kind = EVENT_CHECK, .status = 401, .code = CODE_OTHER}},
+      1},
+     15,
+     45,
+     47},
+    {{"one that was made before the copy, and is lost",
+      {{.start_ns = 30, .end_ns = 40, .kind = EVENT_CHECK, .status = 401, .code = CODE_OTHER}},
+      1},
+     21,
+     25,
+     27},
+    {{"one that was made after the store went back, and is lost",
+      {{.start_ns = 30, .end_ns = 40, .kind = EVENT_CHECK, .status = 401, .code = CODE_OTHER}},
+      1},
+     1,
+     5,
+     9},
+    {{"accepted after its revocation was answered by a store that went back before",
+      {{.start_ns = 30, .end_ns = 40, .kind = EVENT_REVOKE, .status = 200},
+       {.start_ns = 41, .end_ns = 50, .kind = EVENT_CHECK, .status = 200}},
+      1},
+     15,
+     25,
+     27},
+    {{"accepted after the store went back to before the revocation",
+      {{.start_ns = 30, .end_ns = 40, .kind = EVENT_REVOKE, .status = 200},
+       {.start_ns = 51, .end_ns = 60, .kind = EVENT_CHECK, .status = 200}},
+      1},
+     25,
+     45,
+     47},
+};
+
+static bool scene_passes(const struct scene *scene, const struct loss_scene *with_loss)
 {
     struct history *history = history_create();
     uint32_t key = history_add_key(history, 0, "key_self_test", "svc_sk_test_none");
     size_t checked;
 
+    if (with_loss) {
+        size_t loss = history_loss_begins(history, with_loss->copied_ns);
+
+        history_loss_strikes(history, loss, with_loss->struck_ns);
+        history_loss_ends(history, loss, with_loss->back_ns);
+    }
     history_add(history,
                 &(struct event){.start_ns = 10, .end_ns = 20, .key = key, .kind = EVENT_CREATE, .status = 201});
     /* A revocation is told when it begins, which is before the end of whatever it overlaps. */
@@ -189,6 +241,8 @@ bool self_test_passes(void)
         passes = ending_scene_passes(&ENDING_SCENES[i]) && passes;
 
     for (size_t i = 0; i < sizeof SCENES / sizeof *SCENES; i++)
-        passes = scene_passes(&SCENES[i]) && passes;
+        passes = scene_passes(&SCENES[i], NULL) && passes;
+    for (size_t i = 0; i < sizeof LOSS_SCENES / sizeof *LOSS_SCENES; i++)
+        passes = scene_passes(&LOSS_SCENES[i].scene, &LOSS_SCENES[i]) && passes;
     return passes;
 }

@@ -9,11 +9,13 @@ enum {
     WHOLE_WITHIN_MS = 60000,
     LOST_FOR_MS = 3000,     /* after its replica took over */
     PAUSE_BETWEEN_MS = 500, /* between two rounds */
-    ASKED_ENOUGH = 20       /* checks of a partition in a round, for saying that none was answered */
+    COPY_OLD_MS = 3000,
+    ASKED_ENOUGH = 20 /* checks of a partition in a round, for saying that none was answered */
 };
 
-/* Which way to lose primaries comes when: kills most often. Without namespaces, the first two. */
-static const unsigned char TURNS[] = {0, 1, 0, 2, 0, 3, 0, 0};
+/* Which way to lose primaries comes when: kills most often. The last ones need namespaces. */
+static const unsigned char TURNS[] = {0, 4, 0, 1, 5, 0, 2, 0, 3};
+enum { TURNS_WITHOUT_NAMESPACES = 6, SETBACKS_AT = 4 };
 
 struct round {
     unsigned shard, server; /* whose primary it is at first */
@@ -71,13 +73,76 @@ static void lose_cut_but_for_nodes(struct shard_faults *faults, struct round *ro
     lose_cut(faults, round, 1 + faults->rounds / (sizeof TURNS * SHARDS) % CLUSTER_NODES);
 }
 
+/* The replica of that shard. */
+static unsigned find_replica(const struct shard_faults *faults, const struct round *round)
+{
+    char reply[4096];
+
+    for (unsigned server = 0;; server = (server + 1) % SHARDS_SERVERS) {
+        const char *const argv[] = {"CLUSTER", "NODES"};
+        const char *own;
+
+        if (server != round->server &&
+            redis_server_try(&faults->cluster->shards->servers.servers[server], reply, sizeof reply, 2, argv) &&
+            (own = strstr(reply, "myself,slave ")) &&
+            strncmp(own + strlen("myself,slave "), faults->cluster->shards->ids[round->server], 40) == 0)
+            return server;
+        poll(NULL, 0, STEP_MS);
+    }
+}
+
+/* Primary and replica are lost, in half of the cases with a node, and one of them comes back with an older file. No
+ * slot moves meanwhile, because the file would have its names, or lack them, and the cluster knows of no loss. */
+static void go_back(struct shard_faults *faults, struct round *round, bool takes_over)
+{
+    struct cluster *cluster = faults->cluster;
+    struct shards *shards = cluster->shards;
+    unsigned replica = find_replica(faults, round), oldest = takes_over ? replica : round->server;
+    unsigned turn = faults->setbacks_done++, node = turn % CLUSTER_NODES, living = (1U << CLUSTER_NODES) - 1;
+    bool ends_node = (turn + turn / 2) % 2 == 0;
+
+    /* One node lives all the while. */
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
+        pthread_mutex_lock(&cluster->node_locks[i]);
+    size_t loss = history_loss_begins(faults->history, history_now_ns());
+    shards_keep(shards, oldest);
+    poll(NULL, 0, (int)(COPY_OLD_MS / 4 + turn * 677 % COPY_OLD_MS));
+    if (ends_node) {
+        living &= ~(1U << node);
+        cluster_node_kill(cluster, node);
+    }
+    history_loss_strikes(faults->history, loss, history_now_ns());
+    shards_kill(shards, round->server);
+    shards_kill(shards, replica);
+    shards_put_back(shards, oldest);
+    if (takes_over)
+        shards_take_over(shards, replica);
+    setbacks_begin(faults->setbacks, living);
+    history_loss_ends(faults->history, loss, history_now_ns());
+    shards_restart(shards, takes_over ? round->server : replica);
+    if (ends_node)
+        cluster_node_start(cluster, node);
+    setbacks_await(faults->setbacks);
+    for (unsigned i = 0; i < CLUSTER_NODES; i++)
+        pthread_mutex_unlock(&cluster->node_locks[i]);
+}
+
+static void lose_older_file(struct shard_faults *faults, struct round *round)
+{
+    go_back(faults, round, false);
+}
+
+static void lose_taken_over(struct shard_faults *faults, struct round *round)
+{
+    go_back(faults, round, true);
+}
+
 static const struct {
     const char *how;
     void (*lose)(struct shard_faults *faults, struct round *round);
-} WAYS[SHARD_FAULT_WAYS] = {{"killed", lose_killed},
-                            {"stopped", lose_stopped},
-                            {"cut off", lose_cut_off},
-                            {"cut off from all but nodes", lose_cut_but_for_nodes}};
+} WAYS[SHARD_FAULT_WAYS] = {{"killed", lose_killed},         {"stopped", lose_stopped},
+                            {"cut off", lose_cut_off},       {"cut off from all but nodes", lose_cut_but_for_nodes},
+                            {"older file", lose_older_file}, {"replica with an older file", lose_taken_over}};
 
 /* Availability of the other partitions */
 
@@ -171,13 +236,22 @@ static void end_round(struct shard_faults *faults, struct round *round, const ch
     print_round(faults, round, how);
 }
 
+static unsigned way_of(const struct shard_faults *faults)
+{
+    unsigned turns = faults->cluster->netns ? sizeof TURNS : TURNS_WITHOUT_NAMESPACES, turn = faults->rounds / SHARDS;
+
+    return faults->only_setbacks ? SETBACKS_AT + turn % (SHARD_FAULT_WAYS - SETBACKS_AT) : TURNS[turn % turns];
+}
+
 void shard_faults_run(struct shard_faults *faults)
 {
-    unsigned turns = faults->cluster->netns ? sizeof TURNS : 2, way = TURNS[faults->rounds / SHARDS % turns];
+    unsigned way = way_of(faults);
     const struct cluster_account *account;
     char probe_id[ID_TEXT_BYTES];
     struct round round;
 
+    if (way >= SETBACKS_AT)
+        pthread_mutex_lock(&faults->cluster->shards->move_lock);
     begin_round(faults, &round);
     account = find_account(faults, round.shard);
     probe_make(faults->cluster, account, probe_id);
@@ -186,6 +260,8 @@ void shard_faults_run(struct shard_faults *faults)
                                        round.server, WAYS[way].how);
     round.start_ms = deadline_now_ms();
     WAYS[way].lose(faults, &round);
+    if (way >= SETBACKS_AT)
+        pthread_mutex_unlock(&faults->cluster->shards->move_lock);
     probe_measure(faults->cluster, account, 0, probe_id, round.start_ms, &round.times);
     faults->done[way][round.shard]++;
     faults->rounds++;

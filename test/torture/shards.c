@@ -79,6 +79,7 @@ void shards_start(struct shards *shards, struct netns *netns, unsigned first_nam
                               .first_namespace = first_namespace,
                               .disturbed = SHARDS_NONE,
                               .moving = SHARDS_NONE};
+    pthread_mutex_init(&shards->move_lock, NULL);
     for (unsigned i = 0; i < SHARDS_SERVERS; i++)
         start_server(shards, i);
     cluster_servers_join(&shards->servers);
@@ -90,6 +91,7 @@ void shards_start(struct shards *shards, struct netns *netns, unsigned first_nam
 void shards_stop(struct shards *shards)
 {
     cluster_servers_stop(&shards->servers);
+    pthread_mutex_destroy(&shards->move_lock);
 }
 
 /* "7", "7-9"; in brackets: what is being moved. */
@@ -164,6 +166,24 @@ void shards_restart(struct shards *shards, unsigned server)
     redis_server_restart(&shards->servers.servers[server]);
     netns_leave(shards->netns);
     atomic_store(&shards->away[server], false);
+}
+
+void shards_keep(struct shards *shards, unsigned server)
+{
+    redis_server_keep(&shards->servers.servers[server]);
+}
+
+void shards_put_back(struct shards *shards, unsigned server)
+{
+    netns_enter(shards->netns, shards->first_namespace + server);
+    redis_server_put_back(&shards->servers.servers[server]);
+    netns_leave(shards->netns);
+    atomic_store(&shards->away[server], false);
+}
+
+void shards_take_over(struct shards *shards, unsigned server)
+{
+    redis_server_tell(&shards->servers.servers[server], "CLUSTER", "FAILOVER", "TAKEOVER", NULL);
 }
 
 void shards_set_frozen(struct shards *shards, unsigned server, bool is_frozen)

@@ -3,6 +3,7 @@
  * replicas change shards by themselves, when one has two and another none. */
 #pragma once
 #include "redis_cluster.h"
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum { SHARDS = CLUSTER_PRIMARIES_MAX, SHARDS_SERVERS = 2 * SHARDS, SHARDS_PARTITIONS = 16, SHARDS_NONE = -1 };
@@ -21,6 +22,7 @@ struct shards {
     atomic_int moving;                          /* the partition that is being moved; SHARDS_NONE */
     atomic_uint ends[SHARDS_PARTITIONS]; /* of its moves: bits of shards, until the fault that looks clears them */
     atomic_bool away[SHARDS_SERVERS];    /* it would not answer */
+    pthread_mutex_t move_lock;           /* while a slot is being moved, or none may be */
 };
 
 /* What a server says of itself and a slot. */
@@ -42,6 +44,11 @@ bool shards_excuse(const struct shards *shards, unsigned partition);
 
 void shards_kill(struct shards *shards, unsigned server);
 void shards_restart(struct shards *shards, unsigned server);
+/* Copies its data as they are; and puts the copy back, and starts it, after a kill. */
+void shards_keep(struct shards *shards, unsigned server);
+void shards_put_back(struct shards *shards, unsigned server);
+/* Makes the replica its shard's primary, though no other server agrees. */
+void shards_take_over(struct shards *shards, unsigned server);
 void shards_set_frozen(struct shards *shards, unsigned server, bool is_frozen);
 /* In namespaces: it reaches no other server, and of the nodes only the first `reached`. */
 void shards_set_cut(const struct shards *shards, unsigned server, unsigned nodes_reached, bool is_cut);

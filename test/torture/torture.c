@@ -51,6 +51,7 @@ struct torture {
     struct history *history;
     struct clients *clients;
     struct nemesis *nemesis;
+    struct setbacks *setbacks;
     struct netns *netns;
     struct upgrade *upgrade;
     struct shards shards;
@@ -72,7 +73,8 @@ static int usage(void)
           "  --lease-ms N    the nodes' lease, and the unit that the lengths of faults are counted in; 0: no leases\n"
           "  --rate N        keys made and revoked a second\n"
           "  --first         end at the first violation, without looking at what is left afterwards\n"
-          "  --focus NAME    only faults of this name\n"
+          "  --focus NAME    only faults of this name; with --failovers and --cluster only\n"
+          "                  \"store-goes-back\"\n"
           "  --netns         each node in a network namespace of its own (root)\n"
           "  --history PATH  write every event and fault there\n"
           "  --failovers N   instead of these faults and for as long as they take: N losses of a master that three\n"
@@ -173,14 +175,23 @@ static void start_clients(struct torture *torture)
                                                             .user_count = torture->user_count});
 }
 
+static const char SETBACKS[] = "store-goes-back";
+
+static bool is_about_setbacks(const struct torture *torture)
+{
+    return torture->options.focus && strcmp(torture->options.focus, SETBACKS) == 0;
+}
+
 static bool start_nemesis(struct torture *torture)
 {
-    torture->nemesis = nemesis_start(&(struct nemesis_plan){.cluster = &torture->cluster,
-                                                            .history = torture->history,
-                                                            .seed = torture->options.seed,
-                                                            .unit_ms = unit_ms(torture),
-                                                            .lanes = torture->options.cluster ? 1 : NEMESIS_LANES_MAX,
-                                                            .focus = torture->options.focus});
+    torture->nemesis =
+        nemesis_start(&(struct nemesis_plan){.cluster = &torture->cluster,
+                                             .history = torture->history,
+                                             .setbacks = torture->setbacks,
+                                             .seed = torture->options.seed,
+                                             .unit_ms = unit_ms(torture),
+                                             .lanes = torture->options.cluster ? 1 : NEMESIS_LANES_MAX,
+                                             .focus = torture->options.cluster ? NULL : torture->options.focus});
     return torture->nemesis != NULL;
 }
 
@@ -212,12 +223,14 @@ static void wait_for_end(struct torture *torture)
 
 static void run_failovers(struct torture *torture)
 {
+    const struct failover_plan plan = {&torture->cluster, torture->history, torture->setbacks,
+                                       is_about_setbacks(torture)};
     int64_t start_ms = deadline_now_ms(), slowest_ms[3] = {0};
 
     for (unsigned round = 0; round < torture->options.failovers && !clients_ended(torture->clients); round++) {
         struct failover f;
 
-        failover_run(&torture->cluster, torture->history, round, &f);
+        failover_run(&plan, round, &f);
         printf("round %2u: %-7s of redis %u: redis %u named after %5ld ms, checks %5ld ms, writes %5ld ms, revocations "
                "%5ld ms; back as a replica in %ld ms\n",
                round + 1, f.how, f.from, f.to, (long)f.named_ms, (long)f.times.checks_ms, (long)f.times.writes_ms,
@@ -238,8 +251,11 @@ static void run_cluster_faults(struct torture *torture)
     int64_t start_ms = deadline_now_ms();
     struct deadline deadline = deadline_in(torture->options.seconds * INT64_C(1000));
 
-    torture->shard_faults = (struct shard_faults){
-        .cluster = &torture->cluster, .history = torture->history, .availability = torture->availability};
+    torture->shard_faults = (struct shard_faults){.cluster = &torture->cluster,
+                                                  .history = torture->history,
+                                                  .setbacks = torture->setbacks,
+                                                  .only_setbacks = is_about_setbacks(torture),
+                                                  .availability = torture->availability};
     torture->rebalance = rebalance_start(&torture->shards, torture->history, torture->options.seed);
     while (deadline_left_ms(deadline) > 0 && !clients_ended(torture->clients)) {
         shard_faults_run(&torture->shard_faults);
@@ -287,6 +303,7 @@ static void print_counts(const struct torture *torture)
         nemesis_print_counts(torture->nemesis);
     if (torture->options.cluster)
         print_cluster_counts(torture);
+    setbacks_print(torture->setbacks);
     printf("answered: %zu of %zu creations, %zu of %zu revocations (mean %.0f ms, max %ld ms), %zu of %zu by command\n",
            counts->answered[EVENT_CREATE], counts->asked[EVENT_CREATE], counts->answered[EVENT_REVOKE],
            counts->asked[EVENT_REVOKE], revoked ? counts->revoke_ms_sum / (double)revoked : 0.0,
@@ -301,9 +318,10 @@ static void print_counts(const struct torture *torture)
         const struct endings_counts *ended = endings_counts(torture->endings);
 
         printf("%zu accounts suspended, %zu resumed, %zu people removed (%zu more without an answer in time), %zu "
-               "attempts failed; their checks: %zu accepted, %zu refused, %zu after the end was told\n",
+               "attempts failed; their checks: %zu accepted, %zu refused, %zu after the end was told, %zu by a session "
+               "whose end was lost and accepted to be\n",
                ended->suspended, ended->resumed, ended->removed, ended->removed_before, ended->failed, ended->accepted,
-               ended->refused, ended->checks);
+               ended->refused, ended->checks, ended->back);
     }
     printf("checks: %zu accepted, %zu refused, %zu unavailable (503), %zu without an answer, %zu not sent\n",
            counts->accepted, counts->refused, counts->unavailable, counts->unknown, counts->kept_out);
@@ -395,6 +413,7 @@ static int torture_run(struct torture *torture)
     prepare_tables(torture, folder);
     start_cluster(torture);
     torture->history = history_create();
+    torture->setbacks = setbacks_create(&torture->cluster, torture->history);
     add_users(torture);
     add_endings(torture);
     if (torture->options.failovers == 0 && !torture->upgrade && !start_nemesis(torture))
@@ -429,6 +448,7 @@ static int torture_run(struct torture *torture)
     availability_destroy(torture->availability);
     table_readers_destroy(torture->readers);
     board_close(torture->board);
+    setbacks_destroy(torture->setbacks);
     history_destroy(torture->history);
     netns_destroy(torture->netns);
     folder_remove(folder);
@@ -553,12 +573,14 @@ int main(int argc, char **argv)
         options->seconds = (int)number(argv[optind++]);
     if (optind < argc)
         options->seed = number(argv[optind++]);
-    if (options->failovers > 0 && (options->netns || options->focus || options->lease_ms == 0 ||
-                                   options->min_replicas < 1 || options->min_replicas > SENTINELS_REDISES_MAX - 1))
+    if (options->failovers > 0 &&
+        (options->netns || (options->focus && strcmp(options->focus, SETBACKS) != 0) || options->lease_ms == 0 ||
+         options->min_replicas < 1 || options->min_replicas > SENTINELS_REDISES_MAX - 1))
         return usage();
     if (options->upgrade_from ? options->failovers > 0 || options->netns || options->focus : options->sentinels)
         return usage();
-    if (options->cluster && (options->upgrade_from || options->failovers > 0 || options->lease_ms == 0))
+    if (options->cluster && ((options->focus && !is_about_setbacks(&torture)) || options->upgrade_from ||
+                             options->failovers > 0 || options->lease_ms == 0))
         return usage();
     return optind < argc || options->keys_per_second == 0 ? usage() : torture_run(&torture);
 }

@@ -96,6 +96,7 @@ const GROUPS = {
             () => ['Asserted that the store keeps what it was given'],
         ],
         'store.upgraded': ['Store upgraded', () => ['Upgraded the store']],
+        'store.time_settled': ['Time settled', () => ['Made the clock of Redis the time of scheduled revocations']],
         'master_key.rotated': ['Master key rotated', () => ['Rotated the master key']],
     },
 };

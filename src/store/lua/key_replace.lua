@@ -5,7 +5,7 @@
 --   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner),
 --   what the node knows of the store's time (store_ms_within() in the prelude)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
---   cache it as one that does not end, 0, the store's time; not_found: it is unknown, or hidden by the view; refused: it
+--   cache it as one that does not end, the store's time; not_found: it is unknown, or hidden by the view; refused: it
 --   is revoked; suspended, conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
 -- Events: <kind>.created; <kind>.revocation_scheduled, or <kind>.revoked if it ends at once
 
@@ -29,19 +29,24 @@ end
 if keys_are_full(new.account, new.kind, new.mode, keys_max) then
     return {'full'}
 end
-local registry = redis.call('HGETALL', K.nodes())
-keys_publish({old}, ARGV[15], ARGV[16], registry)
-local added = key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
-if added ~= 'ok' then
-    return {added == 'refused' and 'not_found' or added}
+-- Before it is published: a node keeps what it hears of, and would repeat an end that never was.
+refused = key_add_refusal(ARGV[2], new)
+if refused then
+    return {refused == 'refused' and 'not_found' or refused}
 end
-limit_count(actor, new.account, new.mode, changes_max)
 local now = store_ms_within(ARGV[18])
-local ends = string.format('%.0f', now + tonumber(ARGV[17]))
-if ARGV[17] == '0' then
-    key_mark(old, source, {replaced_by = new.id})
-else
-    local is_sooner = not old.ends or tonumber(ends) < tonumber(old.ends)
-    key_end_at(old, is_sooner and ends or old.ends, source, {replaced_by = new.id})
+local ends = nil -- it is revoked now
+if ARGV[17] ~= '0' then
+    ends = string.format('%.0f', now + tonumber(ARGV[17]))
+    ends = old.ends and tonumber(old.ends) <= tonumber(ends) and old.ends or ends
 end
-return {'ok', key_reply(old), tonumber(redis.call('GET', K.lease_max()) or '0'), registry, 0, now}
+local registry = redis.call('HGETALL', K.nodes())
+keys_publish({old}, ARGV[15], ARGV[16], registry, ends)
+key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
+limit_count(actor, new.account, new.mode, changes_max)
+if ends then
+    key_end_at(old, ends, source, {replaced_by = new.id})
+else
+    key_mark(old, source, {replaced_by = new.id})
+end
+return {'ok', key_reply(old), tonumber(redis.call('GET', K.lease_max()) or '0'), registry, now}

@@ -2,13 +2,11 @@
 -- Says when a key will be revoked, or that it will not.
 -- ARGV: prefix, id, account ('' for any), kind ('' for any), test only ('1' or '0'), actor, ip, request id, events to
 --   keep, the actor's credential, member to acknowledge to ('-' for none), barrier, the time in ms ('' for never), how
---   many ms ahead it may be, which changes: sooner (than before), any, or again (repeats what was answered: the sooner of
---   both, at once if it has come), most changes per minute, what the node knows of the store's time (store_ms_within() in
---   the prelude)
+--   many ms ahead it may be, which changes: sooner (than before) or any, most changes per minute, what the node knows of
+--   the store's time (store_ms_within() in the prelude)
 -- Returns: ok, key after the change, lease_max, registry (member, what it holds, ...) of those who may still cache the
---   key as one that does not end, whether the time is later than before, or never (1 or 0), the store's time; not_found:
---   unknown, or hidden by the view; conflict: it is revoked; refused, why: past, far, or later (than before); as
---   actor_refused(); as limit_refused()
+--   key as one that does not end, the store's time; not_found: unknown, or hidden by the view; conflict: it is revoked;
+--   refused, why: past, far, or later (than before); as actor_refused(); as limit_refused()
 -- Event: <kind>.revocation_scheduled or <kind>.revocation_withdrawn, unless nothing changes
 
 local refused = actor_refused(ARGV[10], ARGV[6], ARGV[3])
@@ -25,9 +23,7 @@ end
 local ends, most, which = ARGV[13] ~= '' and ARGV[13] or nil, tonumber(ARGV[14]), ARGV[15]
 local now = store_ms_within(ARGV[17])
 local is_later = record.ends and (not ends or tonumber(ends) > tonumber(record.ends))
-if which == 'again' then
-    ends = is_later and record.ends or ends
-elseif ends and tonumber(ends) <= now then
+if ends and tonumber(ends) <= now then
     return {'refused', 'past'}
 elseif ends and tonumber(ends) - now > most then
     return {'refused', 'far'}
@@ -42,10 +38,10 @@ if refused then
     return refused
 end
 local registry = redis.call('HGETALL', K.nodes())
-keys_publish({record}, ARGV[11], ARGV[12], registry)
+keys_publish({record}, ARGV[11], ARGV[12], registry, ends or '')
 if is_changed then
     limit_count(ARGV[6], record.account, record.mode, changes_max)
 end
 key_end_at(record, ends, source_from(6))
 return {'ok', key_reply(record), tonumber(redis.call('GET', K.lease_max()) or '0'), registry,
-        is_later and 1 or 0, now}
+        now}

@@ -7,9 +7,12 @@
 -- ARGV: prefix, member, number, lease in ms, nonce, what the member has measured of the store's time: '<from> <to> <least>
 --   <most>' (or '0': nothing): Redis' clock is between from and to by now, unless it was set since, and the time was least
 --   to most ms ahead of it; and '<settlement> <why>' of what it was told: why is 'fresh' (lately), `time` as it was kept
---   while the member waited for others that know more, or '-'
+--   while the member waited for others that know more, or '-'; up to which count of changes it knows all chains; the era in
+--   which it has told all that it knows
 -- Returns: ok, the store's time (keep_time()), whether scheduled revocations are due (1 or 0), the last entry in the stream
---   of invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke)
+--   of invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke), how many
+--   members ever joined, up to which count of changes these are all chains: {maker, its numbers}...; missing, how many
+--   endings
 
 -- Writes no more often than that, however many members there are.
 local KEPT_EVERY_MS = 200
@@ -32,7 +35,6 @@ end
 -- 1: this member says what it is, or 0}, and by when what is due has surely ended.
 local function keep_time()
     local first, last, clock, seen, settlement = store_times()
-    redis.call('RPUSH', 'dbg', table.concat({clock, first-clock, last-first, clock-seen, ARGV[2]:sub(1,4), ARGV[6], ARGV[7]}, ' '))
     if not exists(K.key_ends()) then
         return time_forget(first, last, clock, seen, settlement)
     end
@@ -61,10 +63,36 @@ local function keep_time()
     return {first, last, clock, seen, settlement, 1}, reached
 end
 
+local CHAINS_MAX = 200
+
+-- What has changed since the member heard of it.
+local function chains_since(count, since)
+    local makers = count ~= since and redis.call('ZRANGE', K.chain_order(), '(' .. (count < since and 0 or since), '+inf',
+                                                 'BYSCORE', 'LIMIT', 0, CHAINS_MAX, 'WITHSCORES') or {}
+    local chains, upto = {}, count
+    for i = 1, #makers, 2 do
+        chains[#chains + 1] = {makers[i], redis.call('HGET', K.chains(), makers[i]) or ''}
+        upto = #makers == 2 * CHAINS_MAX and tonumber(makers[i + 1]) or count
+    end
+    return upto, chains
+end
+
+local of_store = redis.call('HMGET', K.store(), 'missing', 'changes', 'era', 'joined')
+if of_store[1] then
+    return {'missing', tonumber(of_store[1])}
+end
 local lease = tonumber(ARGV[4])
-local entry = ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. READS_LISTS
-if redis.call('HGET', K.nodes(), ARGV[2]) ~= entry then
+local entry = ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. READS_ENDINGS
+local before = redis.call('HGET', K.nodes(), ARGV[2])
+if before ~= entry then
     redis.call('HSET', K.nodes(), ARGV[2], entry)
+end
+local joined = tonumber(of_store[4] or '0')
+if not before then
+    joined = redis.call('HINCRBY', K.store(), 'joined', 1)
+    if of_store[3] == ARGV[9] then
+        redis.call('HSET', K.tellers(), ARGV[2], ARGV[9])
+    end
 end
 local held = redis.call('MGET', K.lease_max(), K.schema())
 if lease > tonumber(held[1] or '0') then
@@ -72,5 +100,7 @@ if lease > tonumber(held[1] or '0') then
 end
 local time, due_by = keep_time()
 redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
+local upto, chains = chains_since(tonumber(of_store[2] or '0'), tonumber(ARGV[8]))
 return {'ok', time, redis.call('ZCOUNT', K.key_ends(), '-inf', due_by) > 0 and 1 or 0,
-        schema_knows_suspensions(held[2]) and invalidations_last() or ''}
+        schema_knows_suspensions(held[2]) and invalidations_last() or '', joined, upto,
+        unpack(chains)}

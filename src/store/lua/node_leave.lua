@@ -15,6 +15,7 @@ for i = 2, #ARGV, 3 do
             redis.call('HSET', K.nodes(), member, instead)
         else
             gone = gone + redis.call('HDEL', K.nodes(), member)
+            redis.call('HDEL', K.tellers(), member)
         end
     end
 end

@@ -43,6 +43,10 @@ function K.log_taker() return prefix .. 'log_taker' end
 function K.log_dropped() return prefix .. 'log_dropped' end
 function K.unlogged(class) return prefix .. 'unlogged:' .. class end
 function K.lease_max() return prefix .. 'lease_max' end
+function K.chains() return prefix .. 'chains' end
+function K.chain_order() return prefix .. 'chain_order' end
+function K.missing() return prefix .. 'missing' end
+function K.tellers() return prefix .. 'tellers' end
 function K.key(digest) return prefix .. 'key:' .. digest end
 function K.key_id(id) return prefix .. 'id:' .. id end
 function K.key_ends() return prefix .. 'key_ends' end
@@ -366,12 +370,65 @@ local function account_status(account)
     return a[3] and 'closed' or a[2] and 'closing' or a[1] and 'suspended' or 'active'
 end
 
+-- What a node's caller says in KEYS[1] (epilogue.lua): the store that it expects; its name as a maker of changes; how
+-- many of its changes that end something were answered; and whether this one 'ends' something or is an 'other' change.
+local CALLER_PATTERN = '^store:(%x+):?(%x*):?(%d*):?(%l*)$'
+local STORE_ID, MAKER, ENDS_ANSWERED, CHANGE = (KEYS[1] or ''):sub(#prefix + 1):match(CALLER_PATTERN)
+
+-- The changes of each node process are a chain. For each maker the hash `chains` holds '<ends> <all> <low>': how many of
+-- its changes that end something this store has or misses, how many changes in all, and the first of its numbers that
+-- was ever missing here ('-': none). `chain_order` has the makers by the count of changes at their last one.
+local function chain_read(maker)
+    local ends, all, low = (redis.call('HGET', K.chains(), maker) or ''):match('^(%d+) (%d+) (%S+)$')
+    return tonumber(ends or '0'), tonumber(all or '0'), low or '-'
+end
+
+local function chain_write(maker, ends, all, low)
+    redis.call('HSET', K.chains(), maker, string.format('%.0f %.0f %s', ends, all, low))
+    redis.call('ZADD', K.chain_order(), redis.call('HINCRBY', K.store(), 'changes', 1), maker)
+end
+
+-- The number that the present change gets in its chain, if it ends something. nil: nobody numbers it.
+local number_given
+
+local function ending_number()
+    if CHANGE == 'ends' and not number_given then
+        number_given = chain_read(MAKER) + 1
+    end
+    return number_given
+end
+
 -- What nodes are told is kept in a stream too, for whoever was not there: an entry for each key that is revoked, and for
--- each account that is suspended or resumed.
+-- each account that is suspended or resumed. It ends with the change's place in its chain.
 local INVALIDATIONS_KEPT = 100000
 
 local function invalidation_note(...)
-    redis.call('XADD', K.invalidation_log(), 'MAXLEN', '~', INVALIDATIONS_KEPT, '*', ...)
+    local fields, number = {...}, ending_number()
+    if number then
+        fields[#fields + 1], fields[#fields + 2] = 'chain', MAKER
+        fields[#fields + 1], fields[#fields + 2] = 'number', number
+    end
+    redis.call('XADD', K.invalidation_log(), 'MAXLEN', '~', INVALIDATIONS_KEPT, '*', unpack(fields))
+end
+
+-- What a node reads from a message is told by the last number of its entry in the registry: 1, or none: one key;
+-- 2: a list of keys; 3: also what became of them.
+local READS_LISTS = 2
+local READS_ENDINGS = 3
+
+-- What all members of the registry read. registry: as HGETALL returns it.
+local function registry_reads(registry)
+    local least = READS_ENDINGS
+    for i = 2, #registry, 2 do
+        least = math.min(least, tonumber(registry[i]:match('^%S+ %d+ (%d+)$') or '1'))
+    end
+    return least
+end
+
+-- The place in its chain of what is published, as a message ends with it: ' <maker> <number>'; ' - 0': it has none.
+local function change_name()
+    local number = ending_number()
+    return number and string.format(' %s %d', MAKER, number) or ' - 0'
 end
 
 -- Nodes keep the suspended accounts in memory (src/lease/README.md). The hash `suspended` holds for each the time in
@@ -381,9 +438,10 @@ end
 local function suspended_put(account, since, member, barrier)
     local state = since and 'suspended' or 'resumed'
     local version = tonumber(redis.call('HGET', K.store(), 'suspensions') or '0') + 1
+    local reads_endings = registry_reads(redis.call('HGETALL', K.nodes())) >= READS_ENDINGS
     -- Before any write, because it fails if Redis' user may not publish.
     redis.call(PUBLISH, K.invalidations(), '@' .. account .. ' ' .. member .. ' ' .. barrier .. ' ' .. state .. ' '
-               .. version)
+               .. version .. (reads_endings and change_name() or ''))
     invalidation_note('account', account, 'state', state)
     if since then
         redis.call('HSET', K.suspended(), account, since)
@@ -415,19 +473,26 @@ local function ending_note(account, id, class, entry)
     redis.call('HSET', K.key_endings(account), id, class .. ' ' .. entry)
 end
 
--- Adds a key and writes its event, with that data. The record of a decoy is revoked from the start: no node ever accepts
--- it, so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok'; 'refused': no
--- such account; 'suspended': it is suspended or closed; 'conflict': the digest or id exists.
-local function key_add(digest, packed, source, data)
-    local record = key_unpack(packed)
+-- Why a key cannot be added: 'refused': no such account; 'suspended': it is suspended or closed; 'conflict': the digest
+-- or id exists. nil: it can be.
+local function key_add_refusal(digest, record)
     if not exists(K.account(record.account)) then
         return 'refused'
     end
     if account_status(record.account) ~= 'active' then
         return 'suspended'
     end
-    if exists(K.key(digest)) or exists(K.key_id(record.id)) then
-        return 'conflict'
+    return (exists(K.key(digest)) or exists(K.key_id(record.id))) and 'conflict' or nil
+end
+
+-- Adds a key and writes its event, with that data. The record of a decoy is revoked from the start: no node ever accepts
+-- it, so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok', or as
+-- key_add_refusal().
+local function key_add(digest, packed, source, data)
+    local record = key_unpack(packed)
+    local refusal = key_add_refusal(digest, record)
+    if refusal then
+        return refusal
     end
     redis.call('SET', K.key(digest), packed)
     redis.call('SET', K.key_id(record.id), digest)
@@ -443,31 +508,34 @@ local function key_add(digest, packed, source, data)
     return 'ok'
 end
 
--- Nodes of earlier versions read one key from a message. A node whose entry in the registry ends with this number, or a
--- higher one, reads a list of them too.
-local READS_LISTS = 2
-
-local function all_read_lists(registry)
-    for i = 2, #registry, 2 do
-        if tonumber(registry[i]:match('^%S+ %d+ (%d+)$') or '1') < READS_LISTS then
-            return false
-        end
-    end
-    return true
+-- Since when a key is revoked if it is revoked now. No key is revoked before it was created, which is by a node's clock.
+local function revoked_now(record)
+    return record.revoked or string.format('%.0f', math.max(tonumber(record.created), now_ms()))
 end
 
--- Publishes that nodes must read keys again: in one message, or in one for each if a registered node reads no lists. The
--- last one then carries the barrier, because it comes behind the others. Call it before any write, because it fails if
--- Redis' user may not publish. Keys that are revoked already are published again, because a node may have missed the
--- message. member: to acknowledge to ('-' for none). barrier: its name. registry: as HGETALL returns it.
-local function keys_publish(records, member, barrier, registry)
-    local digests = {}
+-- What becomes of a key, as a message says it: '<id>/<account>/r<since>', '.../e<when it will be revoked>' or '.../n': it
+-- will not be. ends: nil: it is revoked now; '': it will not be.
+local function key_ending(record, ends)
+    local what = not ends and 'r' .. revoked_now(record) or ends == '' and 'n' or 'e' .. ends
+    return record.id .. '/' .. record.account .. '/' .. what
+end
+
+-- Publishes that nodes must read keys again, and what becomes of them: in one message, or in one for each if a registered
+-- node reads no lists. The last one then carries the barrier, because it comes behind the others. Call it before any
+-- write, because it fails if Redis' user may not publish. Keys that are revoked already are published again, because a
+-- node may have missed the message. member: to acknowledge to ('-' for none). barrier: its name. registry: as HGETALL
+-- returns it. ends: as for key_ending().
+local function keys_publish(records, member, barrier, registry, ends)
+    local digests, endings, reads = {}, {}, registry_reads(registry)
     for i, record in ipairs(records) do
-        digests[i] = record.digest
+        digests[i], endings[i] = record.digest, key_ending(record, ends)
     end
-    local messages = #digests > 1 and all_read_lists(registry) and {table.concat(digests, ',')} or digests
+    local messages = #digests > 1 and reads >= READS_LISTS and {table.concat(digests, ',')} or digests
     for i, keys in ipairs(messages) do
         local ending = i == #messages and ' ' .. member .. ' ' .. barrier or ' - -'
+        if reads >= READS_ENDINGS then
+            ending = ending .. change_name() .. ' ' .. table.concat(endings, ',')
+        end
         redis.call(PUBLISH, K.invalidations(), keys .. ending)
     end
 end
@@ -482,7 +550,7 @@ end
 -- Writes that a key is revoked, since record.revoked. Only canary keys expire.
 local function key_end(record, source, data)
     redis.call('SET', K.key(record.digest), key_pack(record), 'KEEPTTL')
-    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account)
+    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'revoked', record.revoked)
     if canary_owns(record.account) then
         return
     end
@@ -501,8 +569,9 @@ local function key_end_due(record, events_kept)
 end
 
 -- Marks a key as revoked for ever, unless it is, and writes the event. No script clears `revoked`. The key must have
--- been published before. source: as for audit(). data: of the event, or nil. Returns whether it was revoked before.
-local function key_mark(record, source, data)
+-- been published before. source: as for audit(). data: of the event, or nil. since: nil: now. Returns whether it was
+-- revoked before.
+local function key_mark(record, source, data, since)
     if record.is_due then
         key_end_due(record, source[4])
     end
@@ -513,7 +582,7 @@ local function key_mark(record, source, data)
         record.ends = nil
         redis.call('ZREM', K.key_ends(), record.id)
     end
-    record.revoked = string.format('%.0f', math.max(tonumber(record.created), now_ms()))
+    record.revoked = since or revoked_now(record)
     key_end(record, source, data or source[1] == 'holder' and {reason = 'holder'} or nil)
     return false
 end

@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
 -- The barrier of these revocations is over: since when no node accepts their keys, for their receipts. key_mark() in the
 -- prelude has noted the event. The first note stays, because a barrier that is repeated ends later.
--- ARGV: prefix, then for each key: id, account, when it was revoked, how many ms ago the barrier was over at least, how
---   many nodes were registered, for how many of them the barrier waited until their leases had expired
+-- ARGV: prefix, then for each key: id, account, when it was revoked, how many ms it took at most until the barrier was
+--   over, how many ms ago that was at least, how many nodes were registered, for how many of them the barrier waited
+--   until their leases had expired
 -- Returns: ok
 
-local FIRST, EACH = 2, 6
+local FIRST, EACH = 2, 7
 
 local now = now_ms()
 
@@ -26,11 +27,11 @@ for account, of_account in pairs(ids) do
         -- Of versions without receipts there is nothing.
         local event = noted[i] or '- -'
         if event:match('^%S+ %S+$') and not fields[ARGV[at]] then
-            -- Never too early, because the barrier is over.
-            local effective = string.format('%.0f', math.max(tonumber(ARGV[at + 2]), now - ARGV[at + 3]))
+            -- Never too early, because the barrier is over; nor if our clock went back since.
+            local effective = string.format('%.0f', math.max(ARGV[at + 2] + ARGV[at + 3], now - ARGV[at + 4]))
             fields[ARGV[at]] = true
             table.insert(fields, ARGV[at])
-            table.insert(fields, table.concat({event, effective, ARGV[at + 4], ARGV[at + 5]}, ' '))
+            table.insert(fields, table.concat({event, effective, ARGV[at + 5], ARGV[at + 6]}, ' '))
         end
     end
     if #fields > 0 and not canary_owns(account) then

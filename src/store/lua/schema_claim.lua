@@ -5,7 +5,8 @@
 -- ARGV: prefix, the newest schema this program knows, an id for the store, prefix_beside
 -- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
 --   0), lease_max, number of the store's partitions (0: there is no store), number of this one, whether it has aliases
---   (1 or 0), by how many ms the store's time is ahead of Redis' clock (below 0: behind); refused, schema: newer than ours, whether that is because a copy into it is under way (1 or 0)
+--   (1 or 0), by how many ms the store's time is ahead of Redis' clock (below 0: behind); refused, schema: newer than
+--   ours, whether that is because a copy into it is under way (1 or 0), or where the store has moved to ('': it has not)
 
 local beside = not exists(K.accounts()) and redis.call('HEXISTS', K.store(), 'id') == 0 and store_beside(ARGV[4])
 
@@ -24,7 +25,8 @@ end
 local ours = tonumber(ARGV[2])
 local schema = tonumber(redis.call('GET', K.schema()) or '0')
 if schema > ours then
-    return {'refused', schema, redis.call('HEXISTS', K.store(), 'copying')}
+    local s = redis.call('HMGET', K.store(), 'copying', 'moved')
+    return {'refused', schema, s[1] and 1 or 0, s[2] or ''}
 end
 local written = redis.pcall('SET', K.schema(), schema == 0 and ours or schema)
 local full = written.err and written.err:sub(1, 4) == 'OOM ' and schema > 0

@@ -208,23 +208,26 @@ Test(doctor, knows_how_many_replicas_fence)
 Test(doctor, tells_how_sure_leases_end_with_their_master)
 {
     static const struct {
-        int64_t known, min_replicas, timeout_ms;
+        int64_t known, usual, min_replicas, timeout_ms;
         enum doctor_status status;
         const char *text;
     } CASES[] = {
-        {1, 1, 60000, DOCTOR_OK, "every replica"},
-        {2, 2, 1000, DOCTOR_OK, "every replica must acknowledge each lease: --min-replicas 2 of 2"},
-        {2, 1, 1000, DOCTOR_OK, "at least half of the replicas"},
-        {2, 1, 1001, DOCTOR_FAIL, "--redis-timeout-ms 1001"},
-        {3, 2, 1000, DOCTOR_OK, "at least half of the replicas"},
-        {3, 1, 1000, DOCTOR_WARN, "fewer than half of the replicas must acknowledge each lease: --min-replicas 1 of 3"},
-        {5, 2, 1000, DOCTOR_WARN, "fewer than half"},
+        {1, 1, 1, 60000, DOCTOR_OK, "every replica"},
+        {2, 2, 2, 1000, DOCTOR_OK, "every replica must acknowledge each lease: --min-replicas 2 of 2"},
+        {2, 2, 1, 1000, DOCTOR_OK, "at least half of the replicas"},
+        {2, 2, 1, 1001, DOCTOR_FAIL, "--redis-timeout-ms 1001"},
+        {3, 3, 2, 1000, DOCTOR_OK, "at least half of the replicas"},
+        {3, 3, 1, 1000, DOCTOR_FAIL,
+         "fewer than half of the replicas must acknowledge each lease: --min-replicas 1 of 3"},
+        {5, 5, 2, 1000, DOCTOR_FAIL, "fewer than half"},
+        {3, 2, 1, 1000, DOCTOR_WARN, "fewer than half"},
     };
 
     for (size_t i = 0; i < COUNT(CASES); i++) {
         make_fit_with_sentinels();
         evidence.facts.replicas_known = CASES[i].known;
-        settings.min_replicas = CASES[i].min_replicas;
+        evidence.facts.replicas_usual = CASES[i].usual;
+        evidence.facts.min_replicas = settings.min_replicas = CASES[i].min_replicas;
         settings.redis_timeout_ms = CASES[i].timeout_ms;
         doctor_evaluate(&evidence, &report);
         cr_expect_eq(check_named("leases")->status, CASES[i].status, "case %zu", i);
@@ -313,6 +316,31 @@ static void newer_schema(void)
 {
     evidence.facts.schema = 99;
 }
+static void endings_missing(void)
+{
+    evidence.facts.missing_endings = 1;
+}
+
+static void changes_lost(void)
+{
+    evidence.facts.lost_changes = 1;
+}
+
+static void nodes_without_store(void)
+{
+    evidence.facts.listeners_without_store = 2;
+}
+
+static void nobody_may_ask_who_listens(void)
+{
+    evidence.facts.listeners_without_store = -1;
+}
+
+static void earlier_member(void)
+{
+    evidence.facts.earlier_members = 1;
+}
+
 static void clock_a_little_off(void)
 {
     evidence.facts.clock_ahead_ms = -1500;
@@ -458,6 +486,11 @@ Test(doctor, finds_each_single_fault)
         {full, "memory", DOCTOR_FAIL},
         {snapshots, "stop-writes-on-bgsave-error", DOCTOR_WARN},
         {newer_schema, "schema", DOCTOR_FAIL},
+        {endings_missing, "missing-endings", DOCTOR_FAIL},
+        {changes_lost, "lost-changes", DOCTOR_FAIL},
+        {nodes_without_store, "lost-store", DOCTOR_FAIL},
+        {nobody_may_ask_who_listens, "lost-store", DOCTOR_WARN},
+        {earlier_member, "earlier-members", DOCTOR_WARN},
         {clock_a_little_off, "clock", DOCTOR_WARN},
         {clock_far_off, "clock", DOCTOR_FAIL},
         {no_key, "master-key", DOCTOR_FAIL},

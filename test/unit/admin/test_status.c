@@ -78,6 +78,18 @@ Test(status, names_what_is_degraded)
     status.facts.full = true;
     expect_problem("Redis, memory: ");
     make_well();
+    status.facts.missing_endings = 1;
+    expect_problem("Redis, missing-endings: ");
+    make_well();
+    status.facts.lost_changes = 1;
+    expect_problem("Redis, lost-changes: ");
+    make_well();
+    status.facts.listeners_without_store = 1;
+    expect_problem("Redis, lost-store: ");
+    make_well();
+    status.facts.earlier_members = 1;
+    expect_problem("Redis, earlier-members: ");
+    make_well();
     status.node_count = 0;
     expect_problem("No node reports");
     make_well();

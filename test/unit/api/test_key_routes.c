@@ -234,6 +234,24 @@ Test(key_routes, as_many_as_there_may_be)
     cr_assert_eq(world.discards, 0);
 }
 
+/* A store that is ready may refuse a change. A read that fails has another reason. */
+Test(key_routes, whoever_asks_for_a_change_is_told_why_it_was_refused)
+{
+    struct http_request *request;
+
+    world.store_refusal = "It is full.";
+    world.insert_result = STORE_UNAVAILABLE;
+    request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, CREATE);
+    cr_assert_eq(answer_problem(request)->code, PROBLEM_STORE_UNAVAILABLE);
+    cr_assert_str_eq(problem_message(answer_problem(request)), "It is full.");
+    request_forget(request);
+    world.session_result = STORE_UNAVAILABLE;
+    request = request_send(HTTP_GET, "/v1/console/session", SESSION_COOKIE, "");
+    cr_assert_eq(answer_problem(request)->code, PROBLEM_STORE_UNAVAILABLE);
+    cr_assert_str_eq(problem_message(answer_problem(request)), "The store did not answer. You may repeat the request.");
+    request_forget(request);
+}
+
 Test(key_routes, revocation)
 {
     static const struct {
@@ -405,6 +423,7 @@ Test(key_routes, revocations_that_are_known_to_be_done_are_logged)
     expect_revocation_answered();
     content = file_read(path);
     cr_expect_not_null(strstr(content, world.key.id.text), "%s", content);
+    cr_expect_not_null(strstr(content, "5707e5707e5707e5707e5707e5707e57"), "of which store: %s", content);
     free(content);
     cr_expect_eq(metric_values[METRIC_REVOCATION_LOG_FAILED], failed);
     revocation_log_close(world.service.revocation_log);

@@ -78,6 +78,7 @@ Test(routes, flags_are_consistent)
         cr_assert(!(row->flags & ROUTE_JSON) || !(row->flags & ROUTE_FORM), "%s", row->path);
         cr_assert(!(row->flags & ROUTE_QUERY) || !mutates || row->method == HTTP_DELETE, "%s", row->path);
         cr_assert(row->scope == SCOPE_NONE || row->who == WHO_API_KEY, "%s", row->path);
+        cr_assert(!(row->flags & ROUTE_LIVE) || row->who == WHO_API_KEY, "%s", row->path);
     }
 }
 

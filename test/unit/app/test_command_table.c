@@ -164,10 +164,9 @@ Test(commands, help_names_every_option_in_lines_that_fit)
         command_print_help(&COMMANDS[i], &out);
         cr_assert_not(out.failed);
         for (const struct option_group *group = COMMANDS[i].groups; group->table; group++) {
-            if (!COMMANDS[i].shows_connection && (group->table == &SETTINGS_STORE || group->table == &SETTINGS_KEYS)) {
-                cr_expect(memmem(out.ptr, out.len, "'chatelaine help connection'", 28), "%s", COMMANDS[i].name);
+            if ((group->table == &SETTINGS_STORE || group->table == &SETTINGS_KEYS) &&
+                memmem(out.ptr, out.len, "'chatelaine help connection'", 28))
                 continue;
-            }
             for (size_t row = 0; row < group->table->count; row++) {
                 char option[64];
 
@@ -185,6 +184,114 @@ Test(commands, help_names_every_option_in_lines_that_fit)
             cr_expect_leq(line.len, 120, "%s: %.*s", COMMANDS[i].name, TEXT_ARG(line));
         buf_finish(&out);
     }
+}
+
+static const struct option_row *find_row(const struct command *command, struct text name)
+{
+    for (const struct option_group *group = command->groups; group->table; group++)
+        for (size_t row = 0; row < group->table->count; row++)
+            if (text_equal(text_of(group->table->rows[row].name), name))
+                return &group->table->rows[row];
+    return NULL;
+}
+
+static bool takes(const struct command *command, const struct option_table *table)
+{
+    for (size_t row = 0; row < table->count; row++)
+        if (!find_row(command, text_of(table->rows[row].name)))
+            return false;
+    return true;
+}
+
+/* Options of a node, of which the help of another command tells, and in which words. */
+static const struct {
+    const char *command, *words;
+} OF_NODES[] = {
+    {"key revoke", "nodes wrote (--revocation-log;"},
+    {"audit verify", "nodes wrote (--audit-log;"},
+};
+
+static bool is_of_nodes(const struct command *command, const char *at)
+{
+    for (size_t i = 0; i < COUNT(OF_NODES); i++) {
+        const char *option = strstr(OF_NODES[i].words, "--");
+        size_t before = (size_t)(option - OF_NODES[i].words);
+
+        if (strcmp(command->name, OF_NODES[i].command) == 0 &&
+            strncmp(at - before, OF_NODES[i].words, strlen(OF_NODES[i].words)) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum { QUOTED_BYTES = 128 };
+
+/* With one blank between words, where the help may have ended a line. */
+static void copy_words(const char *from, const char *end, char ret_line[QUOTED_BYTES])
+{
+    size_t length = 0;
+
+    for (; from < end && length < QUOTED_BYTES - 1; from++)
+        if (!strchr(" \n", *from))
+            ret_line[length++] = *from;
+        else if (length > 0 && ret_line[length - 1] != ' ')
+            ret_line[length++] = ' ';
+    ret_line[length] = '\0';
+}
+
+/* In quotes, behind the name of another command: 'chatelaine master-key --write PATH'. */
+static bool is_of_another(const char *help, const char *at, struct text name)
+{
+    char line[QUOTED_BYTES], storage[WORDS_MAX][32], *argv[WORDS_MAX];
+    const char *quote = at;
+    int words;
+
+    while (quote > help && !strchr("'.", *quote))
+        quote--;
+    if (*quote != '\'')
+        return false;
+    copy_words(quote + 1, at, line);
+    bool has_program = strncmp(line, "chatelaine ", strlen("chatelaine ")) == 0;
+    int argc = split(line + (has_program ? strlen("chatelaine ") : 0), storage, argv);
+    const struct command *other = command_find(argc, argv, &words);
+    return other && find_row(other, name);
+}
+
+static void expect_names_its_options(const struct command *command, const char *help)
+{
+    for (const char *at = strstr(help, "--"); at; at = strstr(at + 2, "--")) {
+        struct text name = {at + 2, strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-")};
+
+        cr_expect(find_row(command, name) || is_of_another(help, at, name) || is_of_nodes(command, at), "%s: %.40s",
+                  command->name, at);
+    }
+}
+
+/* Whoever follows the help must not be told that there is no such option. */
+Test(commands, help_names_only_options_that_the_command_takes)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        struct buf out;
+
+        buf_init(&out, 64 * 1024);
+        command_print_help(&COMMANDS[i], &out);
+        buf_append_char(&out, '\0');
+        cr_assert_not(out.failed);
+        if (strstr(out.ptr, "'chatelaine help connection'"))
+            cr_expect(takes(&COMMANDS[i], &SETTINGS_STORE) && takes(&COMMANDS[i], &SETTINGS_KEYS), "%s",
+                      COMMANDS[i].name);
+        expect_names_its_options(&COMMANDS[i], out.ptr);
+        buf_finish(&out);
+    }
+}
+
+/* It says so of all commands that use Redis but one. */
+Test(commands, those_that_use_redis_take_all_connection_options)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (takes(&COMMANDS[i], &SETTINGS_STORE))
+            cr_expect_eq(takes(&COMMANDS[i], &SETTINGS_KEYS), strcmp(COMMANDS[i].name, "store copy") != 0, "%s",
+                         COMMANDS[i].name);
 }
 
 Test(commands, help_on_the_connection_lists_what_others_fold)

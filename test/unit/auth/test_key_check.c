@@ -675,43 +675,43 @@ Test(key_check, a_wrong_checksum_is_not_asked_for)
     tear_down_cached(&f);
 }
 
-struct chain {
+struct row {
     struct cached *f;
     size_t next, told;
 };
 
-static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_principal *key);
+static void told_in_row(void *arg, enum key_verdict verdict, const struct key_principal *key);
 
-static void begin_next(struct chain *chain)
+static void begin_next(struct row *row)
 {
-    struct cached *f = chain->f;
+    struct cached *f = row->f;
 
-    if (chain->next < CHECKS)
-        key_check_begin(f->checker, &f->checks[chain->next++], secret_text(&f->secret), told_in_chain, chain);
+    if (row->next < CHECKS)
+        key_check_begin(f->checker, &f->checks[row->next++], secret_text(&f->secret), told_in_row, row);
 }
 
 /* Like a connection whose next request is already waiting. */
-static void told_in_chain(void *arg, enum key_verdict verdict, const struct key_principal *key)
+static void told_in_row(void *arg, enum key_verdict verdict, const struct key_principal *key)
 {
-    struct chain *chain = arg;
+    struct row *row = arg;
 
     cr_assert(verdict == KEY_ACCEPTED && key && text_equal(key->name, TEXT("a key")));
-    chain->told++;
-    begin_next(chain);
+    row->told++;
+    begin_next(row);
 }
 
 Test(key_check, who_is_answered_may_begin_another_check)
 {
     struct cached f;
-    struct chain chain = {.f = &f};
+    struct row row = {.f = &f};
 
     set_up_cached(&f, 1);
     remember(&f);
-    while (chain.next < CHECKS / 2) /* more than one group */
-        begin_next(&chain);
+    while (row.next < CHECKS / 2) /* more than one group */
+        begin_next(&row);
     for (size_t i = 0; i < CHECKS; i++)
         turn_finish(f.turn);
-    cr_assert_eq(chain.told, CHECKS);
+    cr_assert_eq(row.told, CHECKS);
     tear_down_cached(&f);
 }
 

@@ -59,7 +59,7 @@ static void append_once(const char *expected)
 {
     struct revocation_log *log = open_log(path);
 
-    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     revocation_log_close(log);
     expect_content(path, expected);
 }
@@ -72,10 +72,10 @@ Test(revocation_log, has_a_line_for_each_revocation)
 
     cr_assert_eq(stat(path, &about), 0);
     cr_expect_eq(about.st_mode & 07777, 0600);
-    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     expect_content(path, KEY_LINE);
     snprintf(device.id.text, sizeof device.id.text, "%s", DEVICE);
-    cr_expect_eq(revocation_log_append(log, &device), 0);
+    cr_expect_eq(revocation_log_append(log, &device, TEXT("")), 0);
     expect_content(path, KEY_LINE TIME " " DEVICE " " ACCOUNT "\n");
     revocation_log_close(log);
     revocation_log_close(NULL);
@@ -98,8 +98,8 @@ Test(revocation_log, tells_that_the_disk_is_full)
 {
     struct revocation_log *log = open_log("/dev/full");
 
-    cr_expect_eq(revocation_log_append(log, &REVOKED), ENOSPC);
-    cr_expect_eq(revocation_log_append(log, &REVOKED), ENOSPC);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), ENOSPC);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), ENOSPC);
     revocation_log_close(log);
 }
 
@@ -110,7 +110,7 @@ Test(revocation_log, does_not_wait_for_a_pipe_that_nobody_reads)
 
     cr_assert_eq(mkfifo(path, 0600), 0);
     struct revocation_log *log = open_log(path);
-    while ((error = revocation_log_append(log, &REVOKED)) == 0)
+    while ((error = revocation_log_append(log, &REVOKED, TEXT(""))) == 0)
         lines++;
     cr_expect_eq(error, EAGAIN);
     cr_expect_gt(lines, 10);
@@ -123,11 +123,11 @@ Test(revocation_log, is_opened_again_after_it_was_moved_away)
     char moved[PROCESS_PATH_BYTES + 16];
 
     snprintf(moved, sizeof moved, "%.180s/revocations.1", folder);
-    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     cr_assert_eq(rename(path, moved), 0);
-    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     cr_assert(revocation_log_reopen(log, &why));
-    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     revocation_log_close(log);
     expect_content(moved, KEY_LINE KEY_LINE);
     expect_content(path, KEY_LINE);
@@ -143,7 +143,7 @@ Test(revocation_log, stays_where_it_was_when_it_cannot_be_opened_again)
     cr_assert_eq(mkdir(path, 0700), 0);
     cr_assert_not(revocation_log_reopen(log, &why));
     cr_expect(memmem(why.ptr, why.len, path, strlen(path)), "%.*s", TEXT_ARG(buf_text(&why)));
-    cr_expect_eq(revocation_log_append(log, &REVOKED), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     revocation_log_close(log);
     expect_content(moved, KEY_LINE);
 }
@@ -202,9 +202,9 @@ Test(revocation_log, has_a_line_for_what_is_scheduled_and_for_what_is_withdrawn)
 
     key.revoked_ms = 0;
     cr_assert(clock_read_rfc3339(TEXT(LATER), &key.ends_ms));
-    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms), 0);
+    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms, TEXT("")), 0);
     key.ends_ms = 0;
-    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms), 0);
+    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms, TEXT("")), 0);
     expect_content(path, TIME " scheduled " KEY " " ACCOUNT " " LATER "\n" TIME " withdrawn " KEY " " ACCOUNT "\n");
     revocation_log_close(log);
 }
@@ -227,4 +227,36 @@ Test(revocation_log, lines_about_schedules_are_read_whole)
     cr_expect_eq(line.ends_ms, 0);
     cr_expect_not(revocation_log_read(TEXT(TIME " withdrawn " ACCOUNT), &line));
     cr_expect_not(revocation_log_read(TEXT(TIME " postponed " KEY " " ACCOUNT), &line));
+}
+
+#define STORE "4f1c00000000000000000000000000ab"
+
+/* Nodes of 0.3 read such lines too: what follows the account is ignored there. */
+Test(revocation_log, lines_say_to_which_store_they_belong)
+{
+    struct revocation_log *log = open_log(path);
+    struct key_record key = REVOKED;
+    struct revocation_line line;
+
+    cr_expect_eq(revocation_log_append(log, &key, TEXT(STORE)), 0);
+    key.revoked_ms = 0;
+    cr_assert(clock_read_rfc3339(TEXT(LATER), &key.ends_ms));
+    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms, TEXT(STORE)), 0);
+    key.ends_ms = 0;
+    cr_expect_eq(revocation_log_append_end(log, &key, REVOKED.revoked_ms, TEXT(STORE)), 0);
+    expect_content(path, TIME " " KEY " " ACCOUNT " store=" STORE "\n" TIME " scheduled " KEY " " ACCOUNT " " LATER
+                              " store=" STORE "\n" TIME " withdrawn " KEY " " ACCOUNT " store=" STORE "\n");
+    revocation_log_close(log);
+
+    cr_assert(revocation_log_read(TEXT(TIME " " KEY " " ACCOUNT " store=" STORE), &line));
+    cr_expect_str_eq(line.account.text, ACCOUNT);
+    cr_expect(text_equal(line.store, TEXT(STORE)));
+    cr_assert(revocation_log_read(TEXT(TIME " scheduled " KEY " " ACCOUNT " " LATER " store=" STORE), &line));
+    cr_expect(text_equal(line.store, TEXT(STORE)));
+    cr_expect_eq(line.ends_ms, 1803816000000);
+    cr_assert(revocation_log_read(TEXT(TIME " " KEY " " ACCOUNT), &line));
+    cr_expect_eq(line.store.len, 0);
+    cr_expect_str_eq(line.account.text, ACCOUNT);
+    cr_assert(revocation_log_read(TEXT(TIME " " KEY " acct_01j"), &line));
+    cr_expect_str_empty(line.account.text);
 }

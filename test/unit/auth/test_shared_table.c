@@ -347,6 +347,20 @@ Test(shared_table, garbage_in_the_counters_is_not_reported)
     tear_down(&w);
 }
 
+/* Readers compiled with an earlier check.h would get no table until the node is started again. */
+Test(shared_table, the_header_of_the_uses_is_written_again)
+{
+    struct chatelaine_uses_header before;
+    struct world w;
+
+    set_up(&w, KEYS);
+    before = *w.reader.uses_header;
+    memset(w.reader.uses_header, 0xff, CHATELAINE_HEADER_BYTES);
+    cr_expect(count_all(&w));
+    cr_expect_arr_eq(w.reader.uses_header, &before, sizeof before);
+    tear_down(&w);
+}
+
 Test(shared_table, readers_can_neither_write_nor_shrink_what_they_get)
 {
     struct world w;

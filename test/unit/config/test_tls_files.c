@@ -114,6 +114,28 @@ Test(tls_files, a_client_may_have_a_ca_and_a_pair)
     check_client(AT("one.key"), NULL, NULL, "holds no certificate");
 }
 
+/* Each set that an option may name: an empty one must not count as none. */
+Test(tls_files, a_set_without_a_certificate_is_refused)
+{
+    static const char *const CONTENTS[] = {"", "\n", "# the CAs follow\n",
+                                           "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"};
+
+    for (size_t i = 0; i < sizeof CONTENTS / sizeof *CONTENTS; i++) {
+        char storage[1024] = "";
+        struct buf why;
+
+        certificate_write(AT("bare.pem"), CONTENTS[i]);
+        check_server(AT("bare.pem"), AT("one.key"), NULL, "--tls-cert /");
+        check_server(AT("one.pem,bare.pem"), AT("one.key,one.key"), NULL, "--tls-cert /");
+        check_server(AT("one.pem"), AT("one.key"), AT("bare.pem"), "--client-ca /");
+        check_client(AT("bare.pem"), NULL, NULL, "--redis-ca /");
+        check_client(NULL, AT("bare.pem"), AT("one.key"), "--redis-cert /");
+        buf_init_fixed(&why, storage, sizeof storage - 1);
+        check(tls_files_open_pinned((struct tls_file_option){"--internal-tls-cert", AT("bare.pem")}, &why), &why,
+              "--internal-tls-cert /");
+    }
+}
+
 Test(tls_files, what_is_pinned_is_named_too)
 {
     char storage[1024] = "";

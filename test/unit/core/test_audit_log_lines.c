@@ -83,6 +83,42 @@ Test(audit_line, tells_everything_in_one_object)
     cr_expect_str_eq(read.other.chain, "");
 }
 
+static bool ends_key(struct keyring *by, struct audit_line line, struct audit_key_end *ret_end)
+{
+    struct audit_head head = {.chain = "00112233aabbccdd", .mac = AUDIT_NO_MAC};
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, AUDIT_LINE_MAX_BYTES);
+    print_line(by, &line, &head, &out);
+    return audit_line_may_end_key(without_newline(&out)) &&
+           audit_line_read_key_end(keyring, without_newline(&out), ret_end);
+}
+
+Test(audit_line, tells_which_key_was_revoked)
+{
+    struct keyring *other = keyring_create(&MASTERS[1], 1);
+    struct audit_line line = REVOKED;
+    struct audit_key_end end;
+
+    cr_assert(ends_key(keyring, line, &end));
+    cr_expect_str_eq(end.key.text, "key_01jd0000000000000000000001");
+    cr_expect_str_eq(end.account.text, "acct_01jd0000000000000000000001");
+    cr_expect_eq(end.at_ms, REVOKED.time_ms);
+    cr_expect_not(ends_key(other, line, &end), "it is not genuine");
+    line.type = TEXT("device_key.revoked");
+    line.target = TEXT("dev_01jd0000000000000000000001");
+    cr_expect(ends_key(keyring, line, &end));
+    cr_expect_str_eq(end.key.text, "dev_01jd0000000000000000000001");
+    line.target = TEXT("usr_01jd0000000000000000000001");
+    cr_expect_not(ends_key(keyring, line, &end));
+    line = REVOKED;
+    line.type = TEXT("api_key.created");
+    line.data[0].value = TEXT("\"type\":\"api_key.revoked\"");
+    cr_expect_not(ends_key(keyring, line, &end), "somebody's text");
+    cr_expect_not(audit_line_may_end_key(TEXT("")));
+    keyring_destroy(other);
+}
+
 /* Names that strangers give are no ids. */
 Test(audit_line, names_kinds)
 {

@@ -2,6 +2,7 @@
 #include "redis/link_internal.h"
 #include "store/state.h"
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,6 +95,16 @@ void name_script(enum script script, char ret_command[SCRIPT_BYTES])
     snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
 }
 
+const char *in_our_store(uint64_t answered, const char *change)
+{
+    static char text[160];
+
+    snprintf(text, sizeof text,
+             " 1 t:store:" FAKE_STORE_ID ":%s:%" PRIu64 "%s t: ", chains_maker(lease_chains(store_lease(w.store))),
+             answered, change);
+    return text;
+}
+
 static void on_store_told(void *arg)
 {
     (void)arg;
@@ -123,6 +134,8 @@ void join(uint32_t lease_ms)
     membership_listen(w.member, &EVENTS, NULL);
     name_script(SCRIPT_node_heartbeat, w.heartbeat);
     name_script(SCRIPT_node_leave, w.leave);
+    name_script(SCRIPT_node_gather, w.gather);
+    rule(w.gather, FAKE_ANSWER, FAKE_GATHERED, 0);
 }
 
 /* The name to which others send acknowledgements. */
@@ -208,12 +221,19 @@ struct heartbeat heartbeat_at(unsigned n)
     char words[256], *rest = words;
 
     cr_assert_not_null(command);
-    snprintf(words, sizeof words, "%s", command + strlen(w.heartbeat) + strlen(IN_OUR_STORE));
+    cr_assert_not_null(strstr(command, ":0 t: "), "nothing was answered: %s", command);
+    snprintf(words, sizeof words, "%s", strstr(command, " t: ") + strlen(" t: "));
     copy_word(&rest, heartbeat.membership, sizeof heartbeat.membership);
     copy_word(&rest, heartbeat.number, sizeof heartbeat.number);
     copy_word(&rest, heartbeat.lease, sizeof heartbeat.lease);
     copy_word(&rest, heartbeat.nonce, sizeof heartbeat.nonce);
-    cr_assert_not_null(rest, "what the node knows of the store's time: %s", command);
+    char *era = strrchr(rest, ' ');
+    cr_assert_not_null(era, "the era: %s", command);
+    *era++ = '\0';
+    char *known = strrchr(rest, ' ');
+    cr_assert_not_null(known, "behind what the node knows of the store's time, the chains: %s", command);
+    copy_word(&(char *){known + 1}, heartbeat.known, sizeof heartbeat.known);
+    copy_word(&era, heartbeat.era, sizeof heartbeat.era);
     return heartbeat;
 }
 

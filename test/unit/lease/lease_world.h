@@ -21,7 +21,8 @@ enum {
 #define DIGEST "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define REVOKER "0123456789abcdef0123456789abcdef"
 #define BARRIER "fedcba9876543210"
-/* Between a script's name and its arguments. */
+/* Between a script's name and its arguments, if it runs whatever was lost. Others name the maker and what was answered
+ * behind the store: in_our_store(). */
 #define IN_OUR_STORE " 1 t:store:" FAKE_STORE_ID " t: "
 #define OK_REPLY "*2\r\n$2\r\nok\r\n:1\r\n"
 
@@ -41,9 +42,9 @@ struct lease_world {
     bool is_safe;            /* likewise: the Redis must be durable */
     unsigned store_told;     /* how often it reported that it is ready, or no longer ready */
     struct membership *member;
-    char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES]; /* how these commands begin */
-    unsigned echoed;                                   /* heartbeats, by has_lease_by_echoes() */
-    unsigned subscribed;                               /* how often, when it had its first lease */
+    char heartbeat[SCRIPT_BYTES], leave[SCRIPT_BYTES], gather[SCRIPT_BYTES]; /* how these commands begin */
+    unsigned echoed;                                                         /* heartbeats, by has_lease_by_echoes() */
+    unsigned subscribed; /* how often, when it had its first lease */
     unsigned ended, invalidated;
     uint8_t digest[KEY_DIGEST_BYTES];
     uint64_t epoch_when_told;
@@ -78,10 +79,12 @@ bool may_fill(uint64_t epoch);
 
 /* How calls of that script begin, once there is a store. */
 void name_script(enum script script, char ret_command[SCRIPT_BYTES]);
+/* As IN_OUR_STORE, of a member's call. change: "", ":ends" or ":other". Valid until the next call. */
+const char *in_our_store(uint64_t answered, const char *change);
 
 /* What Redis saw. */
 struct heartbeat {
-    char membership[64], number[32], lease[32], nonce[32];
+    char membership[64], number[32], lease[32], nonce[32], known[32], era[32];
 };
 void own_name(struct member_name *ret_name); /* "-": none */
 unsigned heartbeats(void);

@@ -51,12 +51,37 @@ Test(fence, without_replicas_a_connection_is_alone_from_its_beginning)
     cr_assert_leq(fence.connected_ns, clock_boot_ns());
 }
 
-static int64_t replicas_told;
+static int64_t replicas_told, usual_told;
 
 static int64_t tell_replicas(const struct redis_resolver *resolver)
 {
     (void)resolver;
     return replicas_told;
+}
+
+static int64_t tell_usual(const struct redis_resolver *resolver)
+{
+    (void)resolver;
+    return usual_told;
+}
+
+/* A cluster gives a primary more replicas for a while; Sentinels do not. */
+Test(fence, knows_the_usual_number_of_replicas)
+{
+    static const struct redis_resolver SENTINELS = {.what = "Sentinel", .replicas = tell_replicas},
+                                       CLUSTER = {.what = "the cluster",
+                                                  .replicas = tell_replicas,
+                                                  .replicas_usual = tell_usual};
+    struct fence fence = {.replicas_listed = 1};
+
+    cr_expect_eq(fence_replicas_usual(&fence), 1);
+    replicas_told = 3;
+    usual_told = 2;
+    fence.resolver = &SENTINELS;
+    cr_expect_eq(fence_replicas_usual(&fence), 3);
+    fence.resolver = &CLUSTER;
+    cr_expect_eq(fence_replicas_usual(&fence), 2);
+    cr_expect_eq(fence_replicas(&fence), 3);
 }
 
 static const struct redis_resolver RESOLVER = {.what = "the cluster", .replicas = tell_replicas};

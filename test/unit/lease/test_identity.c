@@ -13,7 +13,9 @@
 TestSuite(identity, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 #define ASK_ID "HMGET t:store id"
-#define NO_ID "*5\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n"
+#define NO_ID "*6\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n"
+#define MOVED_HASH "*6\r\n$32\r\n" FAKE_STORE_ID "\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$12\r\nredis://b:63\r\n"
+#define MOVED "*2\r\n$5\r\nmoved\r\n$12\r\nredis://b:63\r\n"
 #define OTHER_ID FAKE_STORE("00000000000000000000000000000000")
 #define OTHER_STORE "*2\r\n$11\r\nother_store\r\n$32\r\n00000000000000000000000000000000\r\n"
 #define LOST_STORE "*2\r\n$11\r\nother_store\r\n$0\r\n\r\n"
@@ -76,7 +78,7 @@ static void open_ready(void)
 Test(identity, heartbeats_and_changes_say_which_store_they_mean)
 {
     open_ready();
-    cr_assert(strstr(fake_redis_command(w.fake, w.heartbeat, 0), IN_OUR_STORE));
+    cr_assert(strstr(fake_redis_command(w.fake, w.heartbeat, 0), in_our_store(0, "")));
     close_world();
 }
 
@@ -84,7 +86,9 @@ Test(identity, a_heartbeat_that_meets_another_store_ends_the_membership)
 {
     static const struct {
         const char *reply, *id, *trouble;
-    } CASES[] = {{OTHER_STORE, OTHER_ID, "another store"}, {LOST_STORE, NO_ID, "has lost the store"}};
+    } CASES[] = {{OTHER_STORE, OTHER_ID, "another store"},
+                 {LOST_STORE, NO_ID, "has lost the store"},
+                 {MOVED, MOVED_HASH, "This store has moved to redis://b:63: give"}};
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         open_ready();
@@ -111,7 +115,7 @@ Test(identity, a_heartbeat_that_meets_another_store_ends_the_membership)
 /* Also at a node without heartbeats. */
 Test(identity, a_read_is_not_believed_in_another_store)
 {
-    static const char *const IDS[] = {NO_ID, OTHER_ID};
+    static const char *const IDS[] = {NO_ID, OTHER_ID, MOVED_HASH};
 
     for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++) {
         open_fake();

@@ -273,6 +273,28 @@ Test(membership, a_heartbeat_that_redis_refuses_grants_none)
     close_world();
 }
 
+static bool is_refused_a_heartbeat(void *arg)
+{
+    (void)arg;
+    return w.member->number > 0 && !w.member->is_under_way;
+}
+
+/* With a long lease, the next heartbeat is seconds away. */
+Test(membership, a_heartbeat_is_sent_as_soon_as_redis_was_examined)
+{
+    open_fake();
+    fake_redis_rule(
+        w.fake, &(struct fake_rule){
+                    .command = "TIME", .answer = "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", .delay_ms = PATIENCE_MS, .times = 1});
+    join(LEASE_LONG_MS);
+    until(is_refused_a_heartbeat, NULL);
+    cr_assert_eq(heartbeats(), 0, "not by a Redis that nobody knows yet");
+    uv_timer_stop(&w.member->ticker);
+    fake_redis_hurry(w.fake);
+    until(has_lease_by_echoes, NULL);
+    close_world();
+}
+
 /* Where replicas must have a heartbeat (rule 10) */
 
 static void open_with_replicas(int64_t min_replicas, uint32_t lease_ms)

@@ -21,7 +21,7 @@ static char hash_answer[160], set_answer[256];
 static void hold(const char *version, const char *set)
 {
     snprintf(hash_answer, sizeof hash_answer,
-             "*5\r\n$32\r\n" FAKE_STORE_ID "\r\n$12\r\n999999999999\r\n$-1\r\n$-1\r\n$%zu\r\n%s\r\n", strlen(version),
+             "*6\r\n$32\r\n" FAKE_STORE_ID "\r\n$-1\r\n$3\r\nera\r\n$-1\r\n$%zu\r\n%s\r\n$-1\r\n", strlen(version),
              version);
     snprintf(set_answer, sizeof set_answer, "%s", set);
     rule("HMGET t:store id", FAKE_ANSWER, hash_answer, 0);

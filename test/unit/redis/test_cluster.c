@@ -107,6 +107,28 @@ Test(cluster_topology, counts_replicas_that_have_not_moved)
                          " 0 0 5 connected\n" ID_D " d:1@2 master - 0 0 4 connected 100-199\n",
                     false, &topology));
     cr_expect_eq(cluster_topology_replicas(&topology, topology.myself), 2);
+    cr_expect_eq(cluster_topology_replicas_usual(&topology), 0, "one for three");
+    cluster_topology_free(&topology);
+}
+
+/* Neither a primary that has too many for a while, nor one that is about to get slots, nor one that was replaced says
+ * how many there should be. */
+Test(cluster_topology, knows_how_many_replicas_are_usual)
+{
+    static const char FOUR[] =
+        ID_A " a:1@2 myself,master - 0 0 5 connected 0-99\n" ID_B " b:1@2 slave " ID_A " 0 0 5 connected\n" ID_C
+             " c:1@2 slave " ID_A " 0 0 5 connected\n" ID_D " d:1@2 slave,fail " ID_A " 0 0 5 connected\n";
+    static const char SPREAD[] =
+        ID_A " a:1@2 myself,master - 0 0 5 connected 0-99\n" ID_B " b:1@2 slave " ID_A " 0 0 5 connected\n" ID_C
+             " c:1@2 slave " ID_A " 0 0 5 connected\n" ID_D " d:1@2 master - 0 0 4 connected 100-199\n";
+    struct cluster_topology topology;
+
+    cr_assert(parse(FOUR, false, &topology));
+    cr_expect_eq(cluster_topology_replicas_usual(&topology), 3);
+    cluster_topology_free(&topology);
+    cr_assert(parse(SPREAD, false, &topology));
+    cr_expect_eq(cluster_topology_replicas(&topology, topology.myself), 2);
+    cr_expect_eq(cluster_topology_replicas_usual(&topology), 1);
     cluster_topology_free(&topology);
 }
 

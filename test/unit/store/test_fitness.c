@@ -139,6 +139,37 @@ Test(fitness, knows_what_a_replica_must_know_of_leases)
     }
 }
 
+/* Otherwise a clock alone stops a master that was replaced. */
+Test(fitness, half_of_the_replicas_must_know_each_lease)
+{
+    static const struct {
+        int64_t usual, min_replicas;
+        bool is_fit;
+    } CASES[] = {{0, 1, true}, {1, 1, true}, {2, 1, true},  {3, 1, false}, {4, 1, false},
+                 {3, 2, true}, {4, 2, true}, {5, 2, false}, {5, 3, true},  {1, 0, false}};
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct store_facts facts = {.sentinels = 3,
+                                    .replicas_to_write = 2,
+                                    .replica_lag_s = 2,
+                                    .replicas_known = CASES[i].usual,
+                                    .replicas_usual = CASES[i].usual,
+                                    .min_replicas = CASES[i].min_replicas};
+        const char *unfit = fitness_breach(&facts, FITNESS_START);
+
+        cr_expect_eq(unfit == NULL, CASES[i].is_fit, "case %zu", i);
+        cr_expect(!unfit || strstr(unfit, "raise --min-replicas to half the number of replicas"), "%s", unfit);
+        cr_expect_eq(fitness_breach(&facts, FITNESS_ALL & ~(unsigned)FITNESS_UNSAFE & ~(unsigned)FITNESS_DURABLE),
+                     unfit, "case %zu", i);
+        facts.sentinels = 0;
+        cr_expect_null(fitness_breach(&facts, FITNESS_START), "nobody promotes one unasked");
+        facts.is_cluster = true;
+        cr_expect_eq(fitness_breach(&facts, FITNESS_START), unfit, "case %zu", i);
+        facts.durability_asserted = true;
+        cr_expect_null(fitness_breach(&facts, FITNESS_START), "whichever takes over knows");
+    }
+}
+
 /* A breach counts only among the kinds asked for: --unsafe-redis asks for fewer, and waiting helps only against
  * some. */
 Test(fitness, breaks_by_kind)
@@ -151,6 +182,7 @@ Test(fitness, breaks_by_kind)
     cr_assert_not_null(fitness_breach(&unsafe, FITNESS_DURABLE));
     cr_assert_not_null(fitness_breach(&unsafe, FITNESS_FAILOVER));
     cr_assert_null(fitness_breach(&unsafe, FITNESS_UNSAFE));
+    cr_assert_eq(FITNESS_UNSAFE & FITNESS_START, 0);
     cr_assert_not_null(fitness_breach(&loading, FITNESS_WAITS));
     cr_assert_null(fitness_breach(&loading, FITNESS_USABLE | FITNESS_KEYS));
     cr_assert_null(fitness_breach(&rotating, FITNESS_KEYS));

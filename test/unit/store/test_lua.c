@@ -14,7 +14,8 @@
 #include <string.h>
 
 /* command: words. '' is an empty one; $now and $now+N are milliseconds of Redis' clock; @name is a script, whose
- * arguments follow the prefix "t:"; :use and :uses set and read the uses of keys (below); =5:100,2:90 are counts as
+ * arguments follow the prefix "t:" (<ids>@name: for the store and the caller that they say, as epilogue.lua reads
+ * KEYS[1] behind "t:store:"); :use and :uses set and read the uses of keys (below); =5:100,2:90 are counts as
  * usage_flush takes them. reply: a pattern for fnmatch(), with arrays in parentheses; NULL: any reply but an error. In
  * it ~N stands for a number of ms up to N and above N - 5000, ~Ns for one of seconds up to N and above N - 10, as time
  * goes by; neither takes 0 or less. One of them excludes wildcards. */
@@ -121,17 +122,30 @@ static char *run(const char *command)
     int argc = 0, counted = 0;
 
     while ((word = strsep(&rest, " "))) {
-        if (word[0] == '@' || word[0] == ':') {
-            body = word[0] == '@' ? script_text(word + 1) : strdup(strcmp(word, ":use") == 0 ? USE : USES);
+        const char *name = argc == 0 ? strchr(word, '@') : NULL;
+
+        if (name || word[0] == ':') {
+            body = name ? script_text(name + 1) : strdup(strcmp(word, ":use") == 0 ? USE : USES);
             argv[argc++] = "EVAL";
             argv[argc++] = body;
-            argv[argc++] = "0";
-            if (word[0] == '@')
+            argv[argc++] = name > word ? "1" : "0";
+            if (name > word) {
+                argv[argc++] = numbers + printed;
+                printed += 1 + (size_t)snprintf(numbers + printed, sizeof numbers - printed, "t:store:%.*s",
+                                                (int)(name - word), word);
+            }
+            if (name)
                 argv[argc++] = "t:";
         } else if (strncmp(word, "$now", 4) == 0) {
             argv[argc++] = numbers + printed;
             printed += 1 + (size_t)snprintf(numbers + printed, sizeof numbers - printed, "%lld",
                                             redis_now() + atoll(word + 4));
+        } else if (strcmp(word, "$era") == 0) {
+            char *era = run("HGET t:store era");
+
+            argv[argc++] = numbers + printed;
+            printed += 1 + (size_t)snprintf(numbers + printed, sizeof numbers - printed, "%s", era);
+            free(era);
         } else if (word[0] != '=') {
             for (char *plus = word + 1; (plus = strchr(plus, '+')) != NULL;)
                 *plus = ' ';
@@ -224,35 +238,38 @@ static char *call_in_store(const char *script, const char *store, const char *ar
 Test(lua, epilogue)
 {
     static const struct {
-        const char *script, *store, *argument, *reply, *held; /* held: what the store holds of node bb afterwards */
+        const char *script, *store, *argument, *reply, *chain; /* chain: that of node bb afterwards */
     } CASES[] = {
-        {"account_create", "t:store:aa", "acct_A", "(ok)", ""},
+        {"account_create", "t:store:aa", "acct_A", "(ok)", ""}, /* a command */
         {"account_create", "t:store:ab", "acct_B", "(other_store aa)", ""},
-        {"account_create", "t:store:aa:bb:0:3", "acct_B", "(ok)", "3"},
-        {"account_create", "t:store:aa:bb:3:4", "acct_B", "(conflict)", "3"}, /* nothing was changed */
-        {"account_create", "t:store:aa:bb:4:5", "acct_C", "(behind 3)", "3"},
-        {"account_create", "t:store:aa:bb:4", "acct_C", "(behind 3)", "3"},
-        {"account_create", "t:store:aa:bb:3", "acct_C", "(ok)", "3"},
-        {"account_create", "t:store:aa:cc:1", "acct_D", "(behind 0)", "3"},
-        {"account_create", "t:store:aa:bb:3:2", "acct_D", "(ok)", "3"}, /* late, from a connection that was given up */
-        {"node_settle", "t:store:aa:bb:0:9", "x", "(ok)", "9"},
-        {"store_accept_loss", "t:store:aa", "run", "(ok)", "9"},
-        {"account_list", "t:store:ab:bb:0", "x", "(other_store aa)", "9"},
+        {"account_create", "t:store:aa:bb:0:other", "acct_B", "(numbered 0 1 (ok))", "0 1 -"},
+        {"account_create", "t:store:aa:bb:0:other", "acct_B", "(conflict)", "0 1 -"}, /* nothing was changed */
+        {"account_create", "t:store:aa:bb:0:ends", "acct_C", "(numbered 1 2 (ok))", "1 2 -"},
+        {"account_create", "t:store:aa:bb:1:ends", "acct_D", "(numbered 2 3 (ok))", "2 3 -"},
+        {"account_create", "t:store:aa:bb:3:other", "acct_E", "(behind 2)", "2 3 -"},
+        {"account_create", "t:store:aa:bb:3", "acct_E", "(behind 2)", "2 3 -"},
+        {"account_create", "t:store:aa:bb:2", "acct_F", "(ok)", "2 3 -"}, /* it is not numbered */
+        {"account_create", "t:store:aa:cc:1", "acct_E", "(behind 0)", "2 3 -"},
+        {"account_create", "t:store:aa:bb::ends", "acct_G", "(numbered 3 4 (ok))", "3 4 -"}, /* a command */
+        {"account_list", "t:store:ab:bb:0", "x", "(other_store aa)", "3 4 -"},
+        {"store_accept_loss", "t:store:aa", "run", "(ok 0 0)", "3 4 -"},
     };
 
     STEPS({"HSET t:store id aa", "1"}, {"EXISTS t:acct:acct_C", "0"});
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char *text = call_in_store(CASES[i].script, CASES[i].store, CASES[i].argument);
-        redisReply *held = redisCommand(redis, "HGET t:store bb");
+        redisReply *held = redisCommand(redis, "HGET t:chains bb");
 
         cr_expect_str_eq(text, CASES[i].reply, "case %zu", i);
-        cr_expect_str_eq(held->str ? held->str : "", CASES[i].held, "case %zu", i);
+        cr_expect_str_eq(held->str ? held->str : "", CASES[i].chain, "case %zu", i);
         freeReplyObject(held);
         free(text);
     }
-    STEPS({"EXISTS t:acct:acct_B t:acct:acct_C t:acct:acct_D", "3"}, {"HGET t:store accepted", "run"},
-          {"DEL t:store", "1"}, {"@store_accept_loss run", "(not_found)"});
-    char *text = call_in_store("account_create", "t:store:aa:bb:0:1", "acct_E");
+    STEPS({"EXISTS t:acct:acct_B t:acct:acct_C t:acct:acct_D t:acct:acct_E t:acct:acct_F", "4"},
+          {"HGET t:store accepted", "run"}, {"HGET t:store changes", "4"},
+          {"ZRANGE t:chain_order 0 -1 WITHSCORES", "(bb 4)"}, {"DEL t:store", "1"},
+          {"@store_accept_loss run", "(not_found)"});
+    char *text = call_in_store("account_create", "t:store:aa:bb:0:other", "acct_E");
     cr_expect_str_eq(text, "(other_store )");
     free(text);
     STEPS({"EXISTS t:acct:acct_E t:store", "0"});
@@ -263,7 +280,7 @@ Test(lua, epilogue)
 static char *run_body(const char *body, const char *keys)
 {
     char *whole = script_text("account_suspend"), *script, *command, *text;
-    char *begin = strstr(whole, "local function run()\n"), *end = strstr(begin, "\nend\n\nlocal known, node");
+    char *begin = strstr(whole, "local function run()\n"), *end = strstr(begin, "\nend\n\nif STORE_ID");
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
@@ -413,7 +430,27 @@ Test(lua, nothing_is_claimed_beside_a_store_of_other_partitions)
 Test(lua, a_copy_under_way_is_no_store)
 {
     STEPS({"SET t:schema 1000000", "OK"}, {"HSET t:store copying aa", "1"}, {"ZADD t:accounts 0 acct_A", "1"},
-          {"@schema_claim 2 dd", "(refused 1000000 1)"}, {"HEXISTS t:store id", "0"});
+          {"@schema_claim 2 dd", "(refused 1000000 1 )"}, {"HEXISTS t:store id", "0"});
+}
+
+/* Whoever knows the store by any of its ids is sent away, and everything comes back. */
+Test(lua, a_store_that_has_moved_is_left)
+{
+    STEPS({"SET t:schema 2", "OK"}, {"HSET t:store id bb former aa b1 5", "3"}, {"ZADD t:accounts 0 acct_A", "1"},
+          {"@store_leave aa redis://b:6379 cc 1000000", "(conflict)"}, {"HEXISTS t:store moved", "0"},
+          {"@store_leave bb redis://b:6379 cc 1000000", "(ok)"}, {"@store_leave bb redis://d:6379 dd 1000000", "(ok)"},
+          {"@store_leave cc redis://d:6379 dd 1000000", "(conflict)"},
+          {"HMGET t:store id former copying moved b1", "(cc nil bb redis://b:6379 5)"},
+          {"@schema_claim 2 dd", "(refused 1000000 1 redis://b:6379)"});
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const IDS[] = {"t:store:aa:b1:5", "t:store:bb:b1:5", "t:store:cc:b1:5"};
+        char *text = call_in_store("account_create", IDS[i], "acct_X");
+
+        cr_expect_str_eq(text, "(moved redis://b:6379)", "%s", IDS[i]);
+        free(text);
+    }
+    STEPS({"ZCARD t:accounts", "1"}, {"@store_return", "(ok)"}, {"HGET t:store id", "bb"}, {"GET t:schema", "2"},
+          {"HGET t:store former", "aa"}, {"HLEN t:store", "3"}, {"@store_return", "(ok)"}, {"HGET t:store id", "bb"});
 }
 
 Test(lua, store_upgrade)
@@ -425,8 +462,8 @@ Test(lua, store_upgrade)
                                  "data:schema 2)))"},
           {"@store_upgrade 2 cc operator", "(ok 0 700 ())"}, {"HGET t:store id", "bb"}, {"XLEN t:audit", "1"});
     /* Nodes that know the store by its former id go on; others do not. */
-    char *text = call_in_store("account_create", "t:store:aa:b1:5", "acct_X");
-    cr_expect_str_eq(text, "(ok)");
+    char *text = call_in_store("account_create", "t:store:aa:b1:0:other", "acct_X");
+    cr_expect_str_eq(text, "(numbered 0 1 (ok))");
     free(text);
     text = call_in_store("account_create", "t:store:cc:b1:5", "acct_Y");
     cr_expect_str_eq(text, "(other_store bb)");
@@ -436,7 +473,7 @@ Test(lua, store_upgrade)
 Test(lua, schema_claim)
 {
     STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0 0 0 0 0)"}, {"GET t:schema", "3"},
-          {"@schema_claim 2 0123", "(refused 3 0)"}, {"SET t:lease_max 700", "OK"},
+          {"@schema_claim 2 0123", "(refused 3 0 )"}, {"SET t:lease_max 700", "OK"},
           {"@schema_claim 4 0123", "(ok 3 * 0 700 0 0 0 0)"}, {"GET t:schema", "3"});
 }
 
@@ -524,11 +561,11 @@ Test(lua, key_revoke)
 
 Test(lua, keys_are_revoked_together_each_by_its_own_actor)
 {
-    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 3000 n1 0 0", "(ok * 0 )"},
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 3000 n1 0 0 0", "(ok * 0  1 0)"},
           {"@key_revoke 100 0 - -" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
                REVOKE("key_2", "acct_B", "usr_V", "''") REVOKE("key_3", "acct_A", "key_2", "key+d2")
                    REVOKE("key_1", "acct_A", "usr_W", "''"),
-           "(ok 3000 (s1 1 3000 2) (ok (key_1 * One nil d1) 0) (not_found) (not_found) (ok (key_3 * Three nil d3) 0) "
+           "(ok 3000 (s1 1 3000 3) (ok (key_1 * One nil d1) 0) (not_found) (not_found) (ok (key_3 * Three nil d3) 0) "
            "(ok (key_1 * One nil d1) 1))"},
           {"GET t:key:d2", "* 7 - Two"}, {"ZRANGE t:acct:acct_A:keys:ak-live:revoked 0 -1", "(key_1 key_3)"},
           {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
@@ -571,23 +608,24 @@ Test(lua, revocation_note)
           {"@revocation_read key_1 acct_B api_key 0", "(not_found)"},
           {"@revocation_read key_1 acct_A api_key 1", "(not_found)"}, {"@revocation_read key_9 '' '' 0", "(not_found)"},
           {"@revocation_read key_1 acct_A api_key 0", "(ok (key_1 * d1) abc 1*-* 0 0 0)"},
-          {"@revocation_note key_1 acct_A 7 1000 2 1", "(ok)"},
+          {"@revocation_note key_1 acct_A 7 0 1000 2 1", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
-          {"@revocation_note key_1 acct_A 7 0 7 7 key_2 acct_A 9999999999999 3 6 5", "(ok)"},
+          {"@revocation_note key_1 acct_A 7 0 0 7 7 key_2 acct_A 9999999999000 999 3 6 5", "(ok)"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
           {"HGET t:acct:acct_A:key_endings key_2", "- - 9999999999999 6 5"},
           /* Of several accounts, and of one key twice. */
-          {"@revocation_note key_3 acct_A 9999999999998 0 1 0 key_4 acct_B 9999999999997 0 2 0 "
-           "key_3 acct_A 9999999999999 0 3 0",
+          {"@revocation_note key_3 acct_A 9999999999998 0 0 1 0 key_4 acct_B 9999999999997 0 0 2 0 "
+           "key_3 acct_A 9999999999999 0 0 3 0",
            "(ok)"},
           {"HGET t:acct:acct_A:key_endings key_3", "- - 9999999999998 1 0"},
           {"HGET t:acct:acct_B:key_endings key_4", "- - 9999999999997 2 0"},
-          /* Of an earlier version: nothing is invented, and nothing is before the revocation. */
+          /* Of an earlier version: nothing is invented, and nothing is before the revocation, or sooner
+           * than the barrier took. */
           {"DEL t:acct:acct_A:key_endings", "1"},
           {"SET t:key:d1 key_1+acct_A+live+wxyz+3+7+9999999999999+A+name", "OK"},
           {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  0 0 0)"},
-          {"@revocation_note key_1 acct_A 9999999999999 0 3 0", "(ok)"},
-          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  9999999999999 3 0)"},
+          {"@revocation_note key_1 acct_A 9999999999000 998 0 3 0", "(ok)"},
+          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  9999999999998 3 0)"},
           {"HSET t:acct:acct_A:key_endings key_1 nonsense", "0"}, {"@revocation_read key_1 '' '' 0", "-*"});
 }
 
@@ -635,7 +673,7 @@ Test(lua, canary_of_four_nodes)
           {CANARY_STEP("n2", "1", "over", "''"), "(ok)"}, {CANARY_STEP("n2", "1", "over", "''"), "(refused)"},
           {"@canary_read", "(ok 60000 1 [0-9]* n2 1234 2 1 1 n? [0-9]* 0 -1  1 [0-9]* n3)"},
           /* Nothing else is left: no key, list, trail or note. */
-          {"@revocation_note key_1 acct_0000000000canary0000000011 7 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
+          {"@revocation_note key_1 acct_0000000000canary0000000011 7 0 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
           {"DEL t:canary t:canary_nodes t:inv_log", "3"}, {"KEYS t:*", "()"});
 }
 
@@ -808,10 +846,10 @@ Test(lua, key_revoke_publishes_each_time)
     for (int i = 0; i < 2; i++) {
         STEPS({"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"});
         cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
-        cr_expect_str_eq(message->element[2]->str, "d1 - -");
+        cr_expect(matches("d1 - - - 0 key_1/acct_A/r1*", message->element[2]->str), "%s", message->element[2]->str);
         freeReplyObject(message);
     }
-    STEPS({"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A)))"});
+    STEPS({"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A revoked 1*)))"});
     redisFree(subscriber);
 }
 
@@ -821,7 +859,7 @@ static void expect_message(redisContext *subscriber, const char *payload)
     redisReply *message;
 
     cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK, "no %s", payload);
-    cr_expect_str_eq(message->element[2]->str, payload);
+    cr_expect(matches(payload, message->element[2]->str), "%s", message->element[2]->str);
     freeReplyObject(message);
 }
 
@@ -832,11 +870,11 @@ Test(lua, keys_are_published_together_if_all_nodes_read_lists)
 
     cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
     freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
-    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"},
+    STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"},
           {"@key_revoke 100 0 m b" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
                REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_1", "acct_A", "usr_U", "''"),
            "(ok *)"});
-    expect_message(subscriber, "d1,d2 m b");
+    expect_message(subscriber, "d1,d2 m b - 0 key_1/acct_A/r1*,key_2/acct_A/r1*");
     STEPS({"EVAL return(redis.call('HSET','t:nodes','old','5'..string.char(32)..'1000')) 0", "1"},
           {"@key_revoke 100 0 m b" REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_3", "acct_A", "usr_U", "''"),
            "(ok *)"});
@@ -845,7 +883,7 @@ Test(lua, keys_are_published_together_if_all_nodes_read_lists)
     STEPS({"HDEL t:nodes old", "1"},
           {"@key_revoke 100 0 m b" REVOKE("key_3", "acct_A", "usr_U", "''") REVOKE("key_2", "acct_A", "usr_U", "''"),
            "(ok *)"});
-    expect_message(subscriber, "d3,d2 m b");
+    expect_message(subscriber, "d3,d2 m b - 0 key_3/acct_A/r1*,key_2/acct_A/r1*");
     redisFree(subscriber);
 }
 
@@ -855,10 +893,11 @@ Test(lua, node_heartbeat)
     redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:node:s1");
 
     freeReplyObject(message);
-    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"HGETALL t:nodes", "(s1 1 1000 2)"},
-          {"GET t:lease_max", "1000"}, {"@node_heartbeat s2 7 500 n2 0 0", "(ok * 0 )"}, {"HGET t:nodes s2", "7 500 2"},
-          {"GET t:lease_max", "1000"}, {"@node_heartbeat s1 2 3000 n3 0 0", "(ok * 0 )"},
-          {"HGET t:nodes s1", "2 3000 2"}, {"GET t:lease_max", "3000"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"}, {"HGETALL t:nodes", "(s1 1 1000 3)"},
+          {"GET t:lease_max", "1000"}, {"@node_heartbeat s2 7 500 n2 0 0 0", "(ok * 0  2 0)"},
+          {"HGET t:nodes s2", "7 500 3"}, {"GET t:lease_max", "1000"},
+          {"@node_heartbeat s1 2 3000 n3 0 0 0", "(ok * 0  2 0)"}, {"HGET t:nodes s1", "2 3000 3"},
+          {"GET t:lease_max", "3000"},
           /* What a revocation has to wait for. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@key_revoke 100 0 s1 b1 key_1 acct_A api_key 1" FROM " ''", "(ok 3000 (s? * s? *) (ok (key_1 *) 0))"});
@@ -873,16 +912,15 @@ Test(lua, node_heartbeat)
 Test(lua, key_schedule)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {SCHEDULE "$now+60000 1000000 sooner 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
+          {SCHEDULE "$now+60000 1000000 sooner 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 1*)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {"ZCARD t:key_ends", "1"},
           {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1*)))"}, {"XLEN t:acct:acct_A:audit", "2"},
           {SCHEDULE "$now+90000 1000000 sooner 0", "(refused later)"},
           {SCHEDULE "'' 1000000 sooner 0", "(refused later)"}, {SCHEDULE "$now 1000000 sooner 0", "(refused past)"},
           {SCHEDULE "$now+2000000 1000000 any 0", "(refused far)"}, {SCHEDULE "$now+30000 1000000 sooner 0", "(ok *)"},
-          {SCHEDULE "$now+90000 1000000 any 0", "(ok (key_1 *) 0 () 1 *)"}, {"XLEN t:acct:acct_A:audit", "4"},
-          {SCHEDULE "$now+95000 1000000 again 0", "(ok *)"}, {"XLEN t:acct:acct_A:audit", "4"},
+          {SCHEDULE "$now+90000 1000000 any 0", "(ok (key_1 *) 0 () 1*)"}, {"XLEN t:acct:acct_A:audit", "4"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *))"},
-          {SCHEDULE "'' 1000000 any 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1) 0 () 1 *)"},
+          {SCHEDULE "'' 1000000 any 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1) 0 () 1*)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "0"},
           {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(not_found)"},
           {"@key_schedule key_1 acct_B api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(not_found)"});
@@ -895,7 +933,6 @@ Test(lua, a_schedule_that_is_changed_often_is_limited_and_the_first_one_never)
           {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"}, {"DEL t:changes:usr_U", "*"},
           {SCHEDULE "$now+60000 1000000 any 1", "(ok *)"}, {SCHEDULE "$now+50000 1000000 any 1", "(ok *)"},
           {SCHEDULE "$now+40000 1000000 any 1", "(limited *)"}, {SCHEDULE "'' 1000000 any 1", "(limited *)"},
-          {SCHEDULE "$now+30000 1000000 again 0", "(ok *)"},
           {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 1", "(ok *)"});
 }
 
@@ -908,9 +945,8 @@ Test(lua, a_key_that_is_due_is_revoked)
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {SCHEDULE "$now+160000 1000000 any 0", "(conflict)"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "1"},
-          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"},
-          {"@key_end_due 100 0", "(ok)"}, {"ZCARD t:key_ends", "0"},
-          {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"}, {"XLEN t:inv_log", "2"},
+          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"@key_end_due 100 0", "(ok)"},
+          {"ZCARD t:key_ends", "0"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"}, {"XLEN t:inv_log", "2"},
           {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"}, {"HSET t:store ahead 0", "0"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
 }
@@ -922,8 +958,7 @@ Test(lua, a_key_that_is_due_and_is_revoked_stays_so_whatever_the_time)
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
           {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok 0 () (ok (key_1 *) 1))"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Name"}, {"ZCARD t:key_ends", "0"},
-          {"XLEN t:acct:acct_A:audit:live", "1"}, {"HSET t:store ahead 0", "0"},
-          {"@key_end_due 100 0", "(ok)"},
+          {"XLEN t:acct:acct_A:audit:live", "1"}, {"HSET t:store ahead 0", "0"}, {"@key_end_due 100 0", "(ok)"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
 }
 
@@ -940,8 +975,7 @@ Test(lua, a_malformed_record_does_not_keep_others_from_being_due)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"SET t:id:key_0 d0", "OK"},
           {"SET t:key:d0 nonsense", "OK"}, {"ZADD t:key_ends 1 key_0", "1"}, {"HSET t:store ahead 120000", "1"},
-          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"},
-          {"ZCARD t:key_ends", "0"});
+          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"ZCARD t:key_ends", "0"});
 }
 
 /* No key is revoked before it was created; that is by the clock of a node, which may be ahead. */
@@ -949,18 +983,8 @@ Test(lua, a_key_that_ends_before_it_was_created)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+9999999999999+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
-          {"@key_end_due 100 0",
-           "(ok (key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name nil d1))"},
+          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name nil d1))"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name"});
-}
-
-/* What was answered and then lost: at once, if its time has come meanwhile. */
-Test(lua, key_schedule_again)
-{
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {SCHEDULE "5000 1000000 again 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 5000) 0 () 0 *)"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name nil d1))"},
-          {"@key_end_due 100 0", "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 5000 Name"});
 }
 
 #define REPLACE(digest, new, old, overlap)                                                        \
@@ -971,14 +995,14 @@ Test(lua, key_replace)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {REPLACE("d2", "key_2", "key_9", "5000"), "(not_found)"}, {"EXISTS t:key:d2", "0"},
-          {REPLACE("d2", "key_2", "key_1", "5000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
+          {REPLACE("d2", "key_2", "key_1", "5000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 1*)"},
           {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "1"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
           /* It is to end sooner: that stays, and the event says by which key it is replaced. */
-          {REPLACE("d5", "key_5", "key_1", "50000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 0 *)"},
+          {REPLACE("d5", "key_5", "key_1", "50000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 1*)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_5*)))"},
-          {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 0 *)"},
+          {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 1*)"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "3"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
           {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
 }
@@ -992,37 +1016,386 @@ Test(lua, a_replacement_without_memory_tells_nobody)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"}, {"CONFIG SET maxmemory 1", "OK"},
           {REPLACE("d2", "key_2", "key_1", "5000"), "-OOM*"}, {"CONFIG SET maxmemory 0", "OK"},
           {"@key_revoke 100 0 m b key_1 '' '' 0" FROM " ''", "(ok *)"});
-    expect_message(listener, "d1 m b");
+    expect_message(listener, "d1 m b - 0 key_1/acct_A/r1*");
     redisFree(listener);
 }
 
 Test(lua, a_heartbeat_names_the_last_invalidation)
 {
-    STEPS({"SET t:schema 1", "OK"}, THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"},
-          {"SET t:schema 2", "OK"}, {"@node_heartbeat s1 2 1000 n1 0 0", "(ok * 0 0-0)"},
+    STEPS({"SET t:schema 1", "OK"}, THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"},
+          {"SET t:schema 2", "OK"}, {"@node_heartbeat s1 2 1000 n1 0 0 0", "(ok * 0 0-0 1 0)"},
           {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"DEL t:inv_log", "1"},
           {"XADD t:inv_log 5-1 key d1 id key_1 account acct_A", "5-1"},
-          {"@node_heartbeat s1 3 1000 n1 0 0", "(ok * 0 5-1)"});
+          {"@node_heartbeat s1 3 1000 n1 0 0 0", "(ok * 0 5-1 1 0)"});
+}
+
+/* Rule 13: chains, and what a Redis has lost */
+
+#define STORE_AA                  \
+    {                             \
+        "HSET t:store id aa", "1" \
+    }
+#define NODE(name, holds)                   \
+    {                                       \
+        "HSET t:nodes " name " " holds, "1" \
+    }
+#define ONE_KEY(digest, id)                                                    \
+    {                                                                          \
+        "@key_insert " digest " " id "+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)" \
+    }
+#define TELL(id, what, at, change, completes) " " id " " what " " at " " change " " completes
+
+/* Refused calls, calls that did a part, and those of commands have none. */
+Test(lua, changes_are_numbered_without_gaps)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
+          {"aa:bb:0:ends@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(numbered 1 1 (ok 0 () (ok (key_1 *) 0)))"},
+          {"aa:bb:1:ends@key_revoke 100 0 - - key_9 '' '' 0" FROM " ''", "(refused 0 () (not_found))"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"},
+          {"aa:bb:1:ends@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(numbered 2 2 (ok *))"},
+          {"aa:bb:2:ends@key_schedule key_1 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0",
+           "(conflict)"},
+          {"aa:bb:2:other@account_create acct_B South 1 100 operator", NULL}, {"HGET t:chains bb", "2 3 -"},
+          {"aa:bb:2:ends@key_revoke 100 0 - - key_2 '' '' 0" FROM " ''", "(numbered 3 4 (ok *))"},
+          {"HGET t:store changes", "4"}, {"ZRANGE t:chain_order 0 -1 WITHSCORES", "(bb 4)"});
+}
+
+/* That a list has to be made first is not a change. */
+Test(lua, a_part_has_no_number)
+{
+    STEPS(STORE_AA, ACCOUNT, USER,
+          {"EVAL for+i=1,250+do+redis.call('SADD','t:acct:acct_A:users','usr_'..i)end 0", "nil"},
+          {"DEL t:acct:acct_A:people", NULL}, {"aa:bb:0:ends@people_list acct_A '' 10 0", "(again)"},
+          {"EXISTS t:chains", "0"});
+}
+
+Test(lua, messages_say_what_was_ended_only_to_nodes_that_all_read_it)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    STEPS(STORE_AA, {"SET t:schema 2", "OK"}, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
+          NODE("s1", "1+1000+3"), {"aa:bb:0:ends@key_revoke 100 0 m b key_1 '' '' 0" FROM " ''", "(numbered *)"});
+    expect_message(subscriber, "d1 m b bb 1 key_1/acct_A/r1*");
+    STEPS(
+        {"aa:bb:1:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(num*)"});
+    expect_message(subscriber, "d2 - - bb 2 key_2/acct_A/e1*");
+    STEPS({"aa:bb:2:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - '' 1000000 any 0", "(num*)"});
+    expect_message(subscriber, "d2 - - bb 3 key_2/acct_A/n");
+    STEPS({"aa:bb:3:ends@account_suspend acct_A operator '' '' 100 - - 0", "(num*)"});
+    expect_message(subscriber, "@acct_A - - suspended 1 bb 4");
+    STEPS({"aa:bb:4:other@account_resume acct_A operator '' '' 100", "(num*)"});
+    expect_message(subscriber, "@acct_A - - resumed 2 - 0");
+    STEPS(NODE("s2", "1+1000+2"), {"aa:bb:4:ends@key_revoke 100 0 m b key_2 '' '' 0" FROM " ''", "(numbered 5 *)"});
+    expect_message(subscriber, "d2 m b");
+    STEPS({"aa:bb:5:ends@account_suspend acct_A operator '' '' 100 - - 0", "(numbered 6 *)"});
+    expect_message(subscriber, "@acct_A - - suspended 3");
+    STEPS(
+        {"XRANGE t:inv_log - +",
+         "((* (key d1 id key_1 account acct_A revoked 1* chain bb number 1)) (* (key d2 id key_2 account acct_A at 1* "
+         "chain bb number 2)) (* (key d2 id key_2 account acct_A at  chain bb number 3)) (* (account acct_A state "
+         "suspended chain bb number 4)) (* (account acct_A state resumed)) (* (key d2 id key_2 account acct_A revoked "
+         "1* chain bb number 5)) (* (account acct_A state suspended chain bb number 6)))"});
+    redisFree(subscriber);
+}
+
+/* The last call of closing an account may find none left. A message without keys would end every membership. */
+Test(lua, where_no_key_is_revoked_none_is_published)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"});
+    expect_message(subscriber, "@acct_A - - suspended 1 - 0");
+    STEPS({"@account_close_keys acct_A operator '' '' 100 - -", "(ok 0 1 *)"});
+    expect_message(subscriber, "@acct_A - - suspended 2 - 0");
+    redisFree(subscriber);
+}
+
+/* Nodes keep what a message says, and would end a key at another Redis that was never replaced. */
+Test(lua, a_replacement_that_is_refused_tells_nobody)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    STEPS(ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
+          {"@key_replace d2 key_3+acct_A+live+wxyz+3+7+-+Name usr_U '' '' 100 '' 0 0 key_1 acct_A api_key 0 - - 0",
+           "(conflict)"},
+          {"@key_replace d3 key_3+acct_Z+live+wxyz+3+7+-+Name usr_U '' '' 100 '' 0 0 key_1 acct_A api_key 0 - - 0",
+           "(not_found)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"EXISTS t:key:d3", "0"},
+          {"@key_revoke 100 0 m b key_2 '' '' 0" FROM " ''", "(ok *)"});
+    expect_message(subscriber, "d2 m b - 0 key_2/*");
+    redisFree(subscriber);
+}
+
+Test(lua, heartbeats_name_the_chains_that_have_changed)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"),
+          {"aa:b1:0:ends@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(numbered 1 1 *)"},
+          {"aa:b2:0:ends@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(numbered 1 1 *)"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 2 (b1 1 1 -) (b2 1 1 -))"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 2", "(ok * 0  1 2)"},
+          {"aa:b1:1:ends@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(numbered 2 2 *)"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 2", "(ok * 0  1 3 (b1 2 2 -))"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 1", "(ok * 0  1 3 (b2 1 1 -) (b1 2 2 -))"},
+          /* The store went back. */
+          {"@node_heartbeat s1 1 1000 n1 0 0 9", "(ok * 0  1 3 (b2 1 1 -) (b1 2 2 -))"},
+          {"HSET t:store missing 2", "1"}, {"@node_heartbeat s1 1 1000 n1 0 0 3", "(missing 2)"});
+}
+
+#define FILL_CHAINS                                                                                                \
+    {                                                                                                              \
+        "EVAL for+i=1,250+do+redis.call('HSET','t:chains','m'..i,'1'..string.char(32)..'1'..string.char(32)..'-')" \
+        "redis.call('ZADD','t:chain_order',i,'m'..i)end+redis.call('HSET','t:store','changes',250) 0",             \
+            "nil"                                                                                                  \
+    }
+
+Test(lua, heartbeats_name_chains_in_pages)
+{
+    STEPS(FILL_CHAINS, {"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 200 (m1 1 1 -) * (m200 1 1 -))"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 200", "(ok * 0  1 250 (m201 1 1 -) * (m250 1 1 -))"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 50", "(ok * 0  1 250 (m51 1 1 -) * (m250 1 1 -))"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 49", "(ok * 0  1 249 (m50 1 1 -) * (m249 1 1 -))"});
+}
+
+/* Then come the era in which it has told, whether it gives up, and how many joined. $era: the store's. */
+#define LOOK(run, name, member, previous) "@node_gather " run " " name " " member " " previous " "
+
+Test(lua, node_gather)
+{
+    STEPS(STORE_AA, NODE("s1", "1+1000+3"), NODE("s2", "1+1000+3"), NODE("old", "1+1000+2"), NODE("oldest", "1+1000"),
+          /* Who comes first names the era, after Redis' history. */
+          {LOOK("r1", "aa11", "s1", "''") "'' 0 0", "(ok r1:*:aa11 0 0 1 0)"}, {"HGET t:store era", "r1:*:aa11"},
+          {"HGET t:tellers s1", "come r1:*:aa11"},
+          {LOOK("r1", "bb22", "s1", "''") "r1:0:aa11 0 0", "(ok r1:*:aa11 0 0 1 0)"},
+          {"HGET t:tellers s1", "come r1:*:aa11"}); /* told in another era */
+    STEPS({LOOK("r1", "bb22", "s2", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 1)"},
+          {LOOK("r1", "bb22", "s1", "''") "$era 0 0", "(ok r1:*:aa11 0 0 0 1)"}, {"HGET t:tellers s1", "r1:*:aa11"},
+          {"HGET t:tellers s2", "come r1:*:aa11"},
+          {LOOK("r1", "bb22", "s2", "''") "$era 0 0", "(ok r1:*:aa11 0 0 0 0)"},
+          {LOOK("r1", "cc33", "s9", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0)"}, NODE("s3", "1+1000+3"),
+          {LOOK("r1", "cc33", "s9", "''") "'' 0 0", "(ok r1:*:aa11 0 0 1 0)"},
+          /* By its old membership's name too. */
+          {LOOK("r1", "cc33", "s4", "s3") "$era 0 0", "(ok r1:*:aa11 0 0 0 0)"},
+          {"HMGET t:tellers s3 s4", "(r1:*:aa11 r1:*:aa11)"},
+          /* Who has told comes once more. */
+          {LOOK("r1", "dd44", "s2", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0)"}, {"HGET t:tellers s2", "r1:*:aa11"});
+}
+
+Test(lua, node_gather_names_chains_until_the_node_has_told)
+{
+    STEPS(STORE_AA, {"HSET t:chains bb 4+5+- cc 1+1+1", "2"},
+          {LOOK("r1", "aa11", "s1", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0 (bb 4 5 -) (cc 1 1 1))"},
+          {"HSET t:store missing 2", "1"});
+    STEPS({LOOK("r1", "bb22", "s1", "''") "$era 0 0", "(ok r1:*:aa11 0 2 0 0)"},
+          {LOOK("r1", "bb22", "''", "''") "'' 0 0", "(ok r1:*:aa11 0 2 0 0 (bb *) (cc *))"},
+          {"HKEYS t:tellers", "(s1)"});
+}
+
+/* Another process, and the same one with another history. */
+Test(lua, in_another_era_nobody_has_told)
+{
+    STEPS(STORE_AA, NODE("s1", "1+1000+3"), NODE("s2", "1+1000+3"),
+          {LOOK("r1", "aa11", "s1", "''") "'' 0 0", "(ok r1:*:aa11 0 0 1 0)"});
+    STEPS({LOOK("r1", "bb22", "s1", "''") "$era 0 0", "(ok r1:*:aa11 0 0 1 0)"},
+          {LOOK("r2", "cc33", "s2", "''") "$era 0 0", "(ok r2:*:cc33 0 0 1 0)"},
+          {"HGETALL t:tellers", "(s2 come r2:*:cc33)"},
+          {"HSET t:store era r2:0123456789abcdef0123456789abcdef01234567:cc33", "0"},
+          {LOOK("r2", "dd44", "s2", "''") "'' 0 0", "(ok r2:*:dd44 0 0 1 0)"});
+}
+
+/* It may be dead. When it comes, it is waited for as before. */
+Test(lua, who_was_waited_for_in_vain_is_not_waited_for_again)
+{
+    STEPS(STORE_AA, NODE("s1", "1+1000+3"), NODE("s2", "1+1000+3"), NODE("s3", "1+1000+3"),
+          {LOOK("r1", "aa11", "s3", "''") "'' 0 0", "(ok r1:*:aa11 0 0 2 0)"},
+          {LOOK("r1", "aa11", "s1", "''") "'' 1 0", "(ok r1:*:aa11 0 0 1 1)"}, {"HGET t:tellers s2", "gone"},
+          {"HGET t:tellers s3", "come r1:*:aa11"}, /* it is not gone */
+          {LOOK("r1", "aa11", "s1", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 1)"},
+          {LOOK("r2", "bb22", "s1", "''") "'' 0 0", "(ok r2:*:bb22 0 0 1 0)"}, {"HGET t:tellers s2", "gone"},
+          {LOOK("r2", "bb22", "s2", "''") "'' 0 0", "(ok r2:*:bb22 0 0 1 1)"}, {"HGET t:tellers s2", "come r2:*:bb22"},
+          {LOOK("r3", "cc33", "s1", "''") "'' 0 0", "(ok r3:*:cc33 0 0 2 0)"});
+}
+
+/* The registry went back: it cannot say who they are. */
+Test(lua, members_that_this_redis_does_not_know_of_are_waited_for)
+{
+    STEPS(STORE_AA, {"@node_heartbeat s1 1 1000 n1 0 0 0 ''", "(ok * 0  1 0)"},
+          {LOOK("r1", "aa11", "s1", "''") "'' 0 1", "(ok r1:*:aa11 0 0 0 0)"},
+          {LOOK("r1", "aa11", "s1", "''") "'' 0 2", "(ok r1:*:aa11 0 0 1 0)"});
+}
+
+/* A member that joins says that its node has told, if that is so. */
+Test(lua, who_joins_later_is_not_waited_for)
+{
+    STEPS(STORE_AA, {LOOK("r1", "aa11", "''", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0)"});
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0 0 $era", "(ok * 0  1 0)"}, {"HGETALL t:tellers", "(s1 r1:*:aa11)"},
+          {LOOK("r1", "bb22", "s2", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0)"},
+          /* It has told elsewhere. */
+          {"@node_heartbeat s3 1 1000 n1 0 0 0 r1:0:aa11", "(ok * 0  2 0)"},
+          {LOOK("r1", "bb22", "s2", "''") "'' 0 0", "(ok r1:*:aa11 0 0 1 0)"},
+          /* A member of long standing says it by itself. */
+          {"@node_heartbeat s3 2 1000 n1 0 0 0 $era", "(ok * 0  2 0)"}, {"HGET t:tellers s3", "nil"},
+          {"@node_leave s3 '' ''", "(ok 1)"}, {LOOK("r1", "bb22", "s2", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0)"});
+}
+
+Test(lua, chains_declare)
+{
+    STEPS(STORE_AA, {"HSET t:chains bb 3+5+-", "1"}, {"@chains_declare bb 3 5", "(ok 0)"},
+          {"HGET t:store missing", "nil"}, {"@chains_declare bb 5 9 cc 1 1", "(ok 3)"},
+          {"SORT t:missing ALPHA", "(bb:4 bb:5 cc:1)"}, {"HGET t:chains bb", "5 9 4"}, {"HGET t:chains cc", "1 1 1"},
+          {"HMGET t:store missing lost_changes", "(3 2)"},
+          /* Another node knows as much, more, and less. */
+          {"@chains_declare bb 5 9", "(ok 3)"}, {"@chains_declare bb 6 10", "(ok 4)"},
+          {"@chains_declare bb 2 2", "(ok 4)"}, {"HGET t:chains bb", "6 10 4"},
+          {"HMGET t:store missing lost_changes", "(4 2)"},
+          /* Nobody decides, except by what must run. */
+          {"aa:bb:0@account_list '' 10", "(missing 4)"}, {"aa:bb:0:ends@key_revoke 100 0 - -", "(missing 4)"},
+          {"aa@account_list '' 10", "(ok*)"},
+          /* A command ends something all the same. */
+          ACCOUNT, ONE_KEY("d1", "key_1"),
+          {"aa:dd::ends@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(numbered 1 1 (ok *))"});
+}
+
+/* Others than those that end something: served on, and counted. */
+Test(lua, lost_changes_are_counted)
+{
+    STEPS(STORE_AA, {"HSET t:chains bb 3+5+-", "1"}, {"@chains_declare bb 3 9", "(ok 0)"},
+          {"HMGET t:store missing lost_changes", "(nil 4)"}, {"HGET t:chains bb", "3 9 -"},
+          {"@chains_declare bb 3 9", "(ok 0)"}, {"HGET t:store lost_changes", "4"},
+          {"@store_accept_loss run", "(ok 0 4)"}, {"HGET t:store lost_changes", "nil"});
+}
+
+/* 70,000: more than are kept anywhere. What nobody can tell is one member. */
+Test(lua, a_huge_gap)
+{
+    STEPS(STORE_AA, {"@chains_declare bb 70000 70000", "(ok 65537)"}, {"SISMEMBER t:missing bb:1-4464", "1"},
+          {"SISMEMBER t:missing bb:4464", "0"}, {"SISMEMBER t:missing bb:4465", "1"},
+          {"SISMEMBER t:missing bb:70000", "1"}, {"HGET t:chains bb", "70000 70000 1"},
+          {"@store_accept_loss run", "(ok 65537 0)"}, {"EXISTS t:missing", "0"});
+}
+
+/* In the present era. */
+Test(lua, store_accept_loss)
+{
+    STEPS({"@store_accept_loss run", "(not_found)"}, STORE_AA,
+          {LOOK("r1", "aa11", "''", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0)"}, {"@chains_declare bb 2 2", "(ok 2)"},
+          {"@store_accept_loss run", "(ok 2 0)"},
+          {"HMGET t:store missing accepted accepted_era", "(nil run r1:*:aa11)"}, {"EXISTS t:missing", "0"},
+          {"HGET t:chains bb", "2 2 1"}, {"aa:bb:2@account_list '' 10", "(ok*)"},
+          /* A node that comes later and knows of more. */
+          {"@chains_declare bb 9 11", "(ok 0)"}, {"HGET t:chains bb", "2 2 1"},
+          {"HMGET t:store missing lost_changes", "(nil nil)"},
+          {LOOK("r1", "bb22", "''", "''") "'' 0 0", "(ok r1:*:aa11 1 0 0 0 (bb 2 2 1))"},
+          /* In the next era it counts again. */
+          {LOOK("r2", "bb22", "''", "''") "'' 0 0", "(ok r2:*:bb22 0 0 0 0 (bb 2 2 1))"},
+          {"@chains_declare bb 9 11", "(ok 7)"}, {"HGET t:store lost_changes", "2"});
+}
+
+#define SEEN "(key d1 id key_1 account acct_A revoked 77)"
+
+Test(lua, endings_tell)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"), {"@chains_declare bb 2 2", "(ok 2)"},
+          /* Since when it was revoked, as it was answered. */
+          {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "0"), "(ok 1 2 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"}, {"XRANGE t:inv_log - +", "((* " SEEN "))"},
+          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
+           "((* (type api_key.revoked actor system target key_1 * data:reason repeated)))"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"});
+    expect_message(subscriber, "d1 - - - 0 key_1/acct_A/r77");
+    STEPS(/* The same, and the rest of its change. */
+          {"@endings_tell" TELL("key_1", "r", "78", "bb:1", "0") TELL("key_2", "r", "78", "bb:1", "1"), "(ok 1 1 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 78 Name"}, {"SMEMBERS t:missing", "(bb:2)"},
+          {"HGET t:store missing", "1"},
+          /* A key that is lost as well, and what another change has overtaken. */
+          {"@endings_tell" TELL("key_9", "r", "5", "bb:2", "1"), "(ok 0 0 1)"}, {"HGET t:store missing", "nil"},
+          {"@chains_declare bb 3 3", "(ok 1)"}, {"@endings_tell" TELL("key_1", "-", "0", "bb:3", "1"), "(ok 0 0 0)"},
+          {"XLEN t:inv_log", "2"});
+    expect_message(subscriber, "d2 - - - 0 key_2/acct_A/r78");
+    redisFree(subscriber);
+}
+
+Test(lua, endings_tell_of_schedules)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 3 3", "(ok 3)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+60000", "bb:1", "1"), "(ok 1 2 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name"}, {"ZCARD t:key_ends", "1"},
+          /* Never later than it is there. */
+          {"@endings_tell" TELL("key_1", "e", "$now+90000", "bb:2", "1"), "(ok 0 1 0)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+30000", "bb:3", "1"), "(ok 1 0 0)"},
+          {"XLEN t:acct:acct_A:audit:live", "2"}, {"XLEN t:inv_log", "2"},
+          /* At once, if its time has come. */
+          {"@endings_tell" TELL("key_1", "e", "5000", "bb:4", "1"), "(ok 1 0 0)"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name nil d1))"},
+          /* It is due there, and was revoked before. */
+          {"@endings_tell" TELL("key_1", "r", "4000", "bb:5", "1"), "(ok 1 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name"}, {"ZCARD t:key_ends", "0"},
+          {"@endings_tell" TELL("key_1", "e", "3000", "bb:6", "1"), "(ok 0 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name"});
+}
+
+/* Once, and only of accounts that are there. The version of the set goes up, so that nodes read it. */
+Test(lua, endings_tell_of_suspensions)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    STEPS(STORE_AA, {"SET t:schema 2", "OK"}, ACCOUNT, {"@chains_declare bb 3 3", "(ok 3)"},
+          {"@endings_tell" TELL("acct_A", "s", "0", "bb:1", "1"), "(ok 1 2 0)"}, {"HGET t:acct:acct_A suspended", "1*"},
+          {"HGET t:store suspensions", "1"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type account.suspended actor system target acct_A * data:reason repeated)))"});
+    expect_message(subscriber, "@acct_A - - suspended 1 *");
+    STEPS({"@endings_tell" TELL("acct_A", "s", "0", "bb:2", "1") TELL("acct_Z", "s", "0", "bb:3", "1"), "(ok 0 0 *)"},
+          {"HGET t:store suspensions", "1"}, {"EXISTS t:acct:acct_Z", "0"}, {"HGET t:store missing", "nil"});
+    redisFree(subscriber);
+}
+
+/* A loss that was accepted makes no revocation undone that a node remembers. */
+Test(lua, a_revocation_is_told_although_its_loss_was_accepted)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 1 1", "(ok 1)"},
+          {"@store_accept_loss run", "(ok 1 0)"}, {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "1"), "(ok 1 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"});
+}
+
+Test(lua, a_malformed_record_does_not_keep_others_from_being_told)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"SET t:id:key_0 d0", "OK"}, {"SET t:key:d0 nonsense", "OK"},
+          {"@endings_tell" TELL("key_0", "r", "77", "''", "0") TELL("key_1", "r", "77", "''", "0"), "(ok 1 0 1)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"});
 }
 
 Test(lua, node_reports)
 {
     STEPS({"@node_list", "(ok 0 ())"}, {"@node_report a {1}", "(ok)"},
-          {"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {1}))"},
+          {"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"}, {"@node_list", "(ok 1000 (s1 1 1000 3) (a * {1}))"},
           {"@node_report a {2}", "(ok)"}, {"@node_report b {3}", "(ok)"},
-          {"@node_list", "(ok 1000 (s1 1 1000 2) (a * {2}) (b * {3}))"}, {"PTTL t:report:a", "~3600000"},
+          {"@node_list", "(ok 1000 (s1 1 1000 3) (a * {2}) (b * {3}))"}, {"PTTL t:report:a", "~3600000"},
           {"@node_report a ''", "(ok)"}, {"EXISTS t:report:a", "0"},
-          {"@node_list", "(ok 1000 (s1 1 1000 2) (b * {3}))"},
+          {"@node_list", "(ok 1000 (s1 1 1000 3) (b * {3}))"},
           /* Silent for more than an hour: forgotten with the next report. */
           {"ZADD t:reports 1 b", "0"}, {"@node_report c {4}", "(ok)"}, {"ZRANGE t:reports 0 -1", "(c)"},
           /* A report that has expired before its place in the list. */
-          {"DEL t:report:c", "1"}, {"@node_list", "(ok 1000 (s1 1 1000 2))"});
+          {"DEL t:report:c", "1"}, {"@node_list", "(ok 1000 (s1 1 1000 3))"});
 }
 
 Test(lua, node_leave)
 {
-    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"}, {"@node_heartbeat s2 5 1000 n2 0 0", "(ok * 0 )"},
-          {"@node_heartbeat s3 9 1000 n3 0 0", "(ok * 0 )"}, {"@node_leave s1 '' ''", "(ok 1)"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"},
+          {"@node_heartbeat s2 5 1000 n2 0 0 0", "(ok * 0  2 0)"},
+          {"@node_heartbeat s3 9 1000 n3 0 0 0", "(ok * 0  3 0)"}, {"@node_leave s1 '' ''", "(ok 1)"},
           {"HKEYS t:nodes", "(s2 s3)"},
           /* Swept only if it has not been heard of since. The words of a registry entry are one argument. */
           {"EVAL return(redis.call('HSET','t:nodes','s2','5')) 0", "0"},
@@ -1034,13 +1407,14 @@ Test(lua, node_leave)
 
 Test(lua, a_heartbeat_writes_only_what_has_changed)
 {
-    STEPS({"@node_heartbeat s1 1 1000 n1 0 0", "(ok * 0 )"},
+    STEPS({"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"},
           {"ACL SETUSER default resetkeys %R~t:nodes ~t:no_store ~t:store ~t:schema ~t:lease_max ~t:key_ends", "OK"},
-          {"@node_heartbeat s1 1 1000 n2 0 0", "(ok * 0 )"}, {"@node_heartbeat s1 1 1000 n3 0 0", "(ok * 0 )"},
-          {"@node_heartbeat s1 2 1000 n3 0 0", "-*"}, {"ACL SETUSER default allkeys", "OK"},
-          {"HGET t:nodes s1", "1 1000 2"}, {"HSET t:nodes s1 ?b", "0"},
-          {"@node_heartbeat s1 1 1000 n4 0 0", "(ok * 0 )"}, {"HGET t:nodes s1", "1 1000 2"}, {"HDEL t:nodes s1", "1"},
-          {"@node_heartbeat s1 1 1000 n5 0 0", "(ok * 0 )"}, {"HGET t:nodes s1", "1 1000 2"});
+          {"@node_heartbeat s1 1 1000 n2 0 0 0", "(ok * 0  1 0)"},
+          {"@node_heartbeat s1 1 1000 n3 0 0 0", "(ok * 0  1 0)"}, {"@node_heartbeat s1 2 1000 n3 0 0 0", "-*"},
+          {"ACL SETUSER default allkeys", "OK"}, {"HGET t:nodes s1", "1 1000 3"}, {"HSET t:nodes s1 ?b", "0"},
+          {"@node_heartbeat s1 1 1000 n4 0 0 0", "(ok * 0  1 0)"}, {"HGET t:nodes s1", "1 1000 3"},
+          {"HDEL t:nodes s1", "1"}, {"@node_heartbeat s1 1 1000 n5 0 0 0", "(ok * 0  2 0)"},
+          {"HGET t:nodes s1", "1 1000 3"});
 }
 
 /* A change that was made must not be reported as one that was not. */
@@ -1121,7 +1495,7 @@ Test(lua, account_suspend)
           {SUSPEND, "(ok North 1* 0 1000 (m1 5 1000))"}, {"HGETALL t:suspended", "(acct_A 1* version 1)"},
           {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (acct_A North suspended))"},
           {"@suspension_read acct_A", "(ok 1????????????  1*-* 0 0 0)"},
-          {"@revocation_note acct_A acct_A 7 0 2 1", "(ok)"},
+          {"@revocation_note acct_A acct_A 7 0 0 2 1", "(ok)"},
           {"@suspension_read acct_A", "(ok 1????????????  1*-* 1???????????? 2 1)"},
           {"@suspension_read acct_9", "(not_found)"},
           {"XRANGE t:acct:acct_A:audit - +",
@@ -1151,9 +1525,9 @@ Test(lua, a_resumption_without_memory_tells_nobody)
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 - - 0", "(ok *)"},
           {"CONFIG SET maxmemory 1", "OK"}, {RESUME, "-OOM*"}, {"CONFIG SET maxmemory 0", "OK"}, {RESUME, "(ok *)"},
           {"@account_suspend acct_A operator '' '' 100 - - 0", "(ok *)"});
-    expect_message(listener, "@acct_A - - suspended 1");
-    expect_message(listener, "@acct_A - - resumed 2");
-    expect_message(listener, "@acct_A - - suspended 3");
+    expect_message(listener, "@acct_A - - suspended 1 - 0");
+    expect_message(listener, "@acct_A - - resumed 2 - 0");
+    expect_message(listener, "@acct_A - - suspended 3 - 0");
     redisFree(listener);
 }
 
@@ -1167,8 +1541,8 @@ Test(lua, account_suspend_tells_every_node)
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 m1 b1 0", "(ok *)"},
           {RESUME, "(ok *)"}, {"@account_suspend_again 0 acct_A", "(ok)"},
           {"XRANGE t:inv_log - +", "((* (account acct_A state suspended)) (* (account acct_A state resumed)) *)"});
-    static const char *const MESSAGES[] = {"@acct_A m1 b1 suspended 1", "@acct_A - - resumed 2",
-                                           "@acct_A - - suspended 3"};
+    static const char *const MESSAGES[] = {"@acct_A m1 b1 suspended 1 - 0", "@acct_A - - resumed 2 - 0",
+                                           "@acct_A - - suspended 3 - 0"};
     for (size_t i = 0; i < 3; i++) {
         cr_assert_eq(redisGetReply(listener, (void **)&reply), REDIS_OK);
         cr_expect_str_eq(reply->element[2]->str, MESSAGES[i]);
@@ -2699,35 +3073,36 @@ Test(lua, device_keys_have_limits)
 /* Without memory, only scripts run that end something, or that nodes and people need for that. */
 Test(lua, what_runs_although_memory_is_full)
 {
-    STEPS(
-        ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
-        {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
-        {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
-         "(ok *)"},
-        {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
-         "(ok *)"},
-        {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0 0 0)"},
-        {"@schema_claim 0", "(refused 1 0)"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
-        {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
-        {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"}, {"@node_heartbeat n1 1 1000 x 0 0", "(ok * 0 )"},
-        {"@node_leave n1 '' ''", "(ok 1)"}, {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
-        {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
-        {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},
-        {"@throttle_give_back a user:u, 0", "(ok)"}, {"@throttle_succeed a pair:p, 0", "(ok)"},
-        {"@user_unlock usr_U operator '' '' 100", "(ok)"},
-        {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
-         "(ok *)"},
-        {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},
-        {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
-        {SEEK("''"), "(ok)"}, {SEEK("''"), "(ok)"}, {FIND("c1", "acct_A"), "(ok *)"}, {"@device_found u", "(ok)"},
-        {DENY("d1", "acct_A"), "(ok)"}, {MARK("d1", "denied", "acct_A"), "(ok)"}, {"@session_end s1 '' '' 100", "(ok)"},
-        {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"}, {"@totp_waiting usr_U T", "(ok *)"},
-        {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
-        {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
-        {"@recovery_codes_set usr_U '' '' 100 acct_A session+s5+1000000+5000000+300000+auditor mk c1", "(ok)"},
-        {"@recovery_begin usr_U a pair:p, new c1 t new", "(ok)"},
-        {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok *)"},
-        {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
-        /* An empty store cannot be claimed. */
-        {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});
+    STEPS(ACCOUNT, USER, {"@schema_claim 1", "(ok 1 * 0)"},
+          {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
+          {"@session_create usr_U 3 s1 S a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+           "(ok *)"},
+          {"@session_create usr_U 4 s2 T a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+           "(ok *)"},
+          {BEGIN("d1", "c1"), "(ok)"}, {"CONFIG SET maxmemory 1", "OK"}, {"@schema_claim 1", "(ok 1 * 1 0 0 0 0 0)"},
+          {"@schema_claim 0", "(refused 1 0 )"}, {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Two" BY, "-OOM*"},
+          {"@account_create acct_B B 1", "-OOM*"}, {BEGIN("d2", "c2"), "-OOM*"}, {APPROVE("d1", "acct_A"), "-OOM*"},
+          {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"},
+          {"@node_heartbeat n1 1 1000 x 0 0 0", "(ok * 0  1 0)"}, {"@node_leave n1 '' ''", "(ok 1)"},
+          {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
+          {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
+          {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},
+          {"@throttle_give_back a user:u, 0", "(ok)"}, {"@throttle_succeed a pair:p, 0", "(ok)"},
+          {"@user_unlock usr_U operator '' '' 100", "(ok)"},
+          {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
+           "(ok *)"},
+          {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},
+          {"@session_step_up s2 s4 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac", "(ok *)"},
+          {SEEK("''"), "(ok)"}, {SEEK("''"), "(ok)"}, {FIND("c1", "acct_A"), "(ok *)"}, {"@device_found u", "(ok)"},
+          {DENY("d1", "acct_A"), "(ok)"}, {MARK("d1", "denied", "acct_A"), "(ok)"},
+          {"@session_end s1 '' '' 100", "(ok)"}, {"@totp_begin s4 7 a session:s, 1000000 5000000 300000 new", "(ok)"},
+          {"@totp_waiting usr_U T", "(ok *)"},
+          {"@totp_confirm usr_U T new 5 s4 '' '' 100 session+s4+1000000+5000000+0+auditor", "(ok *)"},
+          {"@user_password s4 s5 6 a session:s, 1000000 5000000 300000 '' '' 100 $now mac hash new", "(ok *)"},
+          {"@recovery_codes_set usr_U '' '' 100 acct_A session+s5+1000000+5000000+300000+auditor mk c1", "(ok)"},
+          {"@recovery_begin usr_U a pair:p, new c1 t new", "(ok)"},
+          {"@session_stop usr_U '' '' operator '' '' 100 ''", "(ok *)"},
+          {"@user_reset usr_U new '' operator '' '' 100", "(ok)"}, {"EXISTS t:session:s3 t:session:s4", "0"},
+          /* An empty store cannot be claimed. */
+          {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});
 }

@@ -113,7 +113,7 @@ static struct said beat(struct measured measured, const char *told, const char *
         snprintf(bounds, sizeof bounds, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, now_ms - 23, now_ms + SLACK_MS,
                  measured.least_ms, measured.most_ms);
     snprintf(basis, sizeof basis, "%s %s", told, why ? why : "fresh");
-    reply = CALL(SCRIPT_node_heartbeat, "s1", "1", "1000", "n1", bounds, basis);
+    reply = CALL(SCRIPT_node_heartbeat, "s1", "1", "1000", "n1", bounds, basis, "0", "");
     now_ms = clock_wall_ms();
     const redisReply *time = reply->element[1];
     cr_assert_eq(time->elements, 6);

@@ -326,6 +326,31 @@ Test(store, notices_a_redis_that_was_reconfigured_and_forgives_it)
     close_world();
 }
 
+/* Not only at the next examination, after five seconds: until then changes are confirmed that a crash would undo. */
+Test(store, notices_a_setting_that_is_changed_within_about_a_second)
+{
+    static const struct {
+        const char *name, *value, *trouble;
+    } CASES[] = {
+        {"appendfsync", "everysec", "set appendfsync always"},
+        {"appendonly", "no", "appendonly yes"},
+        {"no-appendfsync-on-rewrite", "yes", "no-appendfsync-on-rewrite no"},
+        {"maxmemory-policy", "allkeys-lru", "noeviction"},
+    };
+    enum { SOON_MS = 4000 };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        open_real(NULL);
+        open_store_with(PATIENCE_MS, 0, false);
+        until(is_ready, NULL);
+        cr_assert_eq(examine(), STORE_OK);
+        redis_server_tell(&w.server, "CONFIG", "SET", CASES[i].name, CASES[i].value, NULL);
+        cr_expect(test_loop_until(&w.loop, is_not_ready, NULL, SOON_MS), "%s", CASES[i].name);
+        until_trouble(CASES[i].trouble);
+        close_world();
+    }
+}
+
 Test(store, names_what_makes_redis_unfit)
 {
     static const struct {
@@ -423,6 +448,48 @@ static void open_fake_ready(int64_t min_replicas)
     open_fake();
     open_store(min_replicas, false);
     until(is_ready, NULL);
+}
+
+#define GLANCE "CONFIG GET appendonly appendfsync no-appendfsync-on-rewrite maxmemory-policy"
+#define GLANCE_REPLY(length, fsync)                                                              \
+    "*8\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n$11\r\nappendfsync\r\n$" length "\r\n" fsync "\r\n" \
+    "$25\r\nno-appendfsync-on-rewrite\r\n$2\r\nno\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"
+
+static bool waits_for_probe(void *arg)
+{
+    (void)arg;
+    return uv_is_active((uv_handle_t *)&w.store->probe);
+}
+
+/* Returns how many examinations it led to so far. */
+static unsigned glance(void)
+{
+    unsigned before = fake_redis_count(w.fake, "INFO server");
+
+    cr_assert_eq(uv_timer_stop(&w.store->probe), 0);
+    w.store->on_probe(&w.store->probe);
+    until(waits_for_probe, NULL);
+    return fake_redis_count(w.fake, "INFO server") - before;
+}
+
+/* Two commands, and an examination only if something has changed. */
+Test(store, glances_at_settings_between_examinations)
+{
+    open_fake_ready(0);
+    rule(GLANCE, FAKE_ANSWER, GLANCE_REPLY("6", "always"), 0);
+    for (unsigned times = 1; times <= 2; times++) {
+        cr_assert_eq(glance(), 0);
+        cr_assert_eq(fake_redis_count(w.fake, GLANCE), times);
+    }
+    rule(GLANCE, FAKE_ANSWER, "-NOPERM this user has no permissions\r\n", 1);
+    cr_assert_eq(glance(), 0, "the next examination will tell");
+    rule(GLANCE, FAKE_ANSWER, GLANCE_REPLY("8", "everysec"), 1);
+    cr_assert_eq(glance(), 1);
+    cr_assert(is_ready(NULL), "it was set back");
+    rule("ACL DRYRUN", FAKE_ANSWER, "$4\r\nnone\r\n", 0);
+    cr_assert_eq(glance(), 1);
+    until_trouble("as the user `default`");
+    close_world();
 }
 
 /* So that a cluster runs a script where the slot of its names is, or refuses it as a whole. */
@@ -824,6 +891,17 @@ static bool has_no_links(void *arg)
 }
 
 /* Sentinels that hang keep a store waiting between the ends of its links and its own. */
+Test(store, closes_while_it_glances)
+{
+    open_fake_ready(0);
+    rule(GLANCE, FAKE_SILENT, NULL, 0);
+    w.store->on_probe(&w.store->probe);
+    cr_assert_eq(w.store->examination.glance_due, 2);
+    w.store->on_probe(&w.store->probe);
+    cr_assert_eq(w.store->examination.glance_due, 2, "one at a time");
+    close_world();
+}
+
 Test(store, is_not_examined_once_its_links_have_ended)
 {
     open_real(NULL);

@@ -12,6 +12,7 @@
 TestSuite(store_copy, .init = fixture_start, .fini = fixture_stop, .timeout = TEST_WITHIN_S);
 
 #define ID "00112233445566778899aabbccddeeff"
+#define PLACE "redis://new.example:6379, --partitions 2"
 #define MAKER "ffeeddccbbaa99887766554433221100"
 #define ACCOUNT "acct_01m8bdmmmgb83qpwt5fmy72awr" /* in partition 1 of 2, and 3 of 4 */
 
@@ -41,7 +42,19 @@ static void run(const char *from_prefix, unsigned from_partitions, const char *t
     to.prefix = to_prefix;
     to.partitions = to_partitions;
     outcome = (struct outcome){0};
-    store_copy(&fixture.loop, &from, &to, on_copied, NULL);
+    store_copy(&fixture.loop, &from, &to, PLACE, on_copied, NULL);
+    cr_assert(test_loop_until_set(&fixture.loop, &outcome.is_done, PATIENCE_MS));
+}
+
+static void undo(const char *prefix)
+{
+    struct store_settings from = {.timeout_ms = 10000, .prefix = prefix};
+    struct buf why;
+
+    buf_init(&why, 200);
+    cr_assert(redis_target_parse(text_of(fixture.server.url), &from.target, &why));
+    outcome = (struct outcome){0};
+    store_copy_undo(&fixture.loop, &from, on_copied, NULL);
     cr_assert(test_loop_until_set(&fixture.loop, &outcome.is_done, PATIENCE_MS));
 }
 
@@ -228,6 +241,142 @@ Test(store_copy, records_that_expire_meanwhile)
         cr_assert_str_eq(outcome.trouble, "");
         cr_expect(test_loop_until(&fixture.loop, no_session_is_left, NULL, PATIENCE_MS));
     }
+}
+
+static void expect_left(const char *prefix, unsigned partition)
+{
+    char command[160];
+
+    snprintf(command, sizeof command, "HMGET %s{%u}:store moved copying moved_schema", prefix, partition);
+    expect(command, PLACE "\n" ID "\n2\n");
+    snprintf(command, sizeof command, "GET %s{%u}:schema", prefix, partition);
+    expect(command, "1000000");
+}
+
+static void expect_served(const char *prefix, unsigned partition)
+{
+    char command[160];
+
+    snprintf(command, sizeof command, "HMGET %s{%u}:store id moved copying moved_schema moved_former", prefix,
+             partition);
+    expect(command, ID "\n(nil)\n(nil)\n(nil)\n(nil)\n");
+    snprintf(command, sizeof command, "GET %s{%u}:schema", prefix, partition);
+    expect(command, "2");
+}
+
+Test(store_copy, the_source_is_left_and_comes_back)
+{
+    make_two_partitions();
+    run("s:", 2, "d:", 4);
+    cr_assert_str_eq(outcome.trouble, "");
+    expect_left("s:", 0);
+    expect_left("s:", 1);
+    run("s:", 2, "e:", 2);
+    cr_expect(strstr(outcome.trouble, "The source has moved to " PLACE ": copy from there"), "%s", outcome.trouble);
+    cr_expect(outcome.copied.is_refusal);
+    run("s:", 2, "d:", 4);
+    cr_expect(strstr(outcome.trouble, "it holds this store already"), "%s", outcome.trouble);
+    tell((const char *const[]){"HSET d:{1}:store " MAKER " 9", "SET s:{1}:key:stale 1", NULL});
+    run("d:", 4, "s:", 2);
+    cr_assert_str_eq(outcome.trouble, "");
+    expect_served("s:", 0);
+    expect_served("s:", 1);
+    expect("HGET s:{1}:store " MAKER, "9");
+    expect("EXISTS s:{1}:key:stale", "0");
+    expect_left("d:", 3);
+}
+
+Test(store_copy, a_lost_target_is_undone)
+{
+    make_two_partitions();
+    undo("s:");
+    cr_expect(strstr(outcome.trouble, "has not moved"), "%s", outcome.trouble);
+    run("s:", 2, "d:", 1);
+    cr_assert_str_eq(outcome.trouble, "");
+    undo("s:");
+    cr_assert_str_eq(outcome.trouble, "");
+    expect_served("s:", 0);
+    expect_served("s:", 1);
+    run("s:", 2, "e:", 2);
+    cr_expect_str_eq(outcome.trouble, "");
+}
+
+/* Killed while the source was being left: no partition of the target was finished. */
+Test(store_copy, only_all_of_the_last_step)
+{
+    char changes[64], mark[200];
+
+    make_two_partitions();
+    run("s:", 2, "d:", 1);
+    cr_assert_str_eq(outcome.trouble, "");
+    undo("s:");
+    tell((const char *const[]){"SET s:{0}:user:usr_x broken", NULL});
+    run("s:", 2, "e:", 1);
+    cr_assert(strstr(outcome.trouble, "WRONGTYPE"), "%s", outcome.trouble);
+    expect_served("s:", 0);
+    ask(changes, sizeof changes, "HGET e:store copying_changes");
+    tell((const char *const[]){"DEL s:{0}:user:usr_x", NULL});
+    redis_server_tell(&fixture.server, "HSET", "s:{0}:store", "moved", PLACE, "copying", ID, "id", "ff", "moved_schema",
+                      "2", NULL);
+    snprintf(mark, sizeof mark, "HSET d:store copying " ID " copying_changes %s", changes);
+    tell((const char *const[]){"SET s:{0}:schema 1000000", "HDEL d:store id", mark, "SET d:schema 1000000", NULL});
+    run("s:", 2, "d:", 1);
+    cr_assert_str_eq(outcome.trouble, "");
+    cr_expect(outcome.copied.was_finished_only);
+    expect("HMGET d:store id copying", ID "\n(nil)\n");
+    expect_left("s:", 0);
+    expect_left("s:", 1);
+}
+
+/* Rule 13: a node that comes with what it knows of the source must find it at the target. */
+Test(store_copy, chains_go_with_the_store)
+{
+    make_two_partitions();
+    redis_server_tell(&fixture.server, "HSET", "s:{0}:chains", "m1", "3 5 -", NULL);
+    redis_server_tell(&fixture.server, "HSET", "s:{1}:chains", "m2", "1 1 2", NULL);
+    run("s:", 2, "d:", 1);
+    cr_assert_str_eq(outcome.trouble, "");
+    expect("HMGET d:chains m1 m2", "3 5 -\n1 1 2\n");
+    expect("ZCARD d:chain_order", "2");
+    expect("HGET d:store changes", "2");
+    run("d:", 1, "e:", 4);
+    cr_assert_str_eq(outcome.trouble, "");
+    expect("HMGET e:{3}:chains m1 m2", "3 5 -\n1 1 2\n");
+}
+
+/* What is missing there would be forgotten at the target. */
+Test(store_copy, a_source_that_has_lost_something)
+{
+    make_two_partitions();
+    tell((const char *const[]){"HSET s:{1}:store missing 1", NULL});
+    run("s:", 2, "d:", 1);
+    cr_expect(strstr(outcome.trouble, "The source has lost changes"), "%s", outcome.trouble);
+    cr_expect(outcome.copied.is_refusal);
+}
+
+static void change_source(uv_timer_t *timer)
+{
+    (void)timer;
+    redis_server_tell(&fixture.server, "HINCRBY", "s:{1}:store", MAKER, "1", NULL);
+}
+
+/* That is found once nothing can change it any more; then nodes serve it again, as nobody serves the target. */
+Test(store_copy, a_source_that_changes_is_not_left)
+{
+    uv_timer_t timer;
+
+    make_two_partitions();
+    cr_assert_eq(uv_timer_init(&fixture.loop, &timer), 0);
+    uv_timer_start(&timer, change_source, 1, 1);
+    run("s:", 2, "d:", 1);
+    cr_expect(strstr(outcome.trouble, "Something changes the source"), "%s", outcome.trouble);
+    cr_expect_not(outcome.copied.lacks_last_step);
+    expect_served("s:", 0);
+    expect_served("s:", 1);
+    expect("HGET d:store id", "(nil)");
+    uv_close((uv_handle_t *)&timer, NULL);
+    run("s:", 2, "d:", 1);
+    cr_expect_str_eq(outcome.trouble, "");
 }
 
 /* As if killed between the last steps of two partitions: one serves, the other has its marker. */

@@ -227,10 +227,49 @@ Test(context, a_pinned_client_accepts_one_certificate_only)
     peers_close(&peers);
     certificate_make(&sibling,
                      &(struct certificate_wish){.name = "sibling", .names = "DNS:localhost", .issuer = test_ca()});
-    check_distrusted(client, &sibling, "localhost", "unable to get local issuer certificate");
+    check_distrusted(client, &sibling, "localhost", "its certificate is not the one expected");
     certificate_free(&sibling);
     tls_context_release(client);
     tls_context_release(server);
+}
+
+/* A CA has signed those of other servers too. */
+Test(context, a_pinned_certificate_is_no_ca)
+{
+    const struct tls_pem pem = {"--cert c", text_of(test_ca()->pem)};
+    struct tls_context *client;
+    char storage[512];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    client = tls_context_create_pinned(&pem, 1, &why);
+    cr_assert(client);
+    check_distrusted(client, test_server_certificate(), "localhost",
+                     "its certificate is not the one expected, which is that of its CA");
+    tls_context_release(client);
+}
+
+Test(context, a_pinned_certificate_may_be_any_of_several_and_signed_by_itself)
+{
+    struct certificate self;
+    struct tls_context *client, *server;
+    struct peers peers;
+    char storage[512];
+    struct buf why;
+
+    certificate_make(&self, &(struct certificate_wish){.name = "self", .from_days = -20, .to_days = 20});
+    const struct tls_pem pems[] = {{"--cert ca", text_of(test_ca()->pem)}, {"--cert self", text_of(self.pem)}};
+    buf_init_fixed(&why, storage, sizeof storage);
+    client = tls_context_create_pinned(pems, 2, &why);
+    cr_assert(client);
+    server = server_with(&self);
+    peers_open(&peers, server, client, "whatever its name");
+    peers_talk(&peers);
+    cr_assert(peers_are_open(&peers), "%s", tls_session_reason(peers.client.session));
+    peers_close(&peers);
+    tls_context_release(server);
+    tls_context_release(client);
+    certificate_free(&self);
 }
 
 /* Protocols. */
