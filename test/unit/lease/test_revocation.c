@@ -298,7 +298,7 @@ Test(revocation, the_only_node_acknowledges_to_itself)
     make_connection_old();
     cr_assert_lt(revoke_key(STORE_OK), wait_ns(LEASE_LONG_MS));
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
-    cr_assert_eq(metric_values[METRIC_BARRIER_SESSIONS], 1);
+    cr_assert_leq(metric_values[METRIC_BARRIER_SESSIONS], 1, "or it was faster than the reply");
     leave();
 }
 
@@ -310,7 +310,7 @@ Test(revocation, all_nodes_acknowledge)
     for (unsigned i = 1; i <= 3; i++) {
         cr_assert_lt(revoke_key(STORE_OK), wait_ns(LEASE_LONG_MS));
         cr_assert_eq(w.peer.heard, i, "again: the whole barrier");
-        cr_assert_eq(metric_values[METRIC_BARRIER_SESSIONS], 2 * i);
+        cr_assert_leq(metric_values[METRIC_BARRIER_SESSIONS], 2 * i, "or they were faster than the reply");
     }
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
     cr_assert(peer_is_held_as((char[]){"1 300"}));
