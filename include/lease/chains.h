@@ -9,6 +9,13 @@ struct chain_numbers {
     uint64_t ends, all; /* how many changes that end something, and how many in all */
 };
 
+/* What Redis holds of a chain. low: the first of its endings that was ever missing there; UINT64_MAX: none was. */
+struct chain_record {
+    struct chain_numbers numbers;
+    uint64_t low;
+    bool is_folded; /* it is dead, and may be forgotten */
+};
+
 struct chains;
 
 struct chains *chains_create(void);
@@ -17,6 +24,8 @@ void chains_destroy(struct chains *chains);
 /* This node's name as a maker: 128 random bits in hex. A new one is drawn when it has come to another Redis, whose
  * chain of the old one may be shorter: no number may be given twice. */
 const char *chains_maker(const struct chains *chains);
+/* The name for a call that begins now: a new one if Redis may have forgotten the chain of the old one. */
+const char *chains_maker_now(struct chains *chains);
 void chains_draw_maker(struct chains *chains);
 /* Its own changes, by that name, that were answered. */
 struct chain_numbers chains_answered(const struct chains *chains);
@@ -28,14 +37,14 @@ struct change_name chains_last_change(const struct chains *chains);
 
 /* A heartbeat's reply, that enough replicas have acknowledged, told a chain's numbers; then that these were all chains
  * up to that count of changes in the store. */
-void chains_heard(struct chains *chains, struct text maker, struct chain_numbers numbers);
+void chains_heard(struct chains *chains, struct text maker, const struct chain_record *record);
 void chains_heard_all(struct chains *chains, uint64_t count);
 /* That count; 0: it has heard of none. */
 uint64_t chains_count(const struct chains *chains);
 
-/* Reads "<ends> <all> <low>", as chain_write() in prelude.lua writes it. ret_low: the first number that was ever
- * missing at that store; UINT64_MAX: none was. */
-MUST_CHECK bool chain_read(struct text text, struct chain_numbers *ret_numbers, uint64_t *ret_low);
+/* Reads "<ends> <all> <low>", as chain_write() in prelude.lua writes it. */
+MUST_CHECK bool chain_read(struct text text, struct chain_record *ret_record);
+void chain_print(const struct chain_record *record, struct buf *out);
 
 /* How many members ever joined, as heartbeats said: a Redis that counts fewer does not know of some. At another Redis
  * the count begins anew (0). */
@@ -47,7 +56,21 @@ void chains_lower(struct chains *chains, const char *maker, struct chain_numbers
 /* Each chain that is known, in the order of its makers. Valid until the next call that may change one. */
 struct chain {
     char maker[MAKER_CHARS + 1];
-    struct chain_numbers numbers;
-    uint64_t heard_ns; /* when it last grew */
+    struct chain_record record;
+    uint64_t heard_ns; /* when it became what it is, or when that was heard */
 };
-const struct chain *chains_all(struct chains *chains, size_t *ret_count);
+const struct chain *chains_all(const struct chains *chains, size_t *ret_count);
+/* A Redis that has less than that has lost something. Not so of chains that are folded, or if the last complete
+ * heartbeat is five days old: it may have forgotten them. */
+bool chains_count_on(const struct chains *chains, const struct chain *chain);
+
+/* Folding away the chains of the dead (src/lease/README.md, rule 13): one that has stood still for a week is marked,
+ * and one that has been marked for a week is forgotten. The mark on the own chain is taken off again. */
+struct chain_change {
+    struct chain chain;     /* what Redis must still hold of it */
+    struct chain_record to; /* what it shall hold; numbers of 0: nothing */
+};
+/* What there is to be done, at most so much. Returns how much. */
+size_t chains_changes_due(const struct chains *chains, struct chain_change *ret_changes, size_t most);
+/* Redis has done that, or holds something else of it. */
+void chains_changed(struct chains *chains, const struct chain_change *change);

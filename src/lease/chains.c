@@ -4,13 +4,15 @@
 #include "base/encode.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CHAINS_FIRST = 16 };
-/* A chain that stood still for so long is forgotten: nobody keeps what it ended, and Redis folds it away later. */
-static const uint64_t REMEMBERED_NS = UINT64_C(12) * 3600 * 1000 * CLOCK_NS_PER_MS;
+/* A week by a clock that runs 10 % fast is longer than five days by one that runs 10 % slow. */
+#define DAY_NS (UINT64_C(24) * 3600 * 1000 * CLOCK_NS_PER_MS)
+static const uint64_t WEEK_NS = 7 * DAY_NS, FIVE_DAYS_NS = 5 * DAY_NS;
 
 struct chains {
     char maker[MAKER_CHARS + 1];
@@ -20,6 +22,7 @@ struct chains {
     struct chain *known; /* sorted by maker */
     size_t count, room;
     uint64_t changes, joined;
+    uint64_t complete_ns; /* the last heartbeat that told all chains; 0: none did */
 };
 
 struct chains *chains_create(void)
@@ -105,46 +108,71 @@ static struct chain *chain_of(struct chains *chains, const char *maker)
     }
     memmove(&chains->known[place + 1], &chains->known[place], (chains->count - place) * sizeof *chains->known);
     chains->count++;
-    chains->known[place] = (struct chain){0};
+    chains->known[place] = (struct chain){.record.low = UINT64_MAX};
     snprintf(chains->known[place].maker, sizeof chains->known[place].maker, "%s", maker);
     return &chains->known[place];
 }
 
-static void grow(struct chains *chains, const char *maker, struct chain_numbers numbers)
+static bool was_away(const struct chains *chains)
 {
-    struct chain *chain = chain_of(chains, maker);
+    return chains->complete_ns > 0 && clock_boot_ns() - chains->complete_ns >= FIVE_DAYS_NS;
+}
 
-    if (numbers.ends <= chain->numbers.ends && numbers.all <= chain->numbers.all)
-        return;
-    if (numbers.ends > chain->numbers.ends)
-        chain->numbers.ends = numbers.ends;
-    if (numbers.all > chain->numbers.all)
-        chain->numbers.all = numbers.all;
+bool chains_count_on(const struct chains *chains, const struct chain *chain)
+{
+    return !chain->record.is_folded && !was_away(chains);
+}
+
+static void set(struct chain *chain, const struct chain_record *record)
+{
+    chain->record = *record;
     chain->heard_ns = clock_boot_ns();
+}
+
+static void grow(struct chain *chain, const struct chain_record *record)
+{
+    struct chain_record grown = *record;
+    const struct chain_numbers *known = &chain->record.numbers;
+
+    grown.numbers.ends = known->ends > grown.numbers.ends ? known->ends : grown.numbers.ends;
+    grown.numbers.all = known->all > grown.numbers.all ? known->all : grown.numbers.all;
+    if (grown.numbers.ends != known->ends || grown.numbers.all != known->all ||
+        grown.is_folded != chain->record.is_folded || grown.low != chain->record.low)
+        set(chain, &grown);
 }
 
 void chains_answer(struct chains *chains, const char *maker, struct chain_numbers numbers)
 {
+    struct chain *chain = chain_of(chains, maker);
+    const struct chain_record answered = {numbers, chain->record.low, false};
+
     snprintf(chains->last_maker, sizeof chains->last_maker, "%s", maker);
     chains->last_number = numbers.ends;
-    grow(chains, maker, numbers);
+    grow(chain, &answered);
     if (strcmp(maker, chains->maker) == 0)
-        chains->answered = chain_of(chains, maker)->numbers;
+        chains->answered = chain->record.numbers;
 }
 
-void chains_heard(struct chains *chains, struct text maker, struct chain_numbers numbers)
+/* A chain that this node no longer counts on may have been forgotten, and have begun anew. */
+void chains_heard(struct chains *chains, struct text maker, const struct chain_record *record)
 {
     char name[MAKER_CHARS + 1];
 
     if (maker.len != MAKER_CHARS)
         return;
     snprintf(name, sizeof name, "%.*s", TEXT_ARG(maker));
-    grow(chains, name, numbers);
+    struct chain *chain = chain_of(chains, name);
+    if (!chains_count_on(chains, chain) && record->numbers.all < chain->record.numbers.all)
+        set(chain, record);
+    else
+        grow(chain, record);
 }
 
 void chains_heard_all(struct chains *chains, uint64_t count)
 {
     chains->changes = count;
+    if (count > 0)
+        chains->complete_ns = clock_boot_ns();
 }
 
 uint64_t chains_count(const struct chains *chains)
@@ -165,39 +193,98 @@ void chains_heard_joined(struct chains *chains, uint64_t joined)
 void chains_lower(struct chains *chains, const char *maker, struct chain_numbers numbers)
 {
     struct chain *chain = chain_of(chains, maker);
+    struct chain_numbers *known = &chain->record.numbers;
 
-    if (chain->numbers.ends > numbers.ends)
-        chain->numbers.ends = numbers.ends;
-    if (chain->numbers.all > numbers.all)
-        chain->numbers.all = numbers.all;
+    if (known->ends > numbers.ends)
+        known->ends = numbers.ends;
+    if (known->all > numbers.all)
+        known->all = numbers.all;
     if (strcmp(maker, chains->maker) == 0)
-        chains->answered = chain->numbers;
+        chains->answered = *known;
 }
 
-static void forget_old(struct chains *chains)
+const struct chain *chains_all(const struct chains *chains, size_t *ret_count)
 {
-    uint64_t now_ns = clock_boot_ns();
-    size_t kept = 0;
-
-    for (size_t i = 0; i < chains->count; i++)
-        if (now_ns - chains->known[i].heard_ns < REMEMBERED_NS || strcmp(chains->known[i].maker, chains->maker) == 0)
-            chains->known[kept++] = chains->known[i];
-    chains->count = kept;
-}
-
-const struct chain *chains_all(struct chains *chains, size_t *ret_count)
-{
-    forget_old(chains);
     *ret_count = chains->count;
     return chains->known;
 }
 
-bool chain_read(struct text text, struct chain_numbers *ret_numbers, uint64_t *ret_low)
+/* Folding away */
+
+static bool is_own(const struct chains *chains, const struct chain *chain)
+{
+    return strcmp(chain->maker, chains->maker) == 0;
+}
+
+/* If the mark could not be taken off for days, Redis may soon forget the chain. */
+const char *chains_maker_now(struct chains *chains)
+{
+    bool is_known;
+    const struct chain *own = &chains->known[place_of(chains, chains->maker, &is_known)];
+
+    if (is_known && (was_away(chains) || (own->record.is_folded && clock_boot_ns() - own->heard_ns >= FIVE_DAYS_NS)))
+        chains_draw_maker(chains);
+    return chains->maker;
+}
+
+static bool is_due(const struct chains *chains, const struct chain *chain)
+{
+    if (is_own(chains, chain))
+        return chain->record.is_folded;
+    return clock_boot_ns() - chain->heard_ns >= WEEK_NS;
+}
+
+size_t chains_changes_due(const struct chains *chains, struct chain_change *ret_changes, size_t most)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < chains->count && count < most; i++) {
+        const struct chain *chain = &chains->known[i];
+        bool is_forgotten = chain->record.is_folded && !is_own(chains, chain);
+
+        if (!is_due(chains, chain))
+            continue;
+        ret_changes[count] = (struct chain_change){*chain, {{0}, UINT64_MAX, false}};
+        if (!is_forgotten)
+            ret_changes[count].to = (struct chain_record){chain->record.numbers, UINT64_MAX, !is_own(chains, chain)};
+        count++;
+    }
+    return count;
+}
+
+void chains_changed(struct chains *chains, const struct chain_change *change)
+{
+    bool is_known;
+    size_t place = place_of(chains, change->chain.maker, &is_known);
+
+    if (!is_known || chains->known[place].heard_ns != change->chain.heard_ns)
+        return;
+    if (change->to.numbers.all > 0) {
+        set(&chains->known[place], &change->to);
+        return;
+    }
+    chains->count--;
+    memmove(&chains->known[place], &chains->known[place + 1], (chains->count - place) * sizeof *chains->known);
+}
+
+bool chain_read(struct text text, struct chain_record *ret_record)
 {
     struct text ends, all, low;
 
-    *ret_low = UINT64_MAX;
-    return text_next(&text, ' ', &ends) && text_next(&text, ' ', &all) && text_next(&text, ' ', &low) && !text.ptr &&
-           text_to_u64(ends, INT64_MAX, &ret_numbers->ends) && text_to_u64(all, INT64_MAX, &ret_numbers->all) &&
-           (text_equal(low, TEXT("-")) || text_to_u64(low, INT64_MAX, ret_low));
+    *ret_record = (struct chain_record){.low = UINT64_MAX};
+    if (!text_next(&text, ' ', &ends) || !text_next(&text, ' ', &all) || !text_next(&text, ' ', &low) || text.ptr ||
+        !text_to_u64(ends, INT64_MAX, &ret_record->numbers.ends) ||
+        !text_to_u64(all, INT64_MAX, &ret_record->numbers.all))
+        return false;
+    ret_record->is_folded = text_equal(low, TEXT("f"));
+    return ret_record->is_folded || text_equal(low, TEXT("-")) || text_to_u64(low, INT64_MAX, &ret_record->low);
+}
+
+void chain_print(const struct chain_record *record, struct buf *out)
+{
+    buf_printf(out, "%" PRIu64 " %" PRIu64 " ", record->numbers.ends, record->numbers.all);
+    if (record->low < UINT64_MAX)
+        buf_printf(out, "%" PRIu64, record->low);
+    else
+        buf_append_str(out, record->is_folded ? "f" : "-");
 }

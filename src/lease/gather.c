@@ -36,8 +36,7 @@ static const char COMPARING[] = "The node compares its logs of revocations with 
 /* What a chain is at this Redis. */
 struct chain_there {
     char maker[MAKER_CHARS + 1];
-    struct chain_numbers numbers;
-    uint64_t low; /* the first of its endings that was ever missing here; UINT64_MAX: none was */
+    struct chain_record record;
 };
 
 /* What Redis said of itself. */
@@ -240,7 +239,7 @@ static bool read_chain(const struct redis_reply *reply, struct chain_there *ret_
     struct text numbers;
 
     return reply_chars(reply_at(reply, 0), ret_there->maker, sizeof ret_there->maker) &&
-           reply_text(reply_at(reply, 1), &numbers) && chain_read(numbers, &ret_there->numbers, &ret_there->low);
+           reply_text(reply_at(reply, 1), &numbers) && chain_read(numbers, &ret_there->record);
 }
 
 static bool read_chains(struct gathering *gathering, const struct redis_reply *reply)
@@ -345,7 +344,7 @@ static bool is_wanted(void *arg, struct change_name change)
         return true;
     snprintf(maker, sizeof maker, "%.*s", TEXT_ARG(change.maker));
     there = chain_at(gathering, maker);
-    return !there || change.number > there->numbers.ends || change.number >= there->low;
+    return !there || change.number > there->record.numbers.ends || change.number >= there->record.low;
 }
 
 static void on_told(void *arg, const struct redis_reply *reply)
@@ -471,9 +470,11 @@ static void on_declared(void *arg, const struct redis_reply *reply)
 static bool lacks(const struct gathering *gathering, const struct chain *chain)
 {
     const struct chain_there *there = chain_at(gathering, chain->maker);
-    const struct chain_numbers numbers = there ? there->numbers : (struct chain_numbers){0};
+    const struct chain_numbers numbers = there ? there->record.numbers : (struct chain_numbers){0};
 
-    return numbers.ends < chain->numbers.ends || numbers.all < chain->numbers.all;
+    if (!chains_count_on(gathering->chains, chain))
+        return false;
+    return numbers.ends < chain->record.numbers.ends || numbers.all < chain->record.numbers.all;
 }
 
 /* The chains that Redis has less of, some at a time. */
@@ -491,8 +492,8 @@ static void declare(struct gathering *gathering)
 
         if (!lacks(gathering, chain))
             continue;
-        snprintf(of_chain[0], sizeof of_chain[0], "%" PRIu64, chain->numbers.ends);
-        snprintf(of_chain[1], sizeof of_chain[1], "%" PRIu64, chain->numbers.all);
+        snprintf(of_chain[0], sizeof of_chain[0], "%" PRIu64, chain->record.numbers.ends);
+        snprintf(of_chain[1], sizeof of_chain[1], "%" PRIu64, chain->record.numbers.all);
         argv[argc++] = text_of(chain->maker);
         argv[argc++] = text_of(of_chain[0]);
         argv[argc++] = text_of(of_chain[1]);
@@ -512,7 +513,7 @@ static void lower_chains(struct gathering *gathering)
     for (size_t i = 0; i < count; i++) {
         const struct chain_there *there = chain_at(gathering, chains[i].maker);
 
-        chains_lower(gathering->chains, chains[i].maker, there ? there->numbers : (struct chain_numbers){0});
+        chains_lower(gathering->chains, chains[i].maker, there ? there->record.numbers : (struct chain_numbers){0});
     }
 }
 

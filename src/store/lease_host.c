@@ -83,15 +83,69 @@ static void note_chains(struct store *store, const struct redis_reply *reply)
     if ((uint64_t)count < chains_count(chains))
         identity_behind(lease_identity(store->lease));
     for (size_t i = HEARTBEAT_CHAINS; i < reply->count; i++) {
-        struct chain_numbers numbers;
+        struct chain_record record;
         struct text maker, packed;
-        uint64_t low;
 
         if (reply_text(reply_at(reply_at(reply, i), 0), &maker) &&
-            reply_text(reply_at(reply_at(reply, i), 1), &packed) && chain_read(packed, &numbers, &low))
-            chains_heard(chains, maker, numbers);
+            reply_text(reply_at(reply_at(reply, i), 1), &packed) && chain_read(packed, &record))
+            chains_heard(chains, maker, &record);
     }
     chains_heard_all(chains, (uint64_t)count);
+}
+
+/* Folding away the chains of the dead */
+
+enum { FOLDS_AT_ONCE = 32, FOLD_ARGS = 3, RECORD_BYTES = 64 };
+
+struct folding {
+    struct store *store;
+    struct chain_change changes[FOLDS_AT_ONCE];
+    size_t count;
+};
+
+static void on_folded(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct folding *folding = arg;
+
+    folding->store->is_folding = false;
+    for (size_t i = 0; result == STORE_OK && i < folding->count; i++)
+        chains_changed(lease_chains(folding->store->lease), &folding->changes[i]);
+    free(folding);
+}
+
+/* The arguments of chains_fold.lua for one. storage must live until it is called. */
+static void print_change(const struct chain_change *change, char storage[2][RECORD_BYTES], struct text *ret_argv)
+{
+    struct buf known, to;
+
+    buf_init_fixed(&known, storage[0], RECORD_BYTES);
+    buf_init_fixed(&to, storage[1], RECORD_BYTES);
+    chain_print(&change->chain.record, &known);
+    if (change->to.numbers.all > 0)
+        chain_print(&change->to, &to);
+    ret_argv[0] = text_of(change->chain.maker);
+    ret_argv[1] = buf_text(&known);
+    ret_argv[2] = buf_text(&to);
+}
+
+static void fold(struct store *store)
+{
+    char storage[FOLDS_AT_ONCE][2][RECORD_BYTES];
+    struct text argv[FOLDS_AT_ONCE * FOLD_ARGS];
+    struct folding due = {.store = store}, *folding;
+
+    if (store->is_folding || store->is_closing)
+        return;
+    due.count = chains_changes_due(lease_chains(store->lease), due.changes, FOLDS_AT_ONCE);
+    if (due.count == 0)
+        return;
+    for (size_t i = 0; i < due.count; i++)
+        print_change(&due.changes[i], storage[i], &argv[i * FOLD_ARGS]);
+    folding = mem_alloc(sizeof *folding);
+    *folding = due;
+    store->is_folding = true;
+    /* A Redis that has lost this is told again in a week. */
+    store_call_script(store, SCRIPT_chains_fold, SCRIPT_UNPROMISED, due.count * FOLD_ARGS, argv, on_folded, folding);
 }
 
 static void on_heartbeat(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -103,6 +157,7 @@ static void on_heartbeat(void *arg, enum store_result result, const struct redis
     if (result == STORE_OK) {
         note_time(&call, reply);
         note_chains(call.store, reply);
+        fold(call.store);
     }
     if (result == STORE_OK && !reply_text(reply_at(reply, HEARTBEAT_LAST), &last))
         last.len = 0;

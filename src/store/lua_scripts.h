@@ -93,6 +93,7 @@ enum script {
     SCRIPT_node_leave,
     SCRIPT_node_gather,
     SCRIPT_chains_declare,
+    SCRIPT_chains_fold,
     SCRIPT_endings_tell,
     SCRIPT_node_report,
     SCRIPT_node_list,

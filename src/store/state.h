@@ -87,6 +87,7 @@ struct store {
     struct store_time time;
     int time_apart;      /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */
     bool is_ending_keys; /* that are due */
+    bool is_folding;     /* chains of the dead */
     bool is_closing;
     unsigned closing; /* parts that are not closed yet */
     void (*closed)(void *arg);

@@ -377,10 +377,10 @@ local STORE_ID, MAKER, ENDS_ANSWERED, CHANGE = (KEYS[1] or ''):sub(#prefix + 1):
 
 -- The changes of each node process are a chain. For each maker the hash `chains` holds '<ends> <all> <low>': how many of
 -- its changes that end something this store has or misses, how many changes in all, and the first of its numbers that
--- was ever missing here ('-': none). `chain_order` has the makers by the count of changes at their last one.
+-- was ever missing here ('-': none; 'f': none, and it is folded: chains_fold.lua). `chain_order` has the makers by the count of changes at their last one.
 local function chain_read(maker)
     local ends, all, low = (redis.call('HGET', K.chains(), maker) or ''):match('^(%d+) (%d+) (%S+)$')
-    return tonumber(ends or '0'), tonumber(all or '0'), low or '-'
+    return tonumber(ends or '0'), tonumber(all or '0'), low ~= 'f' and low or '-'
 end
 
 local function chain_write(maker, ends, all, low)

@@ -1,4 +1,5 @@
 /* What a node knows of numbers. */
+#include "base/clock.h"
 #include "leak_guard.h"
 #include "lease/chains.h"
 #include <criterion/criterion.h>
@@ -14,13 +15,13 @@ static void hear(struct chains *chains, unsigned maker, uint64_t ends, uint64_t 
     char name[MAKER_CHARS + 1];
 
     snprintf(name, sizeof name, "%032x", maker);
-    chains_heard(chains, text_of(name), (struct chain_numbers){ends, all});
+    chains_heard(chains, text_of(name), &(struct chain_record){{ends, all}, UINT64_MAX, false});
 }
 
 static void expect_chain(const struct chain *chain, const char *maker, uint64_t ends, uint64_t all)
 {
     cr_expect_str_eq(chain->maker, maker);
-    cr_expect(chain->numbers.ends == ends && chain->numbers.all == all, "%s", maker);
+    cr_expect(chain->record.numbers.ends == ends && chain->record.numbers.all == all, "%s", maker);
 }
 
 Test(chains, each_process_has_a_name_of_its_own)
@@ -142,18 +143,19 @@ Test(chains, are_sorted_however_many_there_are)
     for (size_t i = 0; i + 1 < count; i++)
         cr_expect_lt(strcmp(all[i].maker, all[i + 1].maker), 0);
     for (unsigned i = 0; i < MAKERS; i++)
-        cr_expect_eq(all[(i * 37) % MAKERS].numbers.ends, i + 1);
+        cr_expect_eq(all[(i * 37) % MAKERS].record.numbers.ends, i + 1);
     chains_destroy(chains);
 }
 
 Test(chains, who_has_no_name_is_not_heard)
 {
+    static const struct chain_record ONE = {{1, 1}, UINT64_MAX, false};
     struct chains *chains = chains_create();
     size_t count;
 
-    chains_heard(chains, TEXT(""), (struct chain_numbers){1, 1});
-    chains_heard(chains, TEXT("0123"), (struct chain_numbers){1, 1});
-    chains_heard(chains, TEXT("0123456789abcdef0123456789abcdef0"), (struct chain_numbers){1, 1});
+    chains_heard(chains, TEXT(""), &ONE);
+    chains_heard(chains, TEXT("0123"), &ONE);
+    chains_heard(chains, TEXT("0123456789abcdef0123456789abcdef0"), &ONE);
     chains_all(chains, &count);
     cr_expect_eq(count, 0);
     chains_destroy(chains);
@@ -215,29 +217,203 @@ Test(chains, as_redis_writes_them)
         const char *text;
         bool is_one;
         uint64_t ends, all, low;
+        bool is_folded;
     } CASES[] = {
-        {"1 2 -", true, 1, 2, UINT64_MAX},
-        {"0 9223372036854775807 3", true, 0, INT64_MAX, 3},
-        {"", false, 0, 0, 0},
-        {"1", false, 0, 0, 0},
-        {"1 2", false, 0, 0, 0},
-        {"1 2 ", false, 0, 0, 0},
-        {"1 2 x", false, 0, 0, 0},
-        {"1 2 - ", false, 0, 0, 0},
-        {"1 2 - 4", false, 0, 0, 0},
-        {"-1 2 -", false, 0, 0, 0},
-        {" 1 2 -", false, 0, 0, 0},
-        {"1 9223372036854775808 -", false, 0, 0, 0},
+        {"1 2 -", true, 1, 2, UINT64_MAX, false},
+        {"0 9223372036854775807 3", true, 0, INT64_MAX, 3, false},
+        {"1 2 f", true, 1, 2, UINT64_MAX, true},
+        {"", false, 0, 0, 0, false},
+        {"1", false, 0, 0, 0, false},
+        {"1 2", false, 0, 0, 0, false},
+        {"1 2 ", false, 0, 0, 0, false},
+        {"1 2 x", false, 0, 0, 0, false},
+        {"1 2 - ", false, 0, 0, 0, false},
+        {"1 2 - 4", false, 0, 0, 0, false},
+        {"-1 2 -", false, 0, 0, 0, false},
+        {" 1 2 -", false, 0, 0, 0, false},
+        {"1 9223372036854775808 -", false, 0, 0, 0, false},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct chain_numbers numbers;
-        uint64_t low;
-        bool is_one = chain_read(text_of(CASES[i].text), &numbers, &low);
+        struct chain_record record;
+        char storage[64];
+        struct buf out;
+        bool is_one = chain_read(text_of(CASES[i].text), &record);
 
         cr_expect_eq(is_one, CASES[i].is_one, "%s", CASES[i].text);
-        if (is_one)
-            cr_expect(numbers.ends == CASES[i].ends && numbers.all == CASES[i].all && low == CASES[i].low, "%s",
-                      CASES[i].text);
+        if (!is_one)
+            continue;
+        cr_expect(record.numbers.ends == CASES[i].ends && record.numbers.all == CASES[i].all &&
+                      record.low == CASES[i].low && record.is_folded == CASES[i].is_folded,
+                  "%s", CASES[i].text);
+        buf_init_fixed(&out, storage, sizeof storage);
+        chain_print(&record, &out);
+        cr_expect(text_equal(buf_text(&out), text_of(CASES[i].text)), "%s", CASES[i].text);
     }
+}
+
+/* Folding away. Another node's chain is maker 1. */
+
+enum { DAY_S = 24 * 60 * 60, DUE_MAX = 8 };
+
+static uint64_t days;
+
+static uint64_t days_ns(void)
+{
+    return (100 + days) * DAY_S * 1000 * CLOCK_NS_PER_MS;
+}
+
+static struct chains *begin_days(void)
+{
+    days = 0;
+    clock_replace_boot_for_test(days_ns);
+    return chains_create();
+}
+
+static void end_days(struct chains *chains)
+{
+    chains_destroy(chains);
+    clock_replace_boot_for_test(NULL);
+}
+
+static void hear_folded(struct chains *chains, const char *maker, uint64_t ends, uint64_t all)
+{
+    chains_heard(chains, text_of(maker), &(struct chain_record){{ends, all}, UINT64_MAX, true});
+}
+
+static bool counts_on_first(const struct chains *chains)
+{
+    size_t count;
+    const struct chain *all = chains_all(chains, &count);
+
+    cr_assert_geq(count, 1);
+    return chains_count_on(chains, &all[0]);
+}
+
+Test(chains, of_the_dead_are_marked_after_a_week_and_forgotten_after_another)
+{
+    static const char MAKER[] = "00000000000000000000000000000001";
+    struct chains *chains = begin_days();
+    struct chain_change due[DUE_MAX];
+    size_t count;
+
+    hear(chains, 1, 5, 9);
+    for (days = 1; days < 7; days++)
+        chains_heard_all(chains, 9);
+    days = 6;
+    cr_expect_eq(chains_changes_due(chains, due, DUE_MAX), 0);
+    days = 7;
+    cr_assert_eq(chains_changes_due(chains, due, DUE_MAX), 1);
+    cr_expect(due[0].to.is_folded && due[0].to.numbers.ends == 5 && due[0].to.numbers.all == 9);
+    chains_changed(chains, &due[0]);
+    cr_expect_not(counts_on_first(chains));
+    hear_folded(chains, MAKER, 5, 9);
+    days = 13;
+    cr_expect_eq(chains_changes_due(chains, due, DUE_MAX), 0);
+    days = 14;
+    cr_assert_eq(chains_changes_due(chains, due, DUE_MAX), 1);
+    cr_expect(due[0].chain.record.is_folded && due[0].to.numbers.all == 0);
+    chains_changed(chains, &due[0]);
+    chains_all(chains, &count);
+    cr_expect_eq(count, 0);
+    end_days(chains);
+}
+
+Test(chains, that_were_marked_and_go_on_count_again)
+{
+    struct chains *chains = begin_days();
+    struct chain_change due[DUE_MAX];
+
+    hear(chains, 1, 5, 9);
+    hear_folded(chains, "00000000000000000000000000000001", 5, 9);
+    cr_expect_not(counts_on_first(chains));
+    hear(chains, 1, 5, 10);
+    cr_expect(counts_on_first(chains));
+    days = 6;
+    cr_expect_eq(chains_changes_due(chains, due, DUE_MAX), 0);
+    end_days(chains);
+}
+
+/* Between what is due and Redis' answer. */
+Test(chains, that_have_grown_meanwhile_are_not_marked)
+{
+    struct chains *chains = begin_days();
+    struct chain_change due[DUE_MAX];
+
+    hear(chains, 1, 5, 9);
+    days = 7;
+    cr_assert_eq(chains_changes_due(chains, due, DUE_MAX), 1);
+    hear(chains, 1, 6, 10);
+    chains_changed(chains, &due[0]);
+    cr_expect(counts_on_first(chains));
+    end_days(chains);
+}
+
+Test(chains, its_own_is_not_marked_and_a_mark_is_taken_off)
+{
+    struct chains *chains = begin_days();
+    struct chain_change due[DUE_MAX];
+
+    answer(chains, 5, 9);
+    days = 30;
+    chains_heard_all(chains, 9);
+    cr_expect_eq(chains_changes_due(chains, due, DUE_MAX), 0);
+    hear_folded(chains, chains_maker(chains), 5, 9);
+    cr_assert_eq(chains_changes_due(chains, due, DUE_MAX), 1);
+    cr_expect(due[0].chain.record.is_folded && !due[0].to.is_folded && due[0].to.numbers.ends == 5);
+    chains_changed(chains, &due[0]);
+    cr_expect_eq(chains_changes_due(chains, due, DUE_MAX), 0);
+    expect_answered(chains, 5, 9);
+    cr_expect(counts_on_first(chains));
+    end_days(chains);
+}
+
+/* Others may have had its chain forgotten. */
+Test(chains, who_was_away_for_days_counts_on_nothing_and_takes_a_new_name)
+{
+    struct chains *chains = begin_days();
+    char former[MAKER_CHARS + 1];
+
+    answer(chains, 5, 9);
+    chains_heard_all(chains, 9);
+    memcpy(former, chains_maker(chains), sizeof former);
+    days = 4;
+    cr_expect(counts_on_first(chains));
+    cr_expect_str_eq(chains_maker_now(chains), former);
+    days = 5;
+    cr_expect_not(counts_on_first(chains));
+    cr_expect_str_neq(chains_maker_now(chains), former);
+    expect_answered(chains, 0, 0);
+    end_days(chains);
+}
+
+Test(chains, whose_mark_stays_takes_a_new_name)
+{
+    struct chains *chains = begin_days();
+    char former[MAKER_CHARS + 1];
+
+    answer(chains, 5, 9);
+    memcpy(former, chains_maker(chains), sizeof former);
+    hear_folded(chains, former, 5, 9);
+    for (days = 1; days < 5; days++)
+        chains_heard_all(chains, 9);
+    days = 4;
+    cr_expect_str_eq(chains_maker_now(chains), former);
+    days = 5;
+    cr_expect_str_neq(chains_maker_now(chains), former);
+    end_days(chains);
+}
+
+/* It was forgotten, and the same name begins anew: commands share one. */
+Test(chains, that_begin_anew_count_from_there)
+{
+    struct chains *chains = begin_days();
+    size_t count;
+
+    hear(chains, 1, 5, 9);
+    hear_folded(chains, "00000000000000000000000000000001", 5, 9);
+    hear(chains, 1, 1, 1);
+    expect_chain(chains_all(chains, &count), "00000000000000000000000000000001", 1, 1);
+    cr_expect(counts_on_first(chains));
+    end_days(chains);
 }

@@ -228,7 +228,7 @@ static struct id keep(uint64_t number, enum ending_what what, int64_t at_ms)
 
 static void know(uint64_t ends, uint64_t all)
 {
-    chains_heard(the_chains(), TEXT(MAKER), (struct chain_numbers){ends, all});
+    chains_heard(the_chains(), TEXT(MAKER), &(struct chain_record){{ends, all}, UINT64_MAX, false});
 }
 
 static bool is_another(void *arg)
@@ -312,6 +312,23 @@ Test(gather, it_declares_what_is_lacking_tells_what_it_has_kept_and_says_so)
 }
 
 /* A Redis whose history is another one was told nothing yet. */
+/* Redis may have forgotten it. */
+Test(gather, a_chain_that_is_folded_is_not_declared)
+{
+    unsigned asked;
+
+    open_ready();
+    know(5, 9);
+    chains_heard(the_chains(), TEXT(MAKER), &(struct chain_record){{5, 9}, UINT64_MAX, true});
+    asked = fake_redis_count(w.fake, w.gather);
+    redis_is("era2", 0, 0, "");
+    meet();
+    until_count(w.gather, asked + 2);
+    until(is_ready, NULL);
+    expect_count(declare, 0);
+    close_world();
+}
+
 Test(gather, it_never_says_of_another_era_that_it_has_told)
 {
     static const char *const TOLD[2] = {"era", ""};

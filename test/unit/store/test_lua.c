@@ -1243,6 +1243,24 @@ Test(lua, who_joins_later_is_not_waited_for)
           {"@node_leave s3 '' ''", "(ok 1)"}, {LOOK("r1", "bb22", "s2", "''") "'' 0 0", "(ok r1:*:aa11 0 0 0 0)"});
 }
 
+/* What a node knows of a chain must still be so. */
+Test(lua, chains_fold)
+{
+    STEPS(STORE_AA, {"HSET t:chains bb 3+5+- cc 1+1+2", "2"}, {"@chains_fold bb 3+4+- 3+4+f", "(ok)"},
+          {"HGET t:chains bb", "3 5 -"}, {"@chains_fold bb 3+5+- 3+5+f cc 1+1+2 1+1+f", "(ok)"},
+          {"HGET t:chains bb", "3 5 f"}, {"HGET t:chains cc", "1 1 f"}, {"ZRANGE t:chain_order 0 -1", "(bb cc)"},
+          {"HGET t:store changes", "2"}, {"@chains_fold bb 3+5+f 3+5+- cc 1+1+- ''", "(ok)"},
+          {"HGET t:chains bb", "3 5 -"}, {"@chains_fold cc 1+1+f ''", "(ok)"}, {"HGET t:chains cc", "nil"},
+          {"ZRANGE t:chain_order 0 -1", "(bb)"}, {"@chains_fold dd 1+1+f ''", "(ok)"});
+}
+
+/* As if it were not. */
+Test(lua, a_folded_chain_goes_on)
+{
+    STEPS(STORE_AA, {"HSET t:chains bb 3+5+f", "1"}, {"@chains_declare bb 4 6", "(ok 1)"},
+          {"HGET t:chains bb", "4 6 4"}, {"SMEMBERS t:missing", "(bb:4)"});
+}
+
 Test(lua, chains_declare)
 {
     STEPS(STORE_AA, {"HSET t:chains bb 3+5+-", "1"}, {"@chains_declare bb 3 5", "(ok 0)"},
