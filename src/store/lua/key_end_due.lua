@@ -7,8 +7,8 @@
 local KEYS_MAX = 100
 
 local reply = {'ok'}
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.key_ends(), '-inf', store_ms_within(ARGV[3]), 'LIMIT', 0,
-                               KEYS_MAX)) do
+local now = store_ms_within(ARGV[3])
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.key_ends(), '-inf', now, 'LIMIT', 0, KEYS_MAX)) do
     -- A record that is malformed is refused anyway, and must not keep others waiting.
     local did, record = pcall(key_record, id)
     if did and record and record.is_due then

@@ -34,7 +34,7 @@ refused = key_add_refusal(ARGV[2], new)
 if refused then
     return {refused == 'refused' and 'not_found' or refused}
 end
-local now = store_ms_within(ARGV[18])
+local _, now = store_ms_within(ARGV[18]) -- so that the overlap is not shorter than it was asked for
 local ends = nil -- it is revoked now
 if ARGV[17] ~= '0' then
     ends = string.format('%.0f', now + tonumber(ARGV[17]))

@@ -120,16 +120,20 @@ local function store_ms()
     return math.max(first, seen)
 end
 
--- The same, for what depends on it and stays: Redis' clock may have been set since the caller was told the time. known:
--- '<least> <most> <settlement>', what it is at least and at most by what the caller knows, in ms; or '0': it knows nothing.
+-- The same, for what depends on it and stays: Redis' clock may have been set since the caller was told the time, or the
+-- call was long on its way. known: '<least> <most> <settlement>', what the time was at least and at most when the caller
+-- sent this, by what it knew, in ms; or '0': it knows nothing.
+-- Returns the first that the time can be; and the last, unless that is later than when the caller sent this.
 local function store_ms_within(known)
-    local first, _, _, seen, settlement = store_times()
+    local by_clock, _, _, seen, settlement = store_times()
     local least, most, told = (known or '0'):match('^(%d+) (%d+) (%S+)$')
-    first = math.max(first, seen)
+    local first = math.max(by_clock, seen)
     if told ~= settlement then
-        return first
+        return first, first
     end
-    return first > tonumber(most) and tonumber(least) or math.max(first, tonumber(least))
+    least, most = tonumber(least), tonumber(most)
+    first = first > most and least or math.max(first, least)
+    return first, by_clock == first and first or most
 end
 
 -- By how many ms it is ahead of Redis' clock; below 0: behind.
