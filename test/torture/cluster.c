@@ -161,6 +161,7 @@ void cluster_start_replicated(struct cluster *cluster, unsigned lease_ms, unsign
 {
     cluster->min_replicas = min_replicas;
     prepare(cluster, lease_ms);
+    cluster->fixture.min_replicas = min_replicas;
     cluster->proxy = redis_proxy_start(cluster->fixture.redis.socket_path, 1, (const char *const[]){"127.0.0.1"});
     redis_server_put_behind(&cluster->fixture.redis, redis_proxy_port(cluster->proxy, 0));
     sentinels_start(&cluster->sentinels, &cluster->fixture.redis, SENTINELS_REDISES_MAX - 1);
