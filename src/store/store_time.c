@@ -50,7 +50,7 @@ static int64_t most_since(int64_t ms, const struct store_time_told *told, uint64
 
 static int64_t latest_of(const struct store_time_said *said)
 {
-    return later_of(said->last_ms, said->clock_ms);
+    return later_of(later_of(said->last_ms, said->clock_ms), said->kept_ms);
 }
 
 int64_t store_time_least(const struct store_time *time, uint64_t now_ns)
@@ -169,11 +169,12 @@ static void measure(struct store_time *time, const struct store_time_told *told)
             (struct store_time_told){find_time(&known.known, told, least_ms, most_ms), told->sent_ns, told->read_ns};
 }
 
-/* By now somebody who knew the time has kept one as late as what was heard, and that was right then. So what is said
+/* Since then somebody who knew the time has kept one as late as what was heard, and that was right then. So what is said
  * now is right, too, if no clock was set in between. */
 static bool is_confirmed(const struct store_time_told *heard, const struct store_time_told *told)
 {
-    return told->said.kept_ms >= heard->said.first_ms &&
+    return told->said.kept_ms > heard->said.kept_ms && told->said.kept_ms >= heard->said.first_ms &&
+           told->said.kept_ms <= told->said.last_ms &&
            told->said.first_ms <= most_since(heard->said.last_ms, heard, told->read_ns) &&
            told->said.last_ms >= least_since(heard->said.first_ms, heard, told->sent_ns);
 }

@@ -54,7 +54,7 @@ local function apply(id, what, at)
         return false
     end
     publish(record, at)
-    key_end_at(record, at, SOURCE, {reason = 'repeated'})
+    key_end_at(record, at, SOURCE, store_ms(), {reason = 'repeated'})
     return true
 end
 

@@ -11,9 +11,14 @@ local now = store_ms_within(ARGV[3])
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.key_ends(), '-inf', now, 'LIMIT', 0, KEYS_MAX)) do
     -- A record that is malformed is refused anyway, and must not keep others waiting.
     local did, record = pcall(key_record, id)
+    if did and record then
+        key_end_by(record, now)
+    end
     if did and record and record.is_due then
         key_end_due(record, ARGV[2])
         reply[#reply + 1] = key_reply(record)
+    elseif did and record and record.ends then
+        redis.call('ZADD', K.key_ends(), record.ends, id)
     else
         redis.call('ZREM', K.key_ends(), id)
     end

@@ -19,6 +19,8 @@ local old = key_record(ARGV[11])
 if not old or not key_visible(old, ARGV[12], ARGV[13], ARGV[14]) then
     return {'not_found'}
 end
+local now, now_at_most = store_ms_within(ARGV[18])
+key_end_by(old, now)
 if old.revoked then
     return {'refused'}
 end
@@ -34,10 +36,9 @@ refused = key_add_refusal(ARGV[2], new)
 if refused then
     return {refused == 'refused' and 'not_found' or refused}
 end
-local _, now = store_ms_within(ARGV[18]) -- so that the overlap is not shorter than it was asked for
 local ends = nil -- it is revoked now
 if ARGV[17] ~= '0' then
-    ends = string.format('%.0f', now + tonumber(ARGV[17]))
+    ends = string.format('%.0f', now_at_most + tonumber(ARGV[17])) -- not shorter than it was asked for
     ends = old.ends and tonumber(old.ends) <= tonumber(ends) and old.ends or ends
 end
 local registry = redis.call('HGETALL', K.nodes())
@@ -45,7 +46,7 @@ keys_publish({old}, ARGV[15], ARGV[16], registry, ends)
 key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
 limit_count(actor, new.account, new.mode, changes_max)
 if ends then
-    key_end_at(old, ends, source, {replaced_by = new.id})
+    key_end_at(old, ends, source, now, {replaced_by = new.id})
 else
     key_mark(old, source, {replaced_by = new.id})
 end

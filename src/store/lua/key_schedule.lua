@@ -17,11 +17,12 @@ local record = key_record(ARGV[2])
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end
+local now = store_ms_within(ARGV[17])
+key_end_by(record, now)
 if record.revoked then
     return {'conflict'}
 end
 local ends, most, which = ARGV[13] ~= '' and ARGV[13] or nil, tonumber(ARGV[14]), ARGV[15]
-local now = store_ms_within(ARGV[17])
 local is_later = record.ends and (not ends or tonumber(ends) > tonumber(record.ends))
 if ends and tonumber(ends) <= now then
     return {'refused', 'past'}
@@ -42,6 +43,6 @@ keys_publish({record}, ARGV[11], ARGV[12], registry, ends or '')
 if is_changed then
     limit_count(ARGV[6], record.account, record.mode, changes_max)
 end
-key_end_at(record, ends, source_from(6))
+key_end_at(record, ends, source_from(6), now)
 return {'ok', key_reply(record), tonumber(redis.call('GET', K.lease_max()) or '0'), registry,
         now}

@@ -252,6 +252,13 @@ end
 local KEY_FIELDS = {@KEY_FIELDS@}
 local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
 
+-- The time at which it was to be revoked has come, although nobody has written that down yet (key_end_due()).
+local function key_has_ended(record, ends)
+    record.ends, record.is_due = nil, true
+    -- No key is revoked before it was created, which is by a node's clock.
+    record.revoked = string.format('%.0f', math.max(tonumber(record.created), tonumber(ends)))
+end
+
 local function key_unpack(packed)
     local values = {string.match(packed, KEY_PATTERN)}
     if #values == 0 then
@@ -265,12 +272,9 @@ local function key_unpack(packed)
     if ends and tonumber(ends) > store_ms() then
         record.ends = ends
     end
-    record.is_due = ends and not record.ends
-    if record.is_due then
-        -- No key is revoked before it was created, which is by a node's clock.
-        record.revoked = string.format('%.0f', math.max(tonumber(record.created), tonumber(ends)))
-    elseif record.ends or record.revoked == '-' then
-        record.revoked = nil
+    record.revoked = not ends and record.revoked ~= '-' and record.revoked or nil
+    if ends and not record.ends then
+        key_has_ended(record, ends)
     end
     record.kind = record.id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'
     return record
@@ -282,6 +286,13 @@ local function key_pack(record)
         values[i] = record[field] or field == 'revoked' and record.ends and '@' .. record.ends or '-'
     end
     return table.concat(values, ' ') .. record.rest
+end
+
+-- Redis' clock may be behind: the record is of a key that is revoked if its time has come by what the caller knows.
+local function key_end_by(record, now)
+    if record.ends and tonumber(record.ends) <= now then
+        key_has_ended(record, record.ends)
+    end
 end
 
 -- The record of a key, and its digest, which is also in the record. nil if the id is unknown, or was discarded before
@@ -599,9 +610,9 @@ local function keys_revoke(records, source, member, barrier, registry)
     end
 end
 
--- Writes when a key will be revoked (nil: never). The key must have been published. data: of the event, which is written
--- although nothing changes; or nil.
-local function key_end_at(record, ends, source, data)
+-- Writes when a key will be revoked (nil: never). The key must have been published. now: the first that the time can be.
+-- data: of the event, which is written although nothing changes; or nil.
+local function key_end_at(record, ends, source, now, data)
     if ends == record.ends and not data then
         return
     end
@@ -610,7 +621,7 @@ local function key_end_at(record, ends, source, data)
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '')
     if ends then
         if not exists(K.key_ends()) then
-            redis.call('HSET', K.store(), 'time', string.format('%.0f', store_ms()))
+            redis.call('HSET', K.store(), 'time', string.format('%.0f', now))
         end
         redis.call('ZADD', K.key_ends(), ends, record.id)
     else

@@ -59,7 +59,7 @@ static void ask(const char *command)
     freeReplyObject(reply);
 }
 
-static redisReply *call(enum script script, size_t argc, const char *const *argv)
+static redisReply *call(enum script script, const char *says, size_t argc, const char *const *argv)
 {
     const char *words[4 + WORDS_MAX] = {"EVAL", LUA_SCRIPTS[script].body.ptr, "0", "t:"};
     size_t lengths[4 + WORDS_MAX] = {4, LUA_SCRIPTS[script].body.len, 1, 2};
@@ -70,13 +70,15 @@ static redisReply *call(enum script script, size_t argc, const char *const *argv
         lengths[4 + i] = strlen(argv[i]);
     }
     reply = redisCommandArgv(redis, (int)(4 + argc), words, lengths);
-    cr_assert(reply && reply->type == REDIS_REPLY_ARRAY && strcmp(reply->element[0]->str, "ok") == 0, "%s",
+    cr_assert(reply && reply->type == REDIS_REPLY_ARRAY && strcmp(reply->element[0]->str, says) == 0, "%s",
               reply && reply->str ? reply->str : redis->errstr);
     return reply;
 }
 
-#define CALL(script, ...) \
-    call(script, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), (const char *const[]){__VA_ARGS__})
+#define CALL_SAYS(script, says, ...)                                                      \
+    call(script, says, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), \
+         (const char *const[]){__VA_ARGS__})
+#define CALL(script, ...) CALL_SAYS(script, "ok", __VA_ARGS__)
 
 /* first and last are relative to the true time, which went by by took_ms meanwhile. */
 struct said {
@@ -336,6 +338,46 @@ static void schedule_key(int hours)
                          at, "99999999999", "any", "0"));
 }
 
+/* The clock was set back since the last heartbeat: the record says @END, and END has come. */
+Test(lua_time, what_is_due_by_what_the_node_knows_is_written_down_although_the_clock_is_behind)
+{
+    char known[64];
+    redisReply *reply;
+
+    make_key();
+    schedule_key(2);
+    int64_t now_ms = clock_wall_ms() + 3 * HOUR;
+    snprintf(known, sizeof known, "%" PRId64 " %" PRId64 " -", now_ms - 23, now_ms + 28);
+    freeReplyObject(CALL_SAYS(SCRIPT_key_schedule, "conflict", "key_1", "acct_A", "api_key", "0", "usr_U", "", "",
+                              "100", "", "-", "-", "", "99999999999", "any", "0", known));
+    freeReplyObject(CALL_SAYS(SCRIPT_key_replace, "refused", "d2", "key_2 acct_A live wxyz 3 7 - Name", "usr_U", "", "",
+                              "100", "", "100", "100", "key_1", "acct_A", "api_key", "0", "-", "-", "60000", known));
+    reply = CALL(SCRIPT_key_end_due, "100", known);
+    cr_expect_eq(reply->elements, 2, "it was written down");
+    freeReplyObject(reply);
+    reply = redisCommand(redis, "GET t:key:d1");
+    cr_expect_null(strchr(reply->str, '@'), "%s", reply->str);
+    freeReplyObject(reply);
+    reply = redisCommand(redis, "ZCARD t:key_ends");
+    cr_expect_eq(reply->integer, 0);
+    freeReplyObject(reply);
+}
+
+/* It was set forward since the last heartbeat. */
+Test(lua_time, the_first_schedule_keeps_what_the_node_knows)
+{
+    int64_t now_ms = clock_wall_ms();
+    char known[64], at[32];
+
+    make_key();
+    set_clock(3600);
+    snprintf(known, sizeof known, "%" PRId64 " %" PRId64 " -", now_ms - 23, now_ms + 28);
+    snprintf(at, sizeof at, "%" PRId64, now_ms + 2 * HOUR);
+    freeReplyObject(CALL(SCRIPT_key_schedule, "key_1", "acct_A", "api_key", "0", "usr_U", "", "", "100", "", "-", "-",
+                         at, "99999999999", "any", "0", known));
+    cr_expect_eq(kept_now(), now_ms - 23);
+}
+
 /* From the first moment on: no heartbeat may come before the clock goes back. */
 Test(lua_time, is_kept_while_a_revocation_is_scheduled)
 {
@@ -418,7 +460,7 @@ Test(lua_time, is_told_whole_to_a_check)
     set_clock(-3600);
     expect_truth(knowing_beat(-3600), 28);
     now_ms = clock_wall_ms();
-    reply = call(SCRIPT_store_time, 0, NULL);
+    reply = call(SCRIPT_store_time, "ok", 0, NULL);
     cr_assert_eq(reply->elements, 6);
     cr_expect_leq(reply->element[1]->integer, clock_wall_ms());
     cr_expect_geq(reply->element[2]->integer, now_ms);

@@ -250,6 +250,26 @@ Test(store_time, a_node_that_has_just_started_does_not_believe_what_others_do_no
     }
 }
 
+/* A clock is behind what was kept before, and nobody else keeps the time: what is heard is not confirmed by itself, and
+ * after a while this node says that the time is what was kept. */
+Test(store_time, a_node_that_has_just_started_alone_does_not_believe_a_clock_that_is_behind)
+{
+    struct store_time time = {0};
+
+    for (unsigned i = 0; i < 20; i++) {
+        struct store_time_told told = told_by_clock(TOLD_MS + i * 250, i * 250, -FAR_MS, TOLD_MS);
+
+        expect_says(&time, i * 250,
+                    i == 0           ? "0, - -"
+                    : i * 250 < 3020 ? "0, - -"
+                                     : "402945 403612 600000 600000, - 1000000");
+        if (i * 250 >= 3020)
+            break;
+        cr_expect_not(store_time_told(&time, &told, STORE_TIME_HEARD));
+        cr_expect_eq(store_time_least(&time, told.read_ns), 0);
+    }
+}
+
 /* Or the clock was set in between. */
 Test(store_time, what_others_have_come_up_to_says_nothing_of_a_clock_that_was_set_since)
 {
@@ -329,6 +349,9 @@ Test(store_time, an_answer_counts_only_within_what_the_node_knows)
     nothing = (struct store_time){0};
     expect_span(&nothing, (struct store_time_said){NOW_MS, NOW_MS, NOW_MS, TOLD_MS, "-"}, true, TOLD_MS, NOW_MS);
     expect_span(&nothing, (struct store_time_said){NOW_MS, NOW_MS, NOW_MS, TOLD_MS, "-"}, false, NOW_MS, NOW_MS);
+    /* Redis' clock is behind what was kept, which has surely come. */
+    expect_span(&nothing, (struct store_time_said){NOW_MS - FAR_MS, NOW_MS - FAR_MS, NOW_MS - FAR_MS, TOLD_MS, "-"},
+                true, TOLD_MS, TOLD_MS);
 }
 
 /* A clock that was ahead when the last heartbeat came may have been put right since: until the next one, it counts. */
