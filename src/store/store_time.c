@@ -13,7 +13,7 @@ enum {
     FRESH_MS = 60000,
     /* Those who know better send a heartbeat within that: every 2.5 s with the longest lease. */
     WAIT_MS = 3000,
-    /* An answer that took longer says less than what is known already. */
+    /* An answer that took longer says too little. */
     ROUND_TRIP_MAX_MS = 1000,
 };
 
@@ -169,8 +169,8 @@ static void measure(struct store_time *time, const struct store_time_told *told)
             (struct store_time_told){find_time(&known.known, told, least_ms, most_ms), told->sent_ns, told->read_ns};
 }
 
-/* Since then somebody who knew the time has kept one as late as what was heard, and that was right then. So what is said
- * now is right, too, if no clock was set in between. */
+/* Since then somebody who knew the time has kept one as late as what was heard, and that was right then. So what is
+ * said now is right, too, if no clock was set in between. */
 static bool is_confirmed(const struct store_time_told *heard, const struct store_time_told *told)
 {
     return told->said.kept_ms > heard->said.kept_ms && told->said.kept_ms >= heard->said.first_ms &&
@@ -214,7 +214,7 @@ bool store_time_told(struct store_time *time, const struct store_time_told *told
     bool knew = was_told(before), was_slow = told->read_ns - told->sent_ns > ROUND_TRIP_MAX_MS * CLOCK_NS_PER_MS;
     int64_t latest_ms = knew ? most_since(latest_of(&before->said), before, told->read_ns) : 0;
 
-    if (!knew || !was_slow)
+    if (!was_slow)
         note(time, told, how);
     /* What Redis says may be of before its clock was set, if this node knows better. */
     const struct store_time_said *found =

@@ -154,6 +154,18 @@ Test(store_time, an_answer_that_took_long_says_nothing_new)
     cr_expect_eq(time.known.said.clock_ms, TOLD_MS);
 }
 
+/* What it was then is known too badly to be confirmed by others. */
+Test(store_time, who_has_heard_only_answers_that_took_long_has_heard_nothing)
+{
+    struct store_time_told told = told_at(TOLD_MS, 0, 1001);
+    struct store_time time = {0};
+
+    told.said.kept_ms = TOLD_MS - 150;
+    cr_expect_not(store_time_told(&time, &told, STORE_TIME_HEARD));
+    expect_says(&time, 5000, "0, - -");
+    cr_expect_not(store_time_bounds(&time, ns(5000)).is_known);
+}
+
 Test(store_time, while_nothing_is_scheduled_it_is_the_clock)
 {
     struct store_time_told told = told_at(TOLD_MS, 0, 10);
