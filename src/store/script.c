@@ -181,7 +181,8 @@ static void name_maker(struct script_call *call)
     const struct store *store = call->store;
 
     snprintf(call->maker, sizeof call->maker, "%.*s", MAKER_CHARS,
-             lease_member(store->lease) ? chains_maker_now(lease_chains(store->lease)) : redis_link_run_id(store->changes));
+             lease_member(store->lease) ? chains_maker_now(lease_chains(store->lease))
+                                        : redis_link_run_id(store->changes));
 }
 
 /* The first key for epilogue.lua; none if no store is known yet. */
