@@ -102,7 +102,7 @@ local function now_ms()
 end
 
 -- The store's time, by which revocations that were scheduled take effect (src/lease/README.md, Scheduled revocations). It
--- is Redis' clock, unless a heartbeat has proved that wrong (time_between() in node_heartbeat.lua). The hash `store` keeps:
+-- is Redis' clock, unless a heartbeat has proved that wrong (keep_time() in node_heartbeat.lua). The hash `store` keeps:
 -- `time`: it was surely reached, and is kept while a revocation is scheduled; `ahead`: is added to Redis' clock for the
 -- first that the time can be, and is below 0 if the clock is ahead; `unsure`: how much later it can be; `settlement`: a new
 -- one says that what members were told before no longer counts.
