@@ -65,6 +65,7 @@ static const struct row {
     {"doctor", ORIGIN, JUDGED},
     {"store accept-loss", "", ANY},
     {"store upgrade", "--yes", ANY},
+    {"store settle-time", "--yes", ANY},
     {"store copy", "--to @copy", ANY},
 };
 enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS };
