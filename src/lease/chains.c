@@ -220,9 +220,12 @@ static bool is_own(const struct chains *chains, const struct chain *chain)
 const char *chains_maker_now(struct chains *chains)
 {
     bool is_known;
-    const struct chain *own = &chains->known[place_of(chains, chains->maker, &is_known)];
+    size_t place = place_of(chains, chains->maker, &is_known);
 
-    if (is_known && (was_away(chains) || (own->record.is_folded && clock_boot_ns() - own->heard_ns >= FIVE_DAYS_NS)))
+    if (!is_known)
+        return chains->maker;
+    const struct chain *own = &chains->known[place];
+    if (was_away(chains) || (own->record.is_folded && clock_boot_ns() - own->heard_ns >= FIVE_DAYS_NS))
         chains_draw_maker(chains);
     return chains->maker;
 }
