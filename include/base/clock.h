@@ -1,4 +1,4 @@
-/* The wall clock, the clock for deadlines (tests can replace both), and printed forms of time. */
+/* The wall clock (which tests can replace), the clock for deadlines, and printed forms of time. */
 #pragma once
 #include "base/text.h"
 #include <stdint.h>
@@ -13,7 +13,6 @@ int64_t clock_wall_ms(void);
 uint64_t clock_boot_ns(void);
 /* NULL restores the real clock. */
 void clock_replace_wall_for_test(int64_t (*wall_ms)(void));
-void clock_replace_boot_for_test(uint64_t (*boot_ns)(void));
 
 /* "2026-01-31T12:00:00.000Z" (RFC 3339). */
 void clock_print_rfc3339(int64_t wall_ms, char ret_text[CLOCK_RFC3339_BYTES]);

@@ -35,12 +35,14 @@ void chains_answer(struct chains *chains, const char *maker, struct chain_number
  * change's callback. */
 struct change_name chains_last_change(const struct chains *chains);
 
-/* A heartbeat's reply, that enough replicas have acknowledged, told a chain's numbers; then that these were all chains
- * up to that count of changes in the store. */
+/* A heartbeat's reply, acknowledged by enough replicas, told a chain's record; then that these were all chains that
+ * changed since chains_count(), up to that count of changes in the store. */
 void chains_heard(struct chains *chains, struct text maker, const struct chain_record *record);
 void chains_heard_all(struct chains *chains, uint64_t count);
-/* That count; 0: it has heard of none. */
-uint64_t chains_count(const struct chains *chains);
+/* That count; 0: the next heartbeat asks for all chains. */
+uint64_t chains_count(struct chains *chains);
+/* Counts of changes differ between Redises: the next heartbeat asks for all chains. */
+void chains_ask_all(struct chains *chains);
 
 /* Reads "<ends> <all> <low>", as chain_write() in prelude.lua writes it. */
 MUST_CHECK bool chain_read(struct text text, struct chain_record *ret_record);
@@ -53,19 +55,19 @@ void chains_heard_joined(struct chains *chains, uint64_t joined);
 /* An operator has accepted that Redis has no more of this chain. */
 void chains_lower(struct chains *chains, const char *maker, struct chain_numbers numbers);
 
-/* Each chain that is known, in the order of its makers. Valid until the next call that may change one. */
+/* Each chain that is known, in the order of its makers. Valid until the next call that may change one. A Redis that has
+ * less than that has lost something, unless the chain is folded. */
 struct chain {
     char maker[MAKER_CHARS + 1];
     struct chain_record record;
     uint64_t heard_ns; /* when it became what it is, or when that was heard */
 };
-const struct chain *chains_all(const struct chains *chains, size_t *ret_count);
-/* A Redis that has less than that has lost something. Not so of chains that are folded, or if the last complete
- * heartbeat is five days old: it may have forgotten them. */
-bool chains_count_on(const struct chains *chains, const struct chain *chain);
+const struct chain *chains_all(struct chains *chains, size_t *ret_count);
 
 /* Folding away the chains of the dead (src/lease/README.md, rule 13): one that has stood still for a week is marked,
- * and one that has been marked for a week is forgotten. The mark on the own chain is taken off again. */
+ * and one that has been marked for a week is forgotten. The mark on the own chain is taken off again. A node that has
+ * heard no complete heartbeat for five days forgets all chains and its name, since Redis may have done so: as soon as
+ * any of chains_maker_now(), chains_count() and chains_all() is called. */
 struct chain_change {
     struct chain chain;     /* what Redis must still hold of it */
     struct chain_record to; /* what it shall hold; numbers of 0: nothing */

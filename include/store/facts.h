@@ -4,6 +4,9 @@
 #include "lease/identity.h"
 #include "redis/sentinel.h"
 
+/* A larger difference between the store's time and Redis' clock is reported. Clocks always differ by less. */
+enum { STORE_TIME_APART_MS = 1000 };
+
 /* One examination of Redis, for the checks at start, while serving, and in doctor. */
 struct store_facts {
     char redis_version[32]; /* the version of Redis that it is compatible with */

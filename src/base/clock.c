@@ -12,7 +12,6 @@ enum { MS_PER_S = 1000, NS_PER_MS = 1000 * 1000, NS_PER_S = 1000 * 1000 * 1000 }
 #define YEAR_9999_END_MS INT64_C(253402300799999)
 
 static int64_t (*replaced_wall_ms)(void);
-static uint64_t (*replaced_boot_ns)(void);
 
 static struct timespec clock_read(clockid_t id)
 {
@@ -31,8 +30,6 @@ int64_t clock_wall_ms(void)
 
 uint64_t clock_boot_ns(void)
 {
-    if (replaced_boot_ns)
-        return replaced_boot_ns();
     struct timespec now = clock_read(CLOCK_BOOTTIME);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
@@ -40,11 +37,6 @@ uint64_t clock_boot_ns(void)
 void clock_replace_wall_for_test(int64_t (*wall_ms)(void))
 {
     replaced_wall_ms = wall_ms;
-}
-
-void clock_replace_boot_for_test(uint64_t (*boot_ns)(void))
-{
-    replaced_boot_ns = boot_ns;
 }
 
 /* Broken-down UTC time. Times outside the years 0 to 9999 become the nearest inside. */

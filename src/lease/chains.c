@@ -113,14 +113,13 @@ static struct chain *chain_of(struct chains *chains, const char *maker)
     return &chains->known[place];
 }
 
-static bool was_away(const struct chains *chains)
+static void forget_if_away(struct chains *chains)
 {
-    return chains->complete_ns > 0 && clock_boot_ns() - chains->complete_ns >= FIVE_DAYS_NS;
-}
-
-bool chains_count_on(const struct chains *chains, const struct chain *chain)
-{
-    return !chain->record.is_folded && !was_away(chains);
+    if (chains->complete_ns == 0 || clock_boot_ns() - chains->complete_ns < FIVE_DAYS_NS)
+        return;
+    chains->count = 0;
+    chains->changes = chains->complete_ns = 0;
+    chains_draw_maker(chains);
 }
 
 static void set(struct chain *chain, const struct chain_record *record)
@@ -153,7 +152,7 @@ void chains_answer(struct chains *chains, const char *maker, struct chain_number
         chains->answered = chain->record.numbers;
 }
 
-/* A chain that this node no longer counts on may have been forgotten, and have begun anew. */
+/* Redis may have forgotten a folded chain, and the same maker may have begun again. */
 void chains_heard(struct chains *chains, struct text maker, const struct chain_record *record)
 {
     char name[MAKER_CHARS + 1];
@@ -162,7 +161,7 @@ void chains_heard(struct chains *chains, struct text maker, const struct chain_r
         return;
     snprintf(name, sizeof name, "%.*s", TEXT_ARG(maker));
     struct chain *chain = chain_of(chains, name);
-    if (!chains_count_on(chains, chain) && record->numbers.all < chain->record.numbers.all)
+    if (chain->record.is_folded && record->numbers.all < chain->record.numbers.all)
         set(chain, record);
     else
         grow(chain, record);
@@ -171,13 +170,18 @@ void chains_heard(struct chains *chains, struct text maker, const struct chain_r
 void chains_heard_all(struct chains *chains, uint64_t count)
 {
     chains->changes = count;
-    if (count > 0)
-        chains->complete_ns = clock_boot_ns();
+    chains->complete_ns = clock_boot_ns();
 }
 
-uint64_t chains_count(const struct chains *chains)
+uint64_t chains_count(struct chains *chains)
 {
+    forget_if_away(chains);
     return chains->changes;
+}
+
+void chains_ask_all(struct chains *chains)
+{
+    chains->changes = 0;
 }
 
 uint64_t chains_joined(const struct chains *chains)
@@ -203,8 +207,9 @@ void chains_lower(struct chains *chains, const char *maker, struct chain_numbers
         chains->answered = *known;
 }
 
-const struct chain *chains_all(const struct chains *chains, size_t *ret_count)
+const struct chain *chains_all(struct chains *chains, size_t *ret_count)
 {
+    forget_if_away(chains);
     *ret_count = chains->count;
     return chains->known;
 }
@@ -220,12 +225,12 @@ static bool is_own(const struct chains *chains, const struct chain *chain)
 const char *chains_maker_now(struct chains *chains)
 {
     bool is_known;
-    size_t place = place_of(chains, chains->maker, &is_known);
+    size_t place;
 
-    if (!is_known)
-        return chains->maker;
-    const struct chain *own = &chains->known[place];
-    if (was_away(chains) || (own->record.is_folded && clock_boot_ns() - own->heard_ns >= FIVE_DAYS_NS))
+    forget_if_away(chains);
+    place = place_of(chains, chains->maker, &is_known);
+    if (is_known && chains->known[place].record.is_folded &&
+        clock_boot_ns() - chains->known[place].heard_ns >= FIVE_DAYS_NS)
         chains_draw_maker(chains);
     return chains->maker;
 }

@@ -70,7 +70,7 @@ struct gathering {
     size_t there_count;
     struct kept_ending *list;
     size_t list_count, list_start, told, lost;
-    size_t declared; /* chains looked at */
+    char declared[MAKER_CHARS + 1]; /* the chains up to that maker were looked at */
     char trouble[512];
 };
 
@@ -181,7 +181,7 @@ static void settle(struct gathering *gathering)
     gathering->trouble[0] = '\0';
     if (strcmp(gathering->facts.era, gathering->settled_era) != 0)
         chains_heard_joined(gathering->chains, 0);
-    chains_heard_all(gathering->chains, 0); /* counts of changes differ between Redises */
+    chains_ask_all(gathering->chains);
     gathering->settled_connection = gathering->connection;
     memcpy(gathering->settled_era, gathering->facts.era, sizeof gathering->settled_era);
     snprintf(gathering->settled_run_id, sizeof gathering->settled_run_id, "%s", redis_link_run_id(settings->changes));
@@ -472,7 +472,7 @@ static bool lacks(const struct gathering *gathering, const struct chain *chain)
     const struct chain_there *there = chain_at(gathering, chain->maker);
     const struct chain_numbers numbers = there ? there->record.numbers : (struct chain_numbers){0};
 
-    if (!chains_count_on(gathering->chains, chain))
+    if (chain->record.is_folded)
         return false;
     return numbers.ends < chain->record.numbers.ends || numbers.all < chain->record.numbers.all;
 }
@@ -486,10 +486,13 @@ static void declare(struct gathering *gathering)
     size_t count, argc = 0;
     const struct chain *chains = chains_all(gathering->chains, &count);
 
-    for (; gathering->declared < count && argc < sizeof argv / sizeof *argv; gathering->declared++) {
-        const struct chain *chain = &chains[gathering->declared];
+    for (size_t i = 0; i < count && argc < sizeof argv / sizeof *argv; i++) {
+        const struct chain *chain = &chains[i];
         char(*of_chain)[NUMBER_BYTES] = &numbers[argc / DECLARE_ARGS * 2];
 
+        if (strcmp(chain->maker, gathering->declared) <= 0)
+            continue;
+        memcpy(gathering->declared, chain->maker, sizeof gathering->declared);
         if (!lacks(gathering, chain))
             continue;
         snprintf(of_chain[0], sizeof of_chain[0], "%" PRIu64, chain->record.numbers.ends);
@@ -521,7 +524,7 @@ static void compare(struct gathering *gathering)
 {
     if (gathering->facts.is_accepted)
         lower_chains(gathering);
-    gathering->declared = 0;
+    gathering->declared[0] = '\0';
     declare(gathering);
 }
 

@@ -12,9 +12,7 @@
 
 /* In node_heartbeat.lua's reply, behind 'ok'. */
 enum { HEARTBEAT_TIME, HEARTBEAT_IS_DUE, HEARTBEAT_LAST, HEARTBEAT_JOINED, HEARTBEAT_COUNT, HEARTBEAT_CHAINS };
-/* From when on a difference between the store's time and Redis' clock is told. Those that clocks have anyway are below.
- */
-enum { TIME_APART_MS = 1000, TIME_BYTES = 120 };
+enum { TIME_BYTES = 120 };
 
 static enum lease_answer answer_of(enum store_result result, const struct redis_reply *reply)
 {
@@ -25,7 +23,7 @@ static enum lease_answer answer_of(enum store_result result, const struct redis_
 
 struct heartbeat_call {
     struct store *store;
-    uint64_t sent_ns;
+    uint64_t sent_ns, chains_since;
     lease_heartbeat_answered *done;
     void *arg;
 };
@@ -33,7 +31,7 @@ struct heartbeat_call {
 /* Each time that it changes: the store's time is ahead of Redis' clock, or behind it, or neither. */
 static void tell_apart(struct store *store, int64_t ahead_ms)
 {
-    int apart = ahead_ms > TIME_APART_MS ? 1 : ahead_ms < -TIME_APART_MS ? -1 : 0;
+    int apart = ahead_ms > STORE_TIME_APART_MS ? 1 : ahead_ms < -STORE_TIME_APART_MS ? -1 : 0;
     struct log_field partition = log_partition(store->prefix);
 
     if (apart == store->time_apart)
@@ -71,17 +69,19 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
 
 /* Enough replicas have acknowledged the heartbeat, and so everything before it. A process that counts fewer changes
  * than before was another's replica meanwhile, and has that one's data. */
-static void note_chains(struct store *store, const struct redis_reply *reply)
+static void note_chains(const struct heartbeat_call *call, const struct redis_reply *reply)
 {
-    struct chains *chains = lease_chains(store->lease);
+    struct chains *chains = lease_chains(call->store->lease);
     int64_t count, joined;
 
     if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0 ||
         !reply_integer(reply_at(reply, HEARTBEAT_JOINED), &joined) || joined < 0)
         return;
     chains_heard_joined(chains, (uint64_t)joined);
-    if ((uint64_t)count < chains_count(chains))
-        identity_behind(lease_identity(store->lease));
+    if (chains_count(chains) != call->chains_since)
+        return; /* it asked for another part of them; the next heartbeat asks again */
+    if ((uint64_t)count < call->chains_since)
+        identity_behind(lease_identity(call->store->lease));
     for (size_t i = HEARTBEAT_CHAINS; i < reply->count; i++) {
         struct chain_record record;
         struct text maker, packed;
@@ -144,7 +144,7 @@ static void fold(struct store *store)
     folding = mem_alloc(sizeof *folding);
     *folding = due;
     store->is_folding = true;
-    /* A Redis that has lost this is told again in a week. */
+    /* If Redis loses this, a node repeats it a week later. */
     store_call_script(store, SCRIPT_chains_fold, SCRIPT_UNPROMISED, due.count * FOLD_ARGS, argv, on_folded, folding);
 }
 
@@ -156,7 +156,7 @@ static void on_heartbeat(void *arg, enum store_result result, const struct redis
     free(arg);
     if (result == STORE_OK) {
         note_time(&call, reply);
-        note_chains(call.store, reply);
+        note_chains(&call, reply);
         fold(call.store);
     }
     if (result == STORE_OK && !reply_text(reply_at(reply, HEARTBEAT_LAST), &last))
@@ -174,7 +174,7 @@ static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lea
     struct buf measured, basis;
     struct script_args args;
 
-    *call = (struct heartbeat_call){store, clock_boot_ns(), done, done_arg};
+    *call = (struct heartbeat_call){store, clock_boot_ns(), chains_count(lease_chains(store->lease)), done, done_arg};
     buf_init_fixed(&measured, storage[0], sizeof storage[0]);
     buf_init_fixed(&basis, storage[1], sizeof storage[1]);
     store_time_print(&store->time, call->sent_ns, &measured, &basis);
@@ -183,7 +183,7 @@ static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lea
         args_add(&args, argv[i]);
     args_add(&args, buf_text(&measured));
     args_add(&args, buf_text(&basis));
-    args_add_int(&args, (int64_t)chains_count(lease_chains(store->lease)));
+    args_add_int(&args, (int64_t)call->chains_since);
     args_add(&args, text_of(gathering_era(lease_gathering(store->lease))));
     store_call_script(store, SCRIPT_node_heartbeat, link, args.count, args.argv, on_heartbeat, call);
 }

@@ -9,7 +9,7 @@ enum {
     /* The time may be this much later than it can be before a node's cache is in doubt. KEY_ENDS_SOON_MS has room for
      * it. */
     JUMP_MS = 1000,
-    /* Who was not told for longer says what the time is only if nobody knows better. */
+    /* A node whose last answer is older keeps the time only if no other node does. */
     FRESH_MS = 60000,
     /* Those who know better send a heartbeat within that: every 2.5 s with the longest lease. */
     WAIT_MS = 3000,

@@ -1,7 +1,7 @@
-/* What this node knows of the store's time (store_times() in prelude.lua), which it is told with each heartbeat. Its
- * own clock may run 10 % fast or slow meanwhile; whether it is right does not matter. From that it tells whether Redis'
- * clock was set (src/lease/README.md, Scheduled revocations). All times are in ms by the store's time, or in ns by
- * clock_boot_ns(). */
+/* The store's time (store_times() in prelude.lua) as a node knows it from its heartbeats. Between heartbeats it counts
+ * on by its own clock, which may run 10 % fast or slow and need not be right. So it notices when Redis' clock was set
+ * (src/lease/README.md, Scheduled revocations). All times are in ms by the store's time, or in ns by clock_boot_ns().
+ */
 #pragma once
 #include "base/text.h"
 #include "redis/reply.h"
@@ -22,7 +22,7 @@ struct store_time_said {
     char settlement[STORE_SETTLEMENT_BYTES]; /* what was told under another one does not count; "-": there is none */
 };
 
-/* What was said, and between which moments. */
+/* An answer, and the moments between which it was right. */
 struct store_time_told {
     struct store_time_said said;
     uint64_t sent_ns, read_ns; /* before the question was sent, and when the answer was read */
@@ -31,12 +31,12 @@ struct store_time_told {
 /* Zero: it was told nothing. */
 struct store_time {
     struct store_time_told known;
-    /* What it was told first, while it knows nothing or has not been told for long. It waits until others have kept a
-     * time as late as that, or for a while, if nobody keeps it. */
+    /* The first answer while `known` is empty or old. It counts once other nodes have kept a time as late as that, or
+     * after a while in which no node kept any. */
     struct store_time_told heard;
 };
 
-/* What the store's time is at least and at most, at now_ns; 0: this node does not know. */
+/* The lower and the upper bound of the store's time at now_ns; 0: this node does not know. */
 int64_t store_time_least(const struct store_time *time, uint64_t now_ns);
 int64_t store_time_most(const struct store_time *time, uint64_t now_ns);
 
@@ -52,9 +52,9 @@ MUST_CHECK bool store_time_read_how(const struct redis_reply *reply, enum store_
 /* Notes an answer to a heartbeat. Returns whether the time, or Redis' clock, is much later than it can be: that clock
  * was set. */
 MUST_CHECK bool store_time_told(struct store_time *time, const struct store_time_told *told, enum store_time_how how);
-/* Another Redis process may have been reached: whoever waits for others begins again. */
+/* The next answer may come from another Redis process: a node that waits for others begins again. */
 void store_time_reconnected(struct store_time *time);
-/* What a heartbeat says: "<from> <to> <least> <most>", and "<settlement> <why>" (node_heartbeat.lua). */
+/* Arguments of node_heartbeat.lua: "<from> <to> <least> <most>", and "<settlement> <why>". */
 void store_time_print(const struct store_time *time, uint64_t now_ns, struct buf *ret_measured, struct buf *ret_basis);
 
 /* "<least> <most> <settlement>", or "0": this node does not know. */
@@ -62,7 +62,7 @@ void store_time_print_known(const struct store_time *time, uint64_t now_ns, stru
 /* How far the time is ahead of Redis' clock (below 0: behind it), because that was set or another Redis took over. */
 int64_t store_time_ahead(const struct store_time_said *said);
 
-/* What a node knows when it asks whether the time of a key has come. */
+/* A node's knowledge at the moment when it asks whether a key's time has come. */
 struct store_time_bounds {
     bool is_known;
     uint64_t asked_ns;

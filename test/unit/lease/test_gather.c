@@ -329,6 +329,34 @@ Test(gather, a_chain_that_is_folded_is_not_declared)
     close_world();
 }
 
+/* More than one script declares. */
+Test(gather, however_many_chains_are_lacking_all_are_declared)
+{
+    enum { CHAINS = 300, AT_ONCE = 256 };
+    unsigned asked;
+
+    open_ready();
+    for (unsigned i = 1; i <= CHAINS; i++) {
+        char maker[MAKER_CHARS + 1];
+
+        snprintf(maker, sizeof maker, "%032x", i);
+        chains_heard(the_chains(), text_of(maker), &(struct chain_record){{i, i}, UINT64_MAX, false});
+    }
+    asked = fake_redis_count(w.fake, w.gather);
+    redis_is("era2", 0, 0, "");
+    meet();
+    until_count(w.gather, asked + 2);
+    until(is_ready, NULL);
+    expect_count(declare, 2);
+    for (unsigned i = 1; i <= CHAINS; i++) {
+        char declared[64];
+
+        snprintf(declared, sizeof declared, " %032x %u %u", i, i, i);
+        cr_expect(strstr(fake_redis_command(w.fake, declare, i > AT_ONCE), declared), "%u", i);
+    }
+    close_world();
+}
+
 Test(gather, it_never_says_of_another_era_that_it_has_told)
 {
     static const char *const TOLD[2] = {"era", ""};
