@@ -156,7 +156,7 @@ void key_ends_due(struct store *store)
 {
     struct script_args args;
 
-    /* What is written down stays so: that is for those who know the time. */
+    /* A written revocation is final, so a node that does not know the time writes none. */
     if (store->is_ending_keys || store->is_closing || store_time_most(&store->time, clock_boot_ns()) == 0)
         return;
     store->is_ending_keys = true;

@@ -50,9 +50,10 @@ local function apply(id, what, at)
         redis.call('ZREM', K.key_ends(), id)
         return true
     end
-    if record.is_due or record.ends and tonumber(record.ends) <= tonumber(at) then
+    if record.scheduled and tonumber(record.scheduled) <= tonumber(at) then
         return false
     end
+    record.revoked, record.is_due = nil, nil -- that was by a later time
     publish(record, at)
     key_end_at(record, at, SOURCE, store_ms(), {reason = 'repeated'})
     return true

@@ -12,7 +12,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.key_ends(), '-inf', now, 'LIMI
     -- A record that is malformed is refused anyway, and must not keep others waiting.
     local did, record = pcall(key_record, id)
     if did and record then
-        key_end_by(record, now)
+        key_judge_end(record, now)
     end
     if did and record and record.is_due then
         key_end_due(record, ARGV[2])

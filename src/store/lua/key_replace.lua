@@ -20,7 +20,7 @@ if not old or not key_visible(old, ARGV[12], ARGV[13], ARGV[14]) then
     return {'not_found'}
 end
 local now, now_at_most = store_ms_within(ARGV[18])
-key_end_by(old, now)
+key_judge_end(old, now)
 if old.revoked then
     return {'refused'}
 end

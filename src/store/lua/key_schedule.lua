@@ -18,7 +18,7 @@ if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end
 local now = store_ms_within(ARGV[17])
-key_end_by(record, now)
+key_judge_end(record, now)
 if record.revoked then
     return {'conflict'}
 end

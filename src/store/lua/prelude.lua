@@ -252,11 +252,17 @@ end
 local KEY_FIELDS = {@KEY_FIELDS@}
 local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
 
--- The time at which it was to be revoked has come, although nobody has written that down yet (key_end_due()).
-local function key_has_ended(record, ends)
-    record.ends, record.is_due = nil, true
+-- Judges by the time `now` whether a scheduled revocation has taken effect: `ends` is set until then, `revoked` and
+-- `is_due` from then on, until it is written down (key_end_due()).
+local function key_judge_end(record, now)
+    if not record.scheduled then
+        return
+    end
+    record.is_due = tonumber(record.scheduled) <= now
+    record.ends = not record.is_due and record.scheduled or nil
     -- No key is revoked before it was created, which is by a node's clock.
-    record.revoked = string.format('%.0f', math.max(tonumber(record.created), tonumber(ends)))
+    record.revoked = record.is_due
+        and string.format('%.0f', math.max(tonumber(record.created), tonumber(record.scheduled))) or nil
 end
 
 local function key_unpack(packed)
@@ -268,14 +274,9 @@ local function key_unpack(packed)
     for i, field in ipairs(KEY_FIELDS) do
         record[field] = values[i]
     end
-    local ends = record.revoked:match('^@(%d+)$')
-    if ends and tonumber(ends) > store_ms() then
-        record.ends = ends
-    end
-    record.revoked = not ends and record.revoked ~= '-' and record.revoked or nil
-    if ends and not record.ends then
-        key_has_ended(record, ends)
-    end
+    record.scheduled = record.revoked:match('^@(%d+)$')
+    record.revoked = record.revoked ~= '-' and record.revoked or nil
+    key_judge_end(record, store_ms())
     record.kind = record.id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'
     return record
 end
@@ -286,13 +287,6 @@ local function key_pack(record)
         values[i] = record[field] or field == 'revoked' and record.ends and '@' .. record.ends or '-'
     end
     return table.concat(values, ' ') .. record.rest
-end
-
--- Redis' clock may be behind: the record is of a key that is revoked if its time has come by what the caller knows.
-local function key_end_by(record, now)
-    if record.ends and tonumber(record.ends) <= now then
-        key_has_ended(record, record.ends)
-    end
 end
 
 -- The record of a key, and its digest, which is also in the record. nil if the id is unknown, or was discarded before

@@ -1352,6 +1352,11 @@ Test(lua, endings_tell_of_schedules)
           {"@endings_tell" TELL("key_1", "e", "$now+90000", "bb:2", "1"), "(ok 0 1 0)"},
           {"@endings_tell" TELL("key_1", "e", "$now+30000", "bb:3", "1"), "(ok 1 0 0)"},
           {"XLEN t:acct:acct_A:audit:live", "2"}, {"XLEN t:inv_log", "2"},
+          /* Redis' clock, which may be wrong, is beyond both. */
+          {"HSET t:store ahead 120000", "*"}, {"@chains_declare bb 7 7", "(ok 4)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+20000", "bb:7", "1"), "(ok 1 3 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name"}, {"SREM t:missing bb:4 bb:5 bb:6", "3"},
+          {"HDEL t:store ahead missing", "2"},
           /* At once, if its time has come. */
           {"@endings_tell" TELL("key_1", "e", "5000", "bb:4", "1"), "(ok 1 0 0)"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name nil d1))"},

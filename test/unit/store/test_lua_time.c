@@ -363,6 +363,25 @@ Test(lua_time, what_is_due_by_what_the_node_knows_is_written_down_although_the_c
     freeReplyObject(reply);
 }
 
+/* It is not due, whatever a clock says that was set forward: nobody must hear that it is revoked. */
+Test(lua_time, what_is_not_due_by_what_the_node_knows_can_end_sooner)
+{
+    int64_t now_ms = clock_wall_ms();
+    char known[64], at[32];
+    redisReply *reply;
+
+    make_key();
+    schedule_key(1);
+    set_clock(7200);
+    snprintf(known, sizeof known, "%" PRId64 " %" PRId64 " -", now_ms - 23, now_ms + 28);
+    snprintf(at, sizeof at, "%" PRId64, now_ms + HOUR / 2);
+    freeReplyObject(CALL(SCRIPT_key_schedule, "key_1", "acct_A", "api_key", "0", "usr_U", "", "", "100", "", "-", "-",
+                         at, "99999999999", "sooner", "0", known));
+    reply = redisCommand(redis, "ZSCORE t:key_ends key_1");
+    cr_expect_str_eq(reply->str, at);
+    freeReplyObject(reply);
+}
+
 /* It was set forward since the last heartbeat. */
 Test(lua_time, the_first_schedule_keeps_what_the_node_knows)
 {
@@ -467,5 +486,58 @@ Test(lua_time, is_told_whole_to_a_check)
     EXPECT_NEAR(reply->element[3]->integer - clock_wall_ms(), -HOUR);
     cr_expect_eq(reply->element[4]->integer, kept_now());
     cr_expect_str_eq(reply->element[5]->str, "-");
+    freeReplyObject(reply);
+}
+
+static redisReply *settle(const char *says, const char *settlement)
+{
+    return CALL_SAYS(SCRIPT_store_settle_time, says, settlement, "operator");
+}
+
+Test(lua_time, is_settled_once_what_is_due_was_written_down)
+{
+    redisReply *reply;
+
+    freeReplyObject(settle("not_found", "n9"));
+    ask("HSET t:store id aa");
+    reply = settle("ok", "n9");
+    cr_expect_eq(reply->element[2]->integer, 0, "it is the clock");
+    freeReplyObject(reply);
+    make_key();
+    schedule_key(1);
+    schedule();
+    ask("HSET t:store ahead 7200000");
+    reply = settle("ok", "");
+    EXPECT_NEAR(reply->element[1]->integer, 2 * HOUR);
+    cr_expect_eq(reply->element[2]->integer, 1);
+    freeReplyObject(reply);
+    expect_field("settlement", "(none)");
+    reply = settle("conflict", "n9");
+    cr_expect_eq(reply->element[1]->integer, 1);
+    freeReplyObject(reply);
+    freeReplyObject(CALL(SCRIPT_key_end_due, "100", "0"));
+    freeReplyObject(settle("ok", "n9"));
+    expect_field("settlement", "n9");
+    expect_field("ahead", "0");
+    EXPECT_NEAR(kept_now() - clock_wall_ms(), 0);
+}
+
+/* A clock that is ahead and right: what lies between ends at once. */
+Test(lua_time, says_how_many_end_when_it_is_settled)
+{
+    redisReply *reply;
+
+    ask("HSET t:store id aa");
+    make_key();
+    schedule_key(1);
+    schedule();
+    ask("HSET t:store ahead -7200000 time 5");
+    set_clock(7200);
+    reply = settle("ok", "n9");
+    EXPECT_NEAR(reply->element[1]->integer, -2 * HOUR);
+    cr_expect_eq(reply->element[3]->integer, 1);
+    freeReplyObject(reply);
+    reply = CALL(SCRIPT_key_end_due, "100", "0");
+    cr_expect_eq(reply->elements, 2);
     freeReplyObject(reply);
 }
