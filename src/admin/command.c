@@ -5,8 +5,10 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -114,4 +116,13 @@ int command_open(const struct command_line *line, struct store_client *client, s
     else
         keyring_destroy(loaded);
     return code;
+}
+
+void apart_print(int64_t ahead_ms, char ret_text[APART_BYTES])
+{
+    enum { MS_PER_S = 1000, MS_PER_DIGIT = 100 };
+    int64_t apart_ms = llabs(ahead_ms);
+
+    snprintf(ret_text, APART_BYTES, "%" PRId64 ".%" PRId64 " s %s", apart_ms / MS_PER_S,
+             apart_ms % MS_PER_S / MS_PER_DIGIT, ahead_ms < 0 ? "behind" : "ahead of");
 }

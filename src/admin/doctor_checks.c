@@ -1,5 +1,6 @@
 #include "doctor_internal.h"
 
+#include "admin_internal.h"
 #include "base/check.h"
 #include "lease/fence.h"
 #include "store/fitness.h"
@@ -11,7 +12,7 @@
 
 /* One-time codes are accepted one step (30 s) early or late. Half a step of clock difference begins to lock users out;
  * a second is worth a warning. */
-enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000, TIME_WARN_MS = 1000, TIME_FAIL_MS = 60000, MS_PER_S = 1000 };
+enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000, TIME_FAIL_MS = 60000 };
 enum { CERTIFICATE_WARN_DAYS = 14, DAY_S = 24 * 60 * 60 };
 
 PRINTF_LIKE(5, 6)
@@ -320,24 +321,21 @@ static void check_clock(struct doctor_report *report, int64_t ahead_ms)
 
 static void check_store_time(struct doctor_report *report, int64_t ahead_ms)
 {
-    int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
-    enum doctor_status status = apart_ms > TIME_FAIL_MS   ? DOCTOR_FAIL
-                                : apart_ms > TIME_WARN_MS ? DOCTOR_WARN
-                                                          : DOCTOR_OK;
+    char apart[APART_BYTES];
 
-    if (status == DOCTOR_OK)
-        add(report, "store-time", status, NULL, "scheduled revocations go by Redis' clock");
-    else
-        add(report, "store-time", status,
-            ahead_ms < 0
-                ? "Redis' clock was set forward, or a Redis whose clock is ahead took over. Keys that end in "
-                  "between are answered 503. Set the clocks of all Redis machines by NTP. If Redis' clock is "
-                  "right, run 'chatelaine store settle-time'."
-                : "Redis' clock was set back, or a Redis whose clock is behind took over. Scheduled revocations "
-                  "take effect that much before their time by this clock. Set the clocks of all Redis machines "
-                  "by NTP. If Redis' clock is right, run 'chatelaine store settle-time'.",
-            "scheduled revocations go by a time that is %" PRId64 ".%" PRId64 " s %s Redis' clock", apart_ms / MS_PER_S,
-            apart_ms % MS_PER_S / 100, ahead_ms < 0 ? "behind" : "ahead of");
+    if (llabs(ahead_ms) <= STORE_TIME_APART_MS) {
+        add(report, "store-time", DOCTOR_OK, NULL, "scheduled revocations go by Redis' clock");
+        return;
+    }
+    apart_print(ahead_ms, apart);
+    add(report, "store-time", llabs(ahead_ms) > TIME_FAIL_MS ? DOCTOR_FAIL : DOCTOR_WARN,
+        ahead_ms < 0 ? "Redis' clock was set forward, or a Redis whose clock is ahead took over. Keys that end in "
+                       "between are answered 503. Set the clocks of all Redis machines by NTP. If Redis' clock is "
+                       "right, run 'chatelaine store settle-time'."
+                     : "Redis' clock was set back, or a Redis whose clock is behind took over. Scheduled revocations "
+                       "take effect that much before their time by this clock. Set the clocks of all Redis machines "
+                       "by NTP. If Redis' clock is right, run 'chatelaine store settle-time'.",
+        "scheduled revocations go by a time that is %s Redis' clock", apart);
 }
 
 /* The lines below it tell of the first partition that is unfit. */

@@ -10,7 +10,7 @@
 
 /* CLOCK_APART_MAX_MS: further apart, Redis' clock and this machine's cannot both be right. DUE_*: nodes write down what
  * is due within a second. */
-enum { MS_PER_S = 1000, CLOCK_APART_MAX_MS = 2000, DUE_PAUSE_MS = 200, DUE_TRIES = 50 };
+enum { CLOCK_APART_MAX_MS = 2000, DUE_PAUSE_MS = 200, DUE_TRIES = 50 };
 
 static const struct option_row ROWS[] = {
     {.name = "dry-run",
@@ -76,13 +76,11 @@ static enum store_result settle_here(struct store_client *client, void *arg)
 
 static void describe(const struct settling *settling, struct buf *out)
 {
-    int64_t apart_ms = llabs(settling->ahead_ms);
-    char clock[CLOCK_RFC3339_BYTES];
+    char clock[CLOCK_RFC3339_BYTES], apart[APART_BYTES];
 
     clock_print_rfc3339(settling->clock_ms, clock);
-    buf_printf(out,
-               "Scheduled revocations go by a time that is %" PRId64 ".%" PRId64 " s %s Redis' clock, which says %s.",
-               apart_ms / MS_PER_S, apart_ms % MS_PER_S / 100, settling->ahead_ms < 0 ? "behind" : "ahead of", clock);
+    apart_print(settling->ahead_ms, apart);
+    buf_printf(out, "Scheduled revocations go by a time that is %s Redis' clock, which says %s.", apart, clock);
     if (settling->ahead_ms < 0)
         buf_printf(out, " If that is right, %" PRId64 " of them take effect at once.", settling->ending);
     else
@@ -118,15 +116,15 @@ static int print(const struct command_line *line, const struct settling *settlin
 
 static int refuse_clock(const struct command_line *line, const struct settling *settling)
 {
-    int64_t apart_ms = llabs(settling->clock_ahead_ms);
+    char apart[APART_BYTES];
 
-    if (line->trust_clock || apart_ms <= CLOCK_APART_MAX_MS)
+    if (line->trust_clock || llabs(settling->clock_ahead_ms) <= CLOCK_APART_MAX_MS)
         return EXIT_DONE;
-    return command_fail(
-        EXIT_FAILED,
-        "Redis' clock is %" PRId64 ".%" PRId64 " s %s this machine's, so one of the two is wrong. Set both "
-        "by NTP. If Redis' clock is right, pass --trust-clock",
-        apart_ms / MS_PER_S, apart_ms % MS_PER_S / 100, settling->clock_ahead_ms < 0 ? "behind" : "ahead of");
+    apart_print(settling->clock_ahead_ms, apart);
+    return command_fail(EXIT_FAILED,
+                        "Redis' clock is %s this machine's, so one of the two is wrong. Set both by NTP. If Redis' "
+                        "clock is right, pass --trust-clock",
+                        apart);
 }
 
 /* The time must not go back over revocations that are due and not written down: they would be undone. */
@@ -170,7 +168,7 @@ static int ask_and_settle(const struct command_line *line, struct settling *sett
 int store_settle_time_run(const struct command_line *line)
 {
     struct settling settling = {.looks = true};
-    int code = store_client_open(&settling.client, &line->settings, NULL);
+    int code = command_open(line, &settling.client, NULL);
 
     if (code != EXIT_DONE)
         return code;

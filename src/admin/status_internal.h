@@ -9,8 +9,6 @@ enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES =
 
 /* A node is silent after this long: it reports every ten seconds. */
 enum { STATUS_SILENT_MS = 35000 };
-/* From when on the store's time is told to differ from Redis' clock. */
-enum { STATUS_TIME_APART_MS = 1000 };
 
 struct status_node {
     char name[NODE_NAME_MAX_BYTES], host[STATUS_TEXT_BYTES], address[STATUS_TEXT_BYTES], version[STATUS_TEXT_BYTES];

@@ -119,7 +119,7 @@ static void judge_redis(struct status *status)
             add(status, "Redis, %s: %s", FITNESS_RULES[i].name, FITNESS_RULES[i].remedy);
     if (status->is_reachable && status->facts.full)
         add(status, "Redis, memory: it is full, so nothing new can be created. Raise maxmemory, or free memory.");
-    if (status->is_reachable && llabs(status->facts.time_ahead_ms) > STATUS_TIME_APART_MS)
+    if (status->is_reachable && llabs(status->facts.time_ahead_ms) > STORE_TIME_APART_MS)
         add(status, "Redis, store-time: %s. Run 'chatelaine doctor'.",
             status->facts.time_ahead_ms < 0
                 ? "its clock is ahead of the time that scheduled revocations go by, and keys that end in between are "

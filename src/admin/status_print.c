@@ -1,11 +1,13 @@
 #include "status_internal.h"
 
+#include "admin_internal.h"
 #include "listing_internal.h"
 
 #include "base/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { MS_PER_S = 1000, S_PER_MIN = 60, S_PER_H = 3600, S_PER_DAY = 86400, US_PER_MS = 1000 };
 
@@ -114,14 +116,11 @@ static void print_log_writers(const struct status *status, struct buf *out)
 
 static void print_time_ahead(int64_t ahead_ms, struct buf *out)
 {
-    int64_t apart_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
+    char apart[APART_BYTES];
 
-    buf_append_str(out, "  time of scheduled revocations: ");
-    if (apart_ms <= STATUS_TIME_APART_MS)
-        buf_append_str(out, "Redis' clock\n");
-    else
-        buf_printf(out, "%" PRId64 ".%" PRId64 " s %s Redis' clock\n", apart_ms / MS_PER_S, apart_ms % MS_PER_S / 100,
-                   ahead_ms < 0 ? "behind" : "ahead of");
+    apart_print(ahead_ms, apart);
+    buf_printf(out, "  time of scheduled revocations: %s%sRedis' clock\n",
+               llabs(ahead_ms) <= STORE_TIME_APART_MS ? "" : apart, llabs(ahead_ms) <= STORE_TIME_APART_MS ? "" : " ");
 }
 
 static void print_redis(const struct status *status, struct buf *out)

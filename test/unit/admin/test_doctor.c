@@ -345,6 +345,14 @@ static void clock_a_little_off(void)
 {
     evidence.facts.clock_ahead_ms = -1500;
 }
+static void time_a_little_ahead(void)
+{
+    evidence.facts.time_ahead_ms = 1001;
+}
+static void time_far_behind(void)
+{
+    evidence.facts.time_ahead_ms = -60001;
+}
 static void full(void)
 {
     evidence.facts.full = true;
@@ -493,6 +501,8 @@ Test(doctor, finds_each_single_fault)
         {earlier_member, "earlier-members", DOCTOR_WARN},
         {clock_a_little_off, "clock", DOCTOR_WARN},
         {clock_far_off, "clock", DOCTOR_FAIL},
+        {time_a_little_ahead, "store-time", DOCTOR_WARN},
+        {time_far_behind, "store-time", DOCTOR_FAIL},
         {no_key, "master-key", DOCTOR_FAIL},
         {old_certificate, "tls", DOCTOR_WARN},
         {bad_certificate, "internal-tls", DOCTOR_FAIL},

@@ -87,6 +87,12 @@ Test(status, names_what_is_degraded)
     status.facts.listeners_without_store = 1;
     expect_problem("Redis, lost-store: ");
     make_well();
+    status.facts.time_ahead_ms = STORE_TIME_APART_MS + 1;
+    expect_problem("Redis, store-time: its clock is behind");
+    make_well();
+    status.facts.time_ahead_ms = -STORE_TIME_APART_MS - 1;
+    expect_problem("Redis, store-time: its clock is ahead");
+    make_well();
     status.facts.earlier_members = 1;
     expect_problem("Redis, earlier-members: ");
     make_well();
@@ -122,6 +128,29 @@ Test(status, tells_which_partitions_are_away)
     cr_expect(strstr(out.ptr, "partitions: 15 of 16 can be reached and are fit"), "%s", out.ptr);
     cr_expect(strstr(out.ptr, "\"partitions\":16,\"partitions_fit\":15"), "%s", out.ptr);
     buf_finish(&out);
+}
+
+Test(status, tells_how_far_the_store_s_time_is_from_redis_clock)
+{
+    static const struct {
+        int64_t ahead_ms;
+        const char *says;
+    } CASES[] = {{STORE_TIME_APART_MS, "revocations: Redis' clock"},
+                 {-STORE_TIME_APART_MS, "revocations: Redis' clock"},
+                 {7249, "revocations: 7.2 s ahead of Redis' clock"},
+                 {-7200000, "revocations: 7200.0 s behind Redis' clock"}};
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct buf out;
+
+        make_well();
+        status.facts.time_ahead_ms = CASES[i].ahead_ms;
+        buf_init(&out, 1 << 16);
+        status_print(&status, &out);
+        buf_append_char(&out, '\0');
+        cr_expect(strstr(out.ptr, CASES[i].says), "no '%s' in %s", CASES[i].says, out.ptr);
+        buf_finish(&out);
+    }
 }
 
 /* Whoever writes to Redis may write anything there. */
