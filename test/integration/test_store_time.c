@@ -15,7 +15,7 @@
 
 TestSuite(store_time, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { NODES = 2, STEP_MS = 5, EARLY_MS = 200, S = 1000, CHECKS = 50, CLOCK_LASTS_MS = 300 };
+enum { NODES = 2, STEP_MS = 5, EARLY_MS = 200, S = 1000, CHECKS = 50, CLOCK_LASTS_MS = 300, LAST_MOMENT_MS = 20 };
 
 static struct fixture f;
 static char folder[PROCESS_PATH_BYTES], clock_path[PROCESS_PATH_BYTES + 16];
@@ -29,19 +29,39 @@ static void set_clock(int seconds)
     file_write(clock_path, text);
 }
 
-static void start(void)
+/* What is started meanwhile goes by that clock. */
+static void shift_clocks(bool are_shifted)
 {
-    fixture_use_one_redis("the test sets the clock of one server");
-    folder_make(folder);
-    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
-    set_clock(0);
+    if (!are_shifted) {
+        unsetenv("LD_PRELOAD");
+        unsetenv("SHIFTED_CLOCK");
+        return;
+    }
     setenv("SHIFTED_CLOCK", clock_path, 1);
     setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+}
+
+static void make_clock(int seconds)
+{
+    folder_make(folder);
+    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
+    set_clock(seconds);
+}
+
+static void start_with(const char *const *more)
+{
+    fixture_use_one_redis("the test sets the clock of one server");
+    make_clock(0);
+    shift_clocks(true);
     fixture_start(&f, 0, NULL);
-    unsetenv("LD_PRELOAD");
-    unsetenv("SHIFTED_CLOCK");
+    shift_clocks(false);
     for (unsigned i = 0; i < NODES; i++)
-        fixture_add_node(&f, NULL);
+        fixture_add_node(&f, more);
+}
+
+static void start(void)
+{
+    start_with(NULL);
 }
 
 /* How often to repeat what adds up (scripts/clocks). */
@@ -61,10 +81,11 @@ static void stop(void)
     folder_remove(folder);
 }
 
-/* A key that every node has in its cache, and its end. */
-static void make_key(int64_t ends_ms, struct fixture_key *key)
+/* A key that every node has in its cache, and that ends so many ms later. Returns when. */
+static int64_t make_key(int64_t in_ms, struct fixture_key *key)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
+    int64_t ends_ms;
     static struct http_answer answer;
     char at[CLOCK_RFC3339_BYTES], json[64], target[128];
 
@@ -72,6 +93,7 @@ static void make_key(int64_t ends_ms, struct fixture_key *key)
                         "{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", key);
     for (size_t node = 0; node < NODES; node++)
         fixture_await_key(&f, node, key->secret, 200);
+    ends_ms = clock_wall_ms() + in_ms;
     clock_print_rfc3339(ends_ms, at);
     snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
     snprintf(target, sizeof target, "/v1/api_keys/%s/scheduled_revocation", key->id);
@@ -81,6 +103,7 @@ static void make_key(int64_t ends_ms, struct fixture_key *key)
         poll(NULL, 0, STEP_MS);
     }
     cr_assert_eq(answer.status, 200, "%s", answer.body);
+    return ends_ms;
 }
 
 /* Nodes that have just started wait 3 s for others that may know better. Then they keep the time. */
@@ -137,16 +160,14 @@ static void expect_end_while_clocks_are_set(const struct fixture_key *key, int64
 Test(store_time, a_clock_that_is_set_to_and_fro_neither_delays_nor_ends_anything)
 {
     static const int CLOCKS[] = {60, 0, -60, 0, 30, -30, 0, 3600, 0, -3600, 7200, 0};
-    int64_t ends_ms, last_ms;
+    int64_t ends_ms;
     struct fixture_key key, last;
 
     start();
-    last_ms = clock_wall_ms() + 24 * 3600 * S;
-    make_key(last_ms, &last);
+    make_key(24 * 3600 * S, &last);
     await_nodes_know();
     for (unsigned i = 0; i < cycles(); i++) {
-        ends_ms = clock_wall_ms() + 6 * S;
-        make_key(ends_ms, &key);
+        ends_ms = make_key(6 * S, &key);
         expect_end_while_clocks_are_set(&key, ends_ms, CLOCKS, sizeof CLOCKS / sizeof *CLOCKS);
     }
     set_clock(0);
@@ -155,21 +176,17 @@ Test(store_time, a_clock_that_is_set_to_and_fro_neither_delays_nor_ends_anything
     stop();
 }
 
-/* The master that there is at first goes by the true time, the other one is half a minute late. */
-static void start_with_two_masters(struct sentinels *sentinels)
+/* The first master goes by the true time, its replicas are half a minute late. */
+static void start_with_late_replicas(struct sentinels *sentinels, unsigned replicas)
 {
     static const char *const MORE[] = {"--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
 
-    fixture_use_one_redis("Sentinels watch one Redis and its replica");
-    folder_make(folder);
+    fixture_use_one_redis("Sentinels watch one Redis and its replicas");
     fixture_start(&f, 0, NULL);
-    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
-    set_clock(-30);
-    setenv("SHIFTED_CLOCK", clock_path, 1);
-    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
-    sentinels_start(sentinels, &f.redis, 1);
-    unsetenv("LD_PRELOAD");
-    unsetenv("SHIFTED_CLOCK");
+    make_clock(-30);
+    shift_clocks(true);
+    sentinels_start(sentinels, &f.redis, replicas);
+    shift_clocks(false);
     snprintf(f.redis.url, sizeof f.redis.url, "%s", sentinels->url);
     for (unsigned i = 0; i < NODES; i++)
         fixture_add_node(&f, MORE);
@@ -195,12 +212,10 @@ Test(store_time, failovers_between_clocks_that_differ_neither_delay_nor_end_anyt
     static struct sentinels sentinels;
     struct fixture_key key, last;
 
-    start_with_two_masters(&sentinels);
-    make_key(clock_wall_ms() + 24 * 3600 * S, &last);
+    start_with_late_replicas(&sentinels, 1);
+    make_key(24 * 3600 * S, &last);
     for (unsigned i = 0; i < cycles(); i++) {
-        int64_t ends_ms = clock_wall_ms() + 6 * S;
-
-        make_key(ends_ms, &key);
+        int64_t ends_ms = make_key(6 * S, &key);
         fail_over(&sentinels);
         while (check(&key, ends_ms) < NODES)
             poll(NULL, 0, STEP_MS);
@@ -208,6 +223,25 @@ Test(store_time, failovers_between_clocks_that_differ_neither_delay_nor_end_anyt
         for (size_t node = 0; node < NODES; node++)
             fixture_await_key(&f, node, last.secret, 200);
     }
+    stop();
+    sentinels_stop(&sentinels);
+}
+
+/* Nobody can ask the old one. */
+Test(store_time, a_failover_from_a_redis_that_died_delays_nothing)
+{
+    static struct sentinels sentinels;
+    int64_t ends_ms;
+    struct fixture_key soon, later;
+
+    start_with_late_replicas(&sentinels, 2);
+    make_key(3600 * S, &later);
+    ends_ms = make_key(8 * S, &soon);
+    redis_server_kill(&f.redis);
+    while (check(&soon, ends_ms) < NODES)
+        poll(NULL, 0, STEP_MS);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, later.secret, 200);
     stop();
     sentinels_stop(&sentinels);
 }
@@ -228,6 +262,24 @@ static void await_status(const struct fixture_key *key, int wanted, int not )
     }
 }
 
+/* Just before the key's time, so that hardly ever a heartbeat comes between: each node sends one every second. Young
+ * nodes wait 5 s for each other before they answer. */
+Test(store_time, a_clock_that_is_set_back_in_the_last_moment_delays_nothing)
+{
+    static const char *const MORE[] = {"--lease-ms", "4000", NULL};
+    int64_t ends_ms;
+    struct fixture_key key;
+
+    start_with(MORE);
+    ends_ms = make_key(8 * S, &key);
+    while (clock_wall_ms() < ends_ms - LAST_MOMENT_MS)
+        poll(NULL, 0, 1);
+    expect_end_while_clocks_are_set(&key, ends_ms, (const int[]){-3600}, 1);
+    set_clock(-7200);
+    await_status(&key, 401, 200);
+    stop();
+}
+
 static void expect_says(const char *const *args, int exit_code, const char *says)
 {
     struct cli_run run;
@@ -246,8 +298,8 @@ Test(store_time, a_clock_that_is_set_forward_ends_nothing_and_a_key_that_ends_be
     struct fixture_key key, later;
 
     start();
-    make_key(clock_wall_ms() + 3600 * S, &key);
-    make_key(clock_wall_ms() + 4 * 3600 * S, &later);
+    make_key(3600 * S, &key);
+    make_key(4 * 3600 * S, &later);
     await_nodes_know();
     set_clock(7200);
     await_status(&key, 503, 401);
@@ -269,8 +321,8 @@ Test(store_time, an_operator_says_that_a_clock_that_was_set_forward_is_right)
 
     start();
     EXPECT_SAYS(0, "go by Redis' clock; nothing was changed", "store", "settle-time");
-    make_key(clock_wall_ms() + 3600 * S, &key);
-    make_key(clock_wall_ms() + 4 * 3600 * S, &later);
+    make_key(3600 * S, &key);
+    make_key(4 * 3600 * S, &later);
     await_nodes_know();
     set_clock(7200);
     await_status(&key, 503, 401);
@@ -294,10 +346,9 @@ Test(store_time, an_operator_says_that_a_clock_that_was_set_back_is_right)
     struct fixture_key key, later;
 
     start();
-    make_key(clock_wall_ms() + 3600 * S, &later);
+    make_key(3600 * S, &later);
     await_nodes_know();
-    ends_ms = clock_wall_ms() + 4 * S;
-    make_key(ends_ms, &key);
+    ends_ms = make_key(4 * S, &key);
     expect_end_while_clocks_are_set(&key, ends_ms, (const int[]){-7200}, 1);
     EXPECT_SAYS(3, "Redis' clock was set back", "doctor");
     EXPECT_SAYS(0, "{\"settled\":true,\"ahead_ms\":7", "store", "settle-time", "--trust-clock", "--yes", "--json");
@@ -317,8 +368,7 @@ Test(store_time, nodes_that_have_just_started_are_not_late_and_not_early)
         int64_t ends_ms;
 
         start();
-        ends_ms = clock_wall_ms() + 3 * S;
-        make_key(ends_ms, &key);
+        ends_ms = make_key(3 * S, &key);
         expect_end_while_clocks_are_set(&key, ends_ms, &CLOCKS[i], 1);
         stop();
     }
@@ -330,8 +380,8 @@ Test(store_time, a_clock_that_was_set_while_no_node_ran_is_believed)
     struct fixture_key key, later;
 
     start();
-    make_key(clock_wall_ms() + 3600 * S, &key);
-    make_key(clock_wall_ms() + 4 * 3600 * S, &later);
+    make_key(3600 * S, &key);
+    make_key(4 * 3600 * S, &later);
     for (unsigned i = 0; i < NODES; i++)
         node_stop(&f.nodes[i]);
     f.node_count = 0;
