@@ -18,6 +18,7 @@ enum lease_script {
     LEASE_GATHER,        /* node_gather.lua */
     LEASE_DECLARE,       /* chains_declare.lua */
     LEASE_TELL,          /* endings_tell.lua */
+    LEASE_TOLD,          /* changes_told.lua */
     LEASE_SUSPEND_AGAIN, /* account_suspend_again.lua */
     LEASE_ACCEPT_LOSS,   /* store_accept_loss.lua */
 };

@@ -15,8 +15,9 @@
 #include <string.h>
 
 enum {
-    TELL_AT_ONCE = 512, /* endings in one script: it blocks Redis for some 25 ms if all were lost */
+    TELL_AT_ONCE = 512, /* endings in one script: it blocks Redis for some 30 ms if all were lost */
     TELL_ARGS = 5,
+    LOOK_AT_ONCE = 1024, /* changes */
     DECLARE_AT_ONCE = 256,
     DECLARE_ARGS = 3,
     LOOK_AGAIN_MS = 50, /* while others have not told yet */
@@ -70,6 +71,8 @@ struct gathering {
     size_t there_count;
     struct kept_ending *list;
     size_t list_count, list_start, told, lost;
+    size_t look_end, look_count;    /* of the list, behind those looked at; how many changes these are */
+    bool has_met;                   /* another node, in the list */
     char declared[MAKER_CHARS + 1]; /* the chains up to that maker were looked at */
     char trouble[512];
 };
@@ -347,16 +350,32 @@ static bool is_wanted(void *arg, struct change_name change)
     return !there || change.number > there->record.numbers.ends || change.number >= there->record.low;
 }
 
+static struct kept_ending *ending_at(const struct gathering *gathering, size_t place)
+{
+    return &gathering->list[(gathering->list_start + place) % gathering->list_count];
+}
+
+static void print_change(const struct kept_ending *ending, char ret_change[CHANGE_BYTES])
+{
+    ret_change[0] = '\0';
+    if (ending->maker[0])
+        snprintf(ret_change, CHANGE_BYTES, "%s:%" PRIu64, ending->maker, ending->number);
+}
+
+enum { TOLD_LOST, TOLD_PASSED = 3 }; /* in endings_tell.lua's reply, behind 'ok' */
+
 static void on_told(void *arg, const struct redis_reply *reply)
 {
     struct gathering *gathering = arg;
-    uint64_t lost;
+    uint64_t lost, passed;
 
-    if (!reply || !read_count(reply_at(reply, 0), &lost) || gathering->is_stopped) {
+    if (!reply || !read_count(reply_at(reply, TOLD_LOST), &lost) ||
+        !read_count(reply_at(reply, TOLD_PASSED), &passed) || gathering->is_stopped) {
         fail(gathering);
         return;
     }
     gathering->lost += lost;
+    gathering->has_met = passed > 0;
     tell(gathering);
 }
 
@@ -375,14 +394,11 @@ static void tell_some(struct gathering *gathering, size_t count)
     char at[TELL_AT_ONCE][NUMBER_BYTES], change[TELL_AT_ONCE][CHANGE_BYTES];
 
     for (size_t i = 0; i < count; i++) {
-        const struct kept_ending *ending =
-            &gathering->list[(gathering->list_start + gathering->told + i) % gathering->list_count];
+        const struct kept_ending *ending = ending_at(gathering, gathering->told + i);
         struct text *arg = &argv[i * TELL_ARGS];
 
         snprintf(at[i], sizeof at[i], "%" PRId64, ending->at_ms);
-        change[i][0] = '\0';
-        if (ending->maker[0])
-            snprintf(change[i], sizeof change[i], "%s:%" PRIu64, ending->maker, ending->number);
+        print_change(ending, change[i]);
         arg[0] = id_text(&ending->subject);
         arg[1] = what_of(ending->what);
         arg[2] = text_of(at[i]);
@@ -420,16 +436,79 @@ static void compare_logs(struct gathering *gathering)
         say_told(gathering);
 }
 
+/* Whether the ending is the first of a change in what is looked at. Those of a change follow each other. */
+static bool begins_change(const struct gathering *gathering, size_t place)
+{
+    const struct kept_ending *ending = ending_at(gathering, place), *before;
+
+    if (!ending->maker[0] || place == gathering->told)
+        return ending->maker[0];
+    before = ending_at(gathering, place - 1);
+    return ending->number != before->number || strcmp(ending->maker, before->maker) != 0;
+}
+
+/* Moves those that are left to the end of what was looked at. */
+static void on_looked(void *arg, const struct redis_reply *reply)
+{
+    struct gathering *gathering = arg;
+    size_t left = gathering->look_end, change = gathering->look_count;
+
+    if (!reply || reply->count < gathering->look_count || gathering->is_stopped) {
+        fail(gathering);
+        return;
+    }
+    for (size_t place = gathering->look_end; place-- > gathering->told;) {
+        const struct kept_ending *ending = ending_at(gathering, place);
+        uint64_t is_told = 0;
+
+        if (ending->maker[0] && !read_count(reply_at(reply, change - 1), &is_told)) {
+            fail(gathering);
+            return;
+        }
+        change -= begins_change(gathering, place);
+        if (!is_told)
+            *ending_at(gathering, --left) = *ending;
+    }
+    gathering->has_met = left == gathering->look_end;
+    gathering->told = left;
+    tell(gathering);
+}
+
+/* Which of the next changes others have told meanwhile. */
+static void look_ahead(struct gathering *gathering)
+{
+    const struct lease_settings *settings = gathering->settings;
+    struct text argv[LOOK_AT_ONCE];
+    char change[LOOK_AT_ONCE][CHANGE_BYTES];
+    size_t place = gathering->told, count = 0;
+
+    for (; place < gathering->list_count && count < LOOK_AT_ONCE; place++)
+        if (begins_change(gathering, place)) {
+            print_change(ending_at(gathering, place), change[count]);
+            argv[count] = text_of(change[count]);
+            count++;
+        }
+    gathering->look_end = place;
+    gathering->look_count = count;
+    if (count == 0) {
+        gathering->has_met = false;
+        tell(gathering);
+        return;
+    }
+    settings->call(settings->arg, LEASE_TOLD, count, argv, on_looked, gathering);
+}
+
 /* One script at a time: a change counts as told with its last ending. */
 static void tell(struct gathering *gathering)
 {
     size_t left = gathering->list_count - gathering->told;
 
-    if (left > 0) {
+    if (left == 0)
+        compare_logs(gathering);
+    else if (gathering->has_met)
+        look_ahead(gathering);
+    else
         tell_some(gathering, left < TELL_AT_ONCE ? left : TELL_AT_ONCE);
-        return;
-    }
-    compare_logs(gathering);
 }
 
 /* Nodes begin at different places, so that each ending is told soon by one of them. */
@@ -452,6 +531,7 @@ static void begin_telling(struct gathering *gathering)
         RULE(RULE_REASSERT) ? kept_list(gathering->kept, is_wanted, gathering, &gathering->list_count) : NULL;
     gathering->list_start = some_start(gathering->list, gathering->list_count);
     gathering->told = 0;
+    gathering->has_met = false;
     tell(gathering);
 }
 

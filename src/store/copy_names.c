@@ -37,6 +37,7 @@ static const struct {
     {"chain_order", EXACTLY, COPY_WHOLE},
     {"missing", EXACTLY, COPY_LEFT},
     {"tellers", EXACTLY, COPY_LEFT},
+    {"told", EXACTLY, COPY_LEFT},
     {"inv_log", EXACTLY, COPY_LEFT},
     {"reports", EXACTLY, COPY_LEFT},
     {"report:", ALL_BELOW, COPY_LEFT},

@@ -228,6 +228,7 @@ static void lease_call(void *arg, enum lease_script script, size_t argc, const s
     static const enum script SCRIPTS[] = {
         [LEASE_DECLARE] = SCRIPT_chains_declare,
         [LEASE_TELL] = SCRIPT_endings_tell,
+        [LEASE_TOLD] = SCRIPT_changes_told,
         [LEASE_SUSPEND_AGAIN] = SCRIPT_account_suspend_again,
         [LEASE_ACCEPT_LOSS] = SCRIPT_store_accept_loss,
     };

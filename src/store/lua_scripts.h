@@ -95,6 +95,7 @@ enum script {
     SCRIPT_chains_declare,
     SCRIPT_chains_fold,
     SCRIPT_endings_tell,
+    SCRIPT_changes_told,
     SCRIPT_node_report,
     SCRIPT_node_list,
     SCRIPT_store_time,

@@ -35,6 +35,10 @@ for i = 2, eras[1] and eras[1] == eras[2] and 0 or #ARGV, 3 do
         chain_write(maker, ends_there, math.max(all, all_there, ends_there), low)
     end
 end
+-- A node may have told a change before another one knew that it was acknowledged.
+if exists(K.told()) then
+    redis.call('SDIFFSTORE', K.missing(), K.missing(), K.told())
+end
 local missing = redis.call('SCARD', K.missing())
 if missing > 0 then
     redis.call('HSET', K.store(), 'missing', missing)

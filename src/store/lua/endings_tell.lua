@@ -1,76 +1,124 @@
 #!lua flags=allow-oom
--- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13).
+-- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13). All nodes repeat the
+-- same changes: one that was told here as a whole is not looked at again.
 -- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 's': the account
 --   is suspended; '-': it was overtaken), since when or when in ms, '<maker>:<number>' of the change ('' for none), whether the
 --   change is told as a whole with it (1 or 0)
--- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not know
+-- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not
+--   know, how many were passed over because another node had told their change
 -- Events: <kind>.revoked, <kind>.revocation_scheduled or account.suspended, with the reason `repeated`, for each that was lost
 
 local EVENTS_KEPT = '1000000000000' -- the next event's own bound applies
 local SOURCE = {'system', '', '', EVENTS_KEPT}
+local FIRST, EACH = 2, 5
 
-local registry
+local lost, unknown, passed = 0, 0, 0
 
-local function publish(record, ends)
-    registry = registry or redis.call('HGETALL', K.nodes())
-    keys_publish({record}, '-', '-', registry, ends)
+local function names()
+    local changes = {}
+    for at = FIRST, #ARGV, EACH do
+        changes[#changes + 1] = ARGV[at + 3]
+    end
+    return changes
 end
 
-local lost, unknown = 0, 0
+-- nil: it is not known here.
+local function record_of(id)
+    local did, record = pcall(key_record, id)
+    unknown = unknown + ((not did or not record) and 1 or 0)
+    return did and record or nil
+end
 
 local function suspend(account)
     local a = redis.call('HMGET', K.account(account), 'name', 'suspended', 'closed')
     if not a[1] or a[2] or a[3] or not schema_knows_suspensions() then
-        return false
+        return
     end
+    lost = lost + 1
     suspended_put(account, string.format('%.0f', now_ms()), '-', '-')
     ending_note(account, account, 'people',
                 audit(account, 'account.suspended', account, SOURCE, {data = {reason = 'repeated'}}))
-    return true
 end
 
--- Returns whether it was lost.
-local function apply(id, what, at)
-    if what == 's' then
-        return suspend(id)
+local function schedule(id, at, registry)
+    local record = record_of(id)
+    if not record or record.revoked and not record.is_due or
+        record.scheduled and tonumber(record.scheduled) <= tonumber(at) then
+        return
     end
-    local did, record = pcall(key_record, id)
-    if not did or not record then
-        unknown = unknown + 1
-        return false
-    end
-    if record.revoked and not record.is_due then
-        return false
-    end
-    if what == 'r' then
-        record.revoked, record.is_due = at, nil
-        publish(record)
-        record.revoked = nil
-        key_mark(record, SOURCE, {reason = 'repeated'}, at)
-        redis.call('ZREM', K.key_ends(), id)
-        return true
-    end
-    if record.scheduled and tonumber(record.scheduled) <= tonumber(at) then
-        return false
-    end
+    lost = lost + 1
     record.revoked, record.is_due = nil, nil -- that was by a later time
-    publish(record, at)
+    keys_publish({record}, '-', '-', registry, at)
     key_end_at(record, at, SOURCE, store_ms(), {reason = 'repeated'})
-    return true
 end
 
-for i = 2, #ARGV, 5 do
-    if ARGV[i + 1] ~= '-' and apply(ARGV[i], ARGV[i + 1], ARGV[i + 2]) then
-        lost = lost + 1
+-- since: by id. times: by id, how many endings are of that key.
+local function revoke(ids, since, times, registry)
+    local records, were_lost, ends = key_records(ids), {}, ends_begin()
+    for _, id in ipairs(ids) do
+        unknown = unknown + times[id]
     end
-    if ARGV[i + 4] == '1' then
-        redis.call('SREM', K.missing(), ARGV[i + 3])
+    for _, record in ipairs(records) do
+        unknown = unknown - times[record.id]
+        if record.is_due or not record.revoked then
+            record.revoked, record.is_due = since[record.id], nil
+            were_lost[#were_lost + 1] = record
+        end
+    end
+    if #were_lost == 0 then
+        return
+    end
+    lost = lost + #were_lost
+    keys_publish(were_lost, '-', '-', registry)
+    for _, record in ipairs(were_lost) do
+        record.revoked = nil
+        key_mark(record, SOURCE, {reason = 'repeated'}, since[record.id], ends)
+        if record.scheduled then
+            redis.call('ZREM', K.key_ends(), record.id)
+        end
+    end
+    ends_write(ends)
+end
+
+local is_told, registry = redis.call('SMISMEMBER', K.told(), unpack(names())), redis.call('HGETALL', K.nodes())
+local revoked, since, times, others, whole = {}, {}, {}, {}, {}
+for at = FIRST, #ARGV, EACH do
+    local id, what, change = ARGV[at], ARGV[at + 1], ARGV[at + 3]
+    if is_told[(at - FIRST) / EACH + 1] == 1 then
+        passed = passed + 1
+    else
+        if what == 'r' then
+            if not since[id] then
+                revoked[#revoked + 1], since[id] = id, ARGV[at + 2]
+            end
+            times[id] = (times[id] or 0) + 1
+        elseif what == 's' or what == 'e' then
+            others[#others + 1] = at
+        end
+        if ARGV[at + 4] == '1' then
+            whole[#whole + 1] = change
+        end
     end
 end
+if #revoked > 0 then
+    revoke(revoked, since, times, registry)
+end
+for _, at in ipairs(others) do
+    if ARGV[at + 1] == 's' then
+        suspend(ARGV[at])
+    else
+        schedule(ARGV[at], ARGV[at + 2], registry)
+    end
+end
+if #whole > 0 then
+    redis.call('SREM', K.missing(), unpack(whole))
+    redis.call('SADD', K.told(), unpack(whole))
+end
+told_keep()
 local missing = redis.call('SCARD', K.missing())
 if missing > 0 then
     redis.call('HSET', K.store(), 'missing', missing)
 else
     redis.call('HDEL', K.store(), 'missing')
 end
-return {'ok', lost, missing, unknown}
+return {'ok', lost, missing, unknown, passed}

@@ -47,6 +47,7 @@ function K.chains() return prefix .. 'chains' end
 function K.chain_order() return prefix .. 'chain_order' end
 function K.missing() return prefix .. 'missing' end
 function K.tellers() return prefix .. 'tellers' end
+function K.told() return prefix .. 'told' end
 function K.key(digest) return prefix .. 'key:' .. digest end
 function K.key_id(id) return prefix .. 'id:' .. id end
 function K.key_ends() return prefix .. 'key_ends' end
@@ -184,8 +185,13 @@ local log_chain = KEYS[#KEYS] and KEYS[#KEYS]:sub(#prefix + 1):match('^log:(%x+)
 local UNLOGGED_MAX = 100000
 
 -- Returns the name of the copy in the stream of its class; '' if no node writes a log.
+local has_logs
+
 local function keep_for_log(account, class, entry, fields)
-    if not log_chain and not exists(K.log_heads()) then
+    if has_logs == nil then
+        has_logs = log_chain or exists(K.log_heads())
+    end
+    if not has_logs then
         return ''
     end
     local stream = K.unlogged(class)
@@ -252,12 +258,13 @@ end
 local KEY_FIELDS = {@KEY_FIELDS@}
 local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
 
--- Judges by the time `now` whether a scheduled revocation has taken effect: `ends` is set until then, `revoked` and
+-- Judges by the time `now` (nil: the store's) whether a scheduled revocation has taken effect: `ends` is set until then, `revoked` and
 -- `is_due` from then on, until it is written down (key_end_due()).
 local function key_judge_end(record, now)
     if not record.scheduled then
         return
     end
+    now = now or store_ms()
     record.is_due = tonumber(record.scheduled) <= now
     record.ends = not record.is_due and record.scheduled or nil
     -- No key is revoked before it was created, which is by a node's clock.
@@ -276,7 +283,7 @@ local function key_unpack(packed)
     end
     record.scheduled = record.revoked:match('^@(%d+)$')
     record.revoked = record.revoked ~= '-' and record.revoked or nil
-    key_judge_end(record, store_ms())
+    key_judge_end(record)
     record.kind = record.id:sub(1, 4) == 'dev_' and 'device_key' or 'api_key'
     return record
 end
@@ -303,6 +310,27 @@ local function key_record(id)
     end
     record.digest = digest
     return record, digest
+end
+
+-- Those of the keys that are known, and not malformed.
+local function key_records(ids)
+    local digest_names, names, records = {}, {}, {}
+    for i, id in ipairs(ids) do
+        digest_names[i] = K.key_id(id)
+    end
+    local digests = redis.call('MGET', unpack(digest_names))
+    for i = 1, #ids do
+        names[i] = K.key(digests[i] or '')
+    end
+    local packed = redis.call('MGET', unpack(names))
+    for i, id in ipairs(ids) do
+        local did, record = pcall(key_unpack, packed[i])
+        if did and record.id == id then
+            record.digest = digests[i]
+            records[#records + 1] = record
+        end
+    end
+    return records
 end
 
 -- The usage of a key is one string, so that a batch costs one read and one write of a hash: last use in ms, total uses,
@@ -405,6 +433,14 @@ local function ending_number()
         number_given = chain_read(MAKER) + 1
     end
     return number_given
+end
+
+-- Keeps which changes were told as a whole; nodes remember them half as long. It writes, so that the caller's WAIT covers
+-- what other nodes have told.
+local TOLD_KEPT_MS = 1200000
+
+local function told_keep()
+    redis.call('PEXPIRE', K.told(), TOLD_KEPT_MS)
 end
 
 -- What nodes are told is kept in a stream too, for whoever was not there: an entry for each key that is revoked, and for
@@ -556,33 +592,64 @@ local function canary_owns(account)
     return account:sub(1, #CANARY_OWNERS) == CANARY_OWNERS
 end
 
--- Writes that a key is revoked, since record.revoked. Only canary keys expire.
-local function key_end(record, source, data)
-    redis.call('SET', K.key(record.digest), key_pack(record), 'KEEPTTL')
+-- Of keys that are revoked together, what is written by one command for all of them, because the number of commands
+-- decides how long Redis is blocked. At most a thousand or so.
+local function ends_begin()
+    return {records = {}, ZREM = {}, ZADD = {}, HSET = {}}
+end
+
+local function ends_of(of_command, name)
+    of_command[name] = of_command[name] or {}
+    return of_command[name], #of_command[name]
+end
+
+local function ends_write(ends)
+    if #ends.records > 0 then
+        redis.call('MSET', unpack(ends.records))
+    end
+    for _, command in ipairs({'ZREM', 'ZADD', 'HSET'}) do
+        for name, values in pairs(ends[command]) do
+            redis.call(command, name, unpack(values))
+        end
+    end
+end
+
+-- Writes that a key is revoked, since record.revoked; with `ends`, what is left to ends_write() is not written yet.
+local function key_end(record, source, data, ends)
+    local name, packed = K.key(record.digest), key_pack(record)
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'revoked', record.revoked)
     if canary_owns(record.account) then
+        redis.call('SET', name, packed, 'KEEPTTL')
         return
     end
-    redis.call('ZREM', K.account_keys(record.account, key_set(record.kind, record.mode, 'active')), record.id)
-    redis.call('ZADD', K.account_keys(record.account, key_set(record.kind, record.mode, 'revoked')), 0, record.id)
-    local class = audit_class(record, source[1])
-    ending_note(record.account, record.id, class,
-                audit(record.account, record.kind .. '.revoked', record.id, source, {class = class, data = data}))
+    local account, id, here, class = record.account, record.id, ends or ends_begin(), audit_class(record, source[1])
+    local records, count = here.records, #here.records
+    records[count + 1], records[count + 2] = name, packed
+    local list, length = ends_of(here.ZREM, K.account_keys(account, key_set(record.kind, record.mode, 'active')))
+    list[length + 1] = id
+    list, length = ends_of(here.ZADD, K.account_keys(account, key_set(record.kind, record.mode, 'revoked')))
+    list[length + 1], list[length + 2] = 0, id
+    list, length = ends_of(here.HSET, K.key_endings(account))
+    local entry = audit(account, record.kind .. '.revoked', id, source, {class = class, data = data})
+    list[length + 1], list[length + 2] = id, class .. ' ' .. entry
+    if not ends then
+        ends_write(here)
+    end
 end
 
 -- Writes that a key is revoked whose time has come. From then on that depends on no clock.
-local function key_end_due(record, events_kept)
+local function key_end_due(record, events_kept, ends)
     record.is_due = nil
     redis.call('ZREM', K.key_ends(), record.id)
-    key_end(record, {'', '', '', events_kept}, {reason = 'scheduled'})
+    key_end(record, {'', '', '', events_kept}, {reason = 'scheduled'}, ends)
 end
 
 -- Marks a key as revoked for ever, unless it is, and writes the event. No script clears `revoked`. The key must have
--- been published before. source: as for audit(). data: of the event, or nil. since: nil: now. Returns whether it was
--- revoked before.
-local function key_mark(record, source, data, since)
+-- been published before. source: as for audit(). data: of the event, or nil. since: nil: now. ends: as for key_end().
+-- Returns whether it was revoked before.
+local function key_mark(record, source, data, since, ends)
     if record.is_due then
-        key_end_due(record, source[4])
+        key_end_due(record, source[4], ends)
     end
     if record.revoked then
         return true
@@ -592,16 +659,18 @@ local function key_mark(record, source, data, since)
         redis.call('ZREM', K.key_ends(), record.id)
     end
     record.revoked = since or revoked_now(record)
-    key_end(record, source, data or source[1] == 'holder' and {reason = 'holder'} or nil)
+    key_end(record, source, data or source[1] == 'holder' and {reason = 'holder'} or nil, ends)
     return false
 end
 
 -- Revokes keys. Publishes all of them every time, because a node may have missed an earlier message.
 local function keys_revoke(records, source, member, barrier, registry)
+    local ends = ends_begin()
     keys_publish(records, member, barrier, registry)
     for _, record in ipairs(records) do
-        key_mark(record, source)
+        key_mark(record, source, nil, nil, ends)
     end
+    ends_write(ends)
 end
 
 -- Writes when a key will be revoked (nil: never). The key must have been published. now: the first that the time can be.

@@ -22,11 +22,12 @@ TestSuite(gather, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WI
 #define MAKER "0123456789abcdef0123456789abcdef"
 #define CHAIN(numbers, length) "*2\r\n$32\r\n" MAKER "\r\n$" #length "\r\n" numbers "\r\n"
 
-#define TOLD_REPLY "*4\r\n$2\r\nok\r\n:1\r\n:0\r\n:0\r\n"
+#define TOLD_REPLY "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n:0\r\n:0\r\n"
+#define TOLD_REPLY_PASSED "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n:0\r\n:1\r\n"
 
-enum { PORTION = 512, WAIT_MIN_MS = 3000 };
+enum { PORTION = 512, LOOKED_AT = 1024, WAIT_MIN_MS = 3000 };
 
-static char declare[SCRIPT_BYTES], tell[SCRIPT_BYTES], accept_loss[SCRIPT_BYTES];
+static char declare[SCRIPT_BYTES], tell[SCRIPT_BYTES], told_by_others[SCRIPT_BYTES], accept_loss[SCRIPT_BYTES];
 static char hash_answer[160], gather_answer[512];
 
 static bool is_ready(void *arg)
@@ -171,6 +172,7 @@ static void open_ready_with(bool is_safe, uint32_t lease_ms)
     rule(w.gather, FAKE_ANSWER, gather_answer, 0);
     name_script(SCRIPT_chains_declare, declare);
     name_script(SCRIPT_endings_tell, tell);
+    name_script(SCRIPT_changes_told, told_by_others);
     name_script(SCRIPT_store_accept_loss, accept_loss);
     rule(declare, FAKE_ANSWER, "*2\r\n$2\r\nok\r\n:1\r\n", 0);
     rule(tell, FAKE_ANSWER, TOLD_REPLY, 0);
@@ -445,6 +447,76 @@ Test(gather, many_are_told_in_portions)
                 completed++;
         cr_expect_eq(completed, 1, "%u: %u", change, completed);
     }
+    close_world();
+}
+
+static bool names_change(const char *command, unsigned number)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, " " MAKER ":%u ", number);
+    return strstr(command, name);
+}
+
+/* A reply that the first of so many changes were told, and the others not. */
+static void are_told(size_t told, size_t count, char *ret_answer, size_t size)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, ret_answer, size - 1);
+    buf_printf(&out, "*%zu\r\n$2\r\nok\r\n", count + 1);
+    for (size_t i = 0; i < count; i++)
+        buf_append_str(&out, i < told ? ":1\r\n" : ":0\r\n");
+    cr_assert_not(out.failed);
+    ret_answer[out.len] = '\0';
+}
+
+/* One that others have told shows that they have come here too. */
+Test(gather, what_others_have_told_is_left_out)
+{
+    enum { LEFT = 24, BEHIND = 10, CHANGES = PORTION + LOOKED_AT + BEHIND };
+    char answer[32 + 4 * LOOKED_AT + 1];
+    unsigned both = 0, left = 0;
+
+    open_ready();
+    for (unsigned change = 1; change <= CHANGES; change++)
+        keep(change, ENDING_REVOKED, 7);
+    are_told(LOOKED_AT - LEFT, LOOKED_AT, answer, sizeof answer);
+    rule(tell, FAKE_ANSWER, TOLD_REPLY_PASSED, 0);
+    rule(told_by_others, FAKE_ANSWER, answer, 0);
+    redis_is("era2", 0, 0, "");
+    meet();
+    until(is_ready, NULL);
+    expect_count(tell, 2);
+    expect_count(told_by_others, 1);
+    const char *first = fake_redis_command(w.fake, tell, 0), *second = fake_redis_command(w.fake, tell, 1);
+    const char *looked = fake_redis_command(w.fake, told_by_others, 0);
+    for (unsigned change = 1; change <= CHANGES; change++) {
+        both += names_change(first, change) && (names_change(second, change) || names_change(looked, change));
+        left += names_change(second, change);
+        if (!names_change(looked, change))
+            cr_expect(names_change(first, change) || names_change(second, change), "%u", change);
+    }
+    cr_expect_eq(both, 0);
+    cr_expect_eq(left, LEFT + BEHIND);
+    close_world();
+}
+
+Test(gather, others_may_have_told_all)
+{
+    char answer[32 + 4 * PORTION + 1];
+
+    open_ready();
+    for (unsigned change = 1; change <= 2 * PORTION; change++)
+        keep(change, ENDING_REVOKED, 7);
+    are_told(PORTION, PORTION, answer, sizeof answer);
+    rule(tell, FAKE_ANSWER, TOLD_REPLY_PASSED, 0);
+    rule(told_by_others, FAKE_ANSWER, answer, 0);
+    redis_is("era2", 0, 0, "");
+    meet();
+    until(is_ready, NULL);
+    expect_count(tell, 1);
+    expect_count(told_by_others, 1);
     close_world();
 }
 

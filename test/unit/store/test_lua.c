@@ -1324,20 +1324,20 @@ Test(lua, endings_tell)
     freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"), {"@chains_declare bb 2 2", "(ok 2)"},
           /* Since when it was revoked, as it was answered. */
-          {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "0"), "(ok 1 2 0)"},
+          {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "0"), "(ok 1 2 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"}, {"XRANGE t:inv_log - +", "((* " SEEN "))"},
           {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
            "((* (type api_key.revoked actor system target key_1 * data:reason repeated)))"},
           {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"});
     expect_message(subscriber, "d1 - - - 0 key_1/acct_A/r77");
     STEPS(/* The same, and the rest of its change. */
-          {"@endings_tell" TELL("key_1", "r", "78", "bb:1", "0") TELL("key_2", "r", "78", "bb:1", "1"), "(ok 1 1 0)"},
+          {"@endings_tell" TELL("key_1", "r", "78", "bb:1", "0") TELL("key_2", "r", "78", "bb:1", "1"), "(ok 1 1 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"},
           {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 78 Name"}, {"SMEMBERS t:missing", "(bb:2)"},
           {"HGET t:store missing", "1"},
           /* A key that is lost as well, and what another change has overtaken. */
-          {"@endings_tell" TELL("key_9", "r", "5", "bb:2", "1"), "(ok 0 0 1)"}, {"HGET t:store missing", "nil"},
-          {"@chains_declare bb 3 3", "(ok 1)"}, {"@endings_tell" TELL("key_1", "-", "0", "bb:3", "1"), "(ok 0 0 0)"},
+          {"@endings_tell" TELL("key_9", "r", "5", "bb:2", "1"), "(ok 0 0 1 0)"}, {"HGET t:store missing", "nil"},
+          {"@chains_declare bb 3 3", "(ok 1)"}, {"@endings_tell" TELL("key_1", "-", "0", "bb:3", "1"), "(ok 0 0 0 0)"},
           {"XLEN t:inv_log", "2"});
     expect_message(subscriber, "d2 - - - 0 key_2/acct_A/r78");
     redisFree(subscriber);
@@ -1346,24 +1346,24 @@ Test(lua, endings_tell)
 Test(lua, endings_tell_of_schedules)
 {
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 3 3", "(ok 3)"},
-          {"@endings_tell" TELL("key_1", "e", "$now+60000", "bb:1", "1"), "(ok 1 2 0)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+60000", "bb:1", "1"), "(ok 1 2 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name"}, {"ZCARD t:key_ends", "1"},
           /* Never later than it is there. */
-          {"@endings_tell" TELL("key_1", "e", "$now+90000", "bb:2", "1"), "(ok 0 1 0)"},
-          {"@endings_tell" TELL("key_1", "e", "$now+30000", "bb:3", "1"), "(ok 1 0 0)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+90000", "bb:2", "1"), "(ok 0 1 0 0)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+30000", "bb:3", "1"), "(ok 1 0 0 0)"},
           {"XLEN t:acct:acct_A:audit:live", "2"}, {"XLEN t:inv_log", "2"},
           /* Redis' clock, which may be wrong, is beyond both. */
           {"HSET t:store ahead 120000", "*"}, {"@chains_declare bb 7 7", "(ok 4)"},
-          {"@endings_tell" TELL("key_1", "e", "$now+20000", "bb:7", "1"), "(ok 1 3 0)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+20000", "bb:7", "1"), "(ok 1 3 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name"}, {"SREM t:missing bb:4 bb:5 bb:6", "3"},
           {"HDEL t:store ahead missing", "2"},
           /* At once, if its time has come. */
-          {"@endings_tell" TELL("key_1", "e", "5000", "bb:4", "1"), "(ok 1 0 0)"},
+          {"@endings_tell" TELL("key_1", "e", "5000", "bb:4", "1"), "(ok 1 0 0 0)"},
           {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name nil d1))"},
           /* It is due there, and was revoked before. */
-          {"@endings_tell" TELL("key_1", "r", "4000", "bb:5", "1"), "(ok 1 0 0)"},
+          {"@endings_tell" TELL("key_1", "r", "4000", "bb:5", "1"), "(ok 1 0 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name"}, {"ZCARD t:key_ends", "0"},
-          {"@endings_tell" TELL("key_1", "e", "3000", "bb:6", "1"), "(ok 0 0 0)"},
+          {"@endings_tell" TELL("key_1", "e", "3000", "bb:6", "1"), "(ok 0 0 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name"});
 }
 
@@ -1375,13 +1375,53 @@ Test(lua, endings_tell_of_suspensions)
     cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
     freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
     STEPS(STORE_AA, {"SET t:schema 2", "OK"}, ACCOUNT, {"@chains_declare bb 3 3", "(ok 3)"},
-          {"@endings_tell" TELL("acct_A", "s", "0", "bb:1", "1"), "(ok 1 2 0)"}, {"HGET t:acct:acct_A suspended", "1*"},
-          {"HGET t:store suspensions", "1"},
+          {"@endings_tell" TELL("acct_A", "s", "0", "bb:1", "1"), "(ok 1 2 0 0)"},
+          {"HGET t:acct:acct_A suspended", "1*"}, {"HGET t:store suspensions", "1"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type account.suspended actor system target acct_A * data:reason repeated)))"});
     expect_message(subscriber, "@acct_A - - suspended 1 *");
-    STEPS({"@endings_tell" TELL("acct_A", "s", "0", "bb:2", "1") TELL("acct_Z", "s", "0", "bb:3", "1"), "(ok 0 0 *)"},
+    STEPS({"@endings_tell" TELL("acct_A", "s", "0", "bb:2", "1") TELL("acct_Z", "s", "0", "bb:3", "1"), "(ok 0 0 * 0)"},
           {"HGET t:store suspensions", "1"}, {"EXISTS t:acct:acct_Z", "0"}, {"HGET t:store missing", "nil"});
+    redisFree(subscriber);
+}
+
+/* Ten nodes tell the same. What is told as a whole is not looked at again, nor declared by who comes later. */
+Test(lua, what_was_told_is_passed_over)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"), ONE_KEY("d3", "key_3"),
+          {"@chains_declare bb 2 2", "(ok 2)"},
+          {"@endings_tell" TELL("key_9", "r", "77", "bb:1", "1") TELL("key_1", "r", "77", "bb:2", "0"), "(ok 1 1 1 0)"},
+          {"PTTL t:told", "~1200000"}, {"SMEMBERS t:told", "(bb:1)"},
+          {"@endings_tell" TELL("key_9", "r", "77", "bb:1", "1") TELL("key_1", "r", "77", "bb:2", "0")
+               TELL("key_2", "r", "77", "bb:2", "1"),
+           "(ok 1 0 0 1)"},
+          {"SORT t:told ALPHA", "(bb:1 bb:2)"},
+          /* Told before it was declared: a node hears of a change before it is acknowledged. */
+          {"@endings_tell" TELL("key_3", "r", "77", "bb:4", "1"), "(ok 1 0 0 0)"}, {"@chains_declare bb 5 5", "(ok 2)"},
+          {"SORT t:missing ALPHA", "(bb:3 bb:5)"}, {"HGET t:store missing", "2"}, {"PEXPIRE t:told 5000", "1"},
+          {"@changes_told bb:1 bb:3 bb:4", "(ok 1 0 1)"}, {"PTTL t:told", "~1200000"},
+          /* What has no place in a chain is looked at each time. */
+          {"@endings_tell" TELL("key_9", "r", "77", "''", "0"), "(ok 0 2 1 0)"},
+          /* A log may name a key several times; its reader counts those that are known. */
+          {"@endings_tell" TELL("key_9", "r", "77", "''", "0") TELL("key_1", "r", "77", "''", "0")
+               TELL("key_9", "r", "78", "''", "0"),
+           "(ok 0 2 2 0)"});
+}
+
+/* In one message, each key with its time; a key once, with the first. */
+Test(lua, keys_are_told_together)
+{
+    redisContext *subscriber = redisConnectUnix(server.socket_path);
+
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
+          {"@endings_tell" TELL("key_2", "e", "$now+60000", "bb:1", "1") TELL("key_1", "r", "77", "bb:2", "1")
+               TELL("key_2", "r", "78", "bb:3", "1") TELL("key_1", "r", "79", "bb:4", "1"),
+           "(ok 2 0 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 78 Name"}, {"ZCARD t:key_ends", "0"});
+    expect_message(subscriber, "d1,d2 - - - 0 key_1/acct_A/r77,key_2/acct_A/r78");
     redisFree(subscriber);
 }
 
@@ -1389,14 +1429,15 @@ Test(lua, endings_tell_of_suspensions)
 Test(lua, a_revocation_is_told_although_its_loss_was_accepted)
 {
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 1 1", "(ok 1)"},
-          {"@store_accept_loss run", "(ok 1 0)"}, {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "1"), "(ok 1 0 0)"},
+          {"@store_accept_loss run", "(ok 1 0)"},
+          {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "1"), "(ok 1 0 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"});
 }
 
 Test(lua, a_malformed_record_does_not_keep_others_from_being_told)
 {
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"SET t:id:key_0 d0", "OK"}, {"SET t:key:d0 nonsense", "OK"},
-          {"@endings_tell" TELL("key_0", "r", "77", "''", "0") TELL("key_1", "r", "77", "''", "0"), "(ok 1 0 1)"},
+          {"@endings_tell" TELL("key_0", "r", "77", "''", "0") TELL("key_1", "r", "77", "''", "0"), "(ok 1 0 1 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"});
 }
 

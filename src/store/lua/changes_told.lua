@@ -1,0 +1,8 @@
+#!lua flags=allow-oom
+-- Whether changes have been told at this Redis as a whole (endings_tell.lua), so that a node need not repeat them.
+-- ARGV: prefix, then '<maker>:<number>' of each
+-- Returns: ok, for each 1 (told) or 0
+
+local told = redis.call('SMISMEMBER', K.told(), unpack(ARGV, 2))
+told_keep()
+return {'ok', unpack(told)}
