@@ -17,6 +17,18 @@ revoke_all() { # FILE of ids
     done
 }
 
+# is_ready NODE: without a process, which would take Redis' core.
+is_ready() {
+    local at connection line
+    at=$(<"$dir/ready.$1")
+    [[ $at =~ \"internal_listen\":\ ?\"([^\"]*):([0-9]+)\" ]] || die "$at"
+    exec {connection}<>"/dev/tcp/${BASH_REMATCH[1]}/${BASH_REMATCH[2]}"
+    printf 'GET /readyz HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n' >&"$connection"
+    read -r line <&"$connection"
+    exec {connection}>&-
+    [[ $line == 'HTTP/1.1 200 '* ]]
+}
+
 bench_retell() {
     local server began died secret statuses=''
     deployment retell first "$lease_ms"
@@ -33,11 +45,10 @@ bench_retell() {
     rm -r "$dir/redis/appendonlydir"
     mv "$dir/before" "$dir/redis/appendonlydir"
     run_redis
+    redis config set auto-aof-rewrite-percentage 0 >/dev/null
     died=$(now_ms)
     for server in "${!url_of[@]}"; do
-        until [ "$(curl -s -o /dev/null -w '%{http_code}' "http://$(jq -r .internal_listen "$dir/ready.$server")/readyz")" = 200 ]; do
-            sleep 0.05
-        done
+        until is_ready "$server"; do sleep 0.1; done
     done
     printf '\n| `scripts/bench retell`: %s revocations, %s nodes | |\n|---|---|\n' "$retell_keys" "$RETELL_NODES"
     printf '| until all nodes are ready, from when Redis answers | %s ms |\n' "$(($(now_ms) - died))"
