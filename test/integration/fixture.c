@@ -567,7 +567,7 @@ void fixture_add_user(struct fixture *fixture, const char *email, struct fixture
                           "--password-file",
                           fixture->password_path,
                           "--json",
-                          fixture->runs_old_program ? NULL : "--permanent-password",
+                          "--permanent-password",
                           NULL};
     char *out, *err;
     struct json *answer;

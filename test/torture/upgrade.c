@@ -125,7 +125,6 @@ struct upgrade *upgrade_prepare(const struct upgrade_plan *plan, struct fixture_
         abort();
     upgrade->plan = *plan;
     set_program(plan->old_program);
-    fixture->runs_old_program = true;
     make_account(fixture);
     fixture_add_user(fixture, "owner@upgrade.test", &upgrade->owner);
     fixture_add_user(fixture, "visitor@upgrade.test", &upgrade->visitor);
@@ -134,7 +133,6 @@ struct upgrade *upgrade_prepare(const struct upgrade_plan *plan, struct fixture_
         fixture_add_user(fixture, email, &ret_users[i]);
     }
     fixture_add_user(fixture, "auditor@upgrade.test", &fixture->user); /* for sessions that the fixture makes itself */
-    fixture->runs_old_program = false;
     set_program(new_program);
     free(new_program);
     sign_in_owner(upgrade);
