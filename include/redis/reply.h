@@ -21,6 +21,7 @@ MUST_CHECK bool reply_text_or_nil(const struct redis_reply *reply, struct text *
 MUST_CHECK bool reply_chars(const struct redis_reply *reply, char *ret_chars, size_t size);
 /* An integer reply, or a string of decimal digits with an optional minus sign. */
 MUST_CHECK bool reply_integer(const struct redis_reply *reply, int64_t *ret_value);
+MUST_CHECK bool reply_count(const struct redis_reply *reply, uint64_t *ret_count); /* an integer not below 0 */
 /* items[index], or NULL if the reply is no array or too short. */
 const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index);
 /* The value of "name:" in INFO's output; {NULL, 0}: there is none. */

@@ -4,19 +4,18 @@
 #include "base/mem.h"
 #include "lease/identity.h"
 #include "lease/names.h"
-#include <inttypes.h>
+#include "telling_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     ENOUGH = 1000, /* in a row that this Redis has */
-    TELL_ARGS = 5,
-    TIME_BYTES = 24,
     ERA_BYTES = 128,
 };
 
 struct comparison {
     const struct lease_settings *settings;
+    struct telling *telling;
     const struct ending_logs *logs; /* NULL: none */
     char compared_era[ERA_BYTES];
 
@@ -40,6 +39,7 @@ struct comparison *comparison_create(const struct lease_settings *settings)
     struct comparison *comparison = mem_alloc(sizeof *comparison);
 
     comparison->settings = settings;
+    comparison->telling = telling_create(settings);
     return comparison;
 }
 
@@ -64,6 +64,7 @@ static void finish_close(struct comparison *comparison)
     void (*closed)(void *arg) = comparison->closed;
     void *arg = comparison->closed_arg;
 
+    telling_destroy(comparison->telling);
     free(comparison);
     closed(arg);
 }
@@ -96,31 +97,19 @@ static void end_log(struct comparison *comparison)
     comparison->is_first = true;
 }
 
-static bool read_counts(const struct redis_reply *reply, uint64_t *ret_lost, uint64_t *ret_unknown)
-{
-    int64_t lost, unknown;
-
-    if (!reply || !reply_integer(reply_at(reply, 0), &lost) || !reply_integer(reply_at(reply, 2), &unknown))
-        return false;
-    *ret_lost = (uint64_t)lost;
-    *ret_unknown = (uint64_t)unknown;
-    return lost >= 0 && unknown >= 0;
-}
-
 /* A key that Redis does not know was created after what came back: it says nothing about those before it. */
-static void on_told(void *arg, const struct redis_reply *reply)
+static void on_told(void *arg, const struct told *told)
 {
     struct comparison *comparison = arg;
-    uint64_t lost, unknown;
 
-    if (!read_counts(reply, &lost, &unknown)) {
+    comparison->lost += told->lost;
+    if (!told->is_done) {
         end_log(comparison);
         finish(comparison, false);
         return;
     }
-    comparison->lost += lost;
-    comparison->unknown += unknown;
-    comparison->in_a_row = lost > 0 ? 0 : comparison->in_a_row + comparison->under_way - unknown;
+    comparison->unknown += told->unknown;
+    comparison->in_a_row = told->lost > 0 ? 0 : comparison->in_a_row + comparison->under_way - told->unknown;
     if (comparison->in_a_row >= ENOUGH)
         end_log(comparison);
     read_on(comparison);
@@ -129,22 +118,13 @@ static void on_told(void *arg, const struct redis_reply *reply)
 /* Without a place in a chain: whatever became of the chain, a revoked key stays revoked. */
 static void tell(struct comparison *comparison, const struct logged_ending *endings, size_t count)
 {
-    struct text argv[ENDING_LOGS_AT_ONCE * TELL_ARGS];
-    char at[ENDING_LOGS_AT_ONCE][TIME_BYTES];
+    struct kept_ending *list = mem_alloc(count * sizeof *list);
 
-    for (size_t i = 0; i < count; i++) {
-        struct text *arg = &argv[i * TELL_ARGS];
-
-        snprintf(at[i], sizeof at[i], "%" PRId64, endings[i].at_ms);
-        arg[0] = id_text(&endings[i].key);
-        arg[1] = TEXT("r");
-        arg[2] = text_of(at[i]);
-        arg[3] = TEXT("");
-        arg[4] = TEXT("0");
-    }
+    for (size_t i = 0; i < count; i++)
+        list[i] = (struct kept_ending){.subject = endings[i].key, .what = ENDING_REVOKED, .at_ms = endings[i].at_ms};
     comparison->under_way = count;
     comparison->compared += count;
-    comparison->settings->call(comparison->settings->arg, LEASE_TELL, count * TELL_ARGS, argv, on_told, comparison);
+    telling_run(comparison->telling, list, count, on_told, comparison);
 }
 
 static void on_read(void *arg, const struct logged_ending *endings, size_t count)

@@ -9,15 +9,13 @@
 #include "lease/identity.h"
 #include "lease/membership.h"
 #include "lease/names.h"
+#include "telling_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    TELL_AT_ONCE = 512, /* endings in one script: it blocks Redis for some 30 ms if all were lost */
-    TELL_ARGS = 5,
-    LOOK_AT_ONCE = 1024, /* changes */
     DECLARE_AT_ONCE = 256,
     DECLARE_ARGS = 3,
     LOOK_AGAIN_MS = 50, /* while others have not told yet */
@@ -26,7 +24,6 @@ enum {
     ERA_NAME_CHARS = 16,
     ERA_BYTES = 2 * REDIS_RUN_ID_CHARS + 2 + ERA_NAME_CHARS + 1,
     NUMBER_BYTES = 24,
-    CHANGE_BYTES = MAKER_CHARS + NUMBER_BYTES,
 };
 
 static const char GATHERING[] =
@@ -52,6 +49,7 @@ struct gathering {
     struct kept *kept;
     const struct fence *fence;
     const struct membership *member;
+    struct telling *telling;
     struct comparison *comparison;
     char id[STORE_ID_CHARS + 1], former[STORE_ID_CHARS + 1]; /* as in struct store_names */
     uv_timer_t timer;
@@ -69,17 +67,13 @@ struct gathering {
     bool has_told, has_waited_in_vain;
     struct chain_there *there;
     size_t there_count;
-    struct kept_ending *list;
-    size_t list_count, list_start, told, lost;
-    size_t look_end, look_count;    /* of the list, behind those looked at; how many changes these are */
-    bool has_met;                   /* another node, in the list */
+    uint64_t lost;
     char declared[MAKER_CHARS + 1]; /* the chains up to that maker were looked at */
     char trouble[512];
 };
 
 static void ask(struct gathering *gathering);
 static void declare(struct gathering *gathering);
-static void tell(struct gathering *gathering);
 
 struct gathering *gathering_create(const struct lease_settings *settings, struct chains *chains, struct kept *kept,
                                    const struct fence *fence)
@@ -90,6 +84,7 @@ struct gathering *gathering_create(const struct lease_settings *settings, struct
     gathering->chains = chains;
     gathering->kept = kept;
     gathering->fence = fence;
+    gathering->telling = telling_create(settings);
     gathering->comparison = comparison_create(settings);
     CHECK(uv_timer_init(settings->loop, &gathering->timer) == 0);
     gathering->timer.data = gathering;
@@ -111,13 +106,11 @@ void gathering_stop(struct gathering *gathering)
     gathering->is_stopped = true;
 }
 
-static void forget_lists(struct gathering *gathering)
+static void forget_chains(struct gathering *gathering)
 {
     free(gathering->there);
-    free(gathering->list);
     gathering->there = NULL;
-    gathering->list = NULL;
-    gathering->there_count = gathering->list_count = 0;
+    gathering->there_count = 0;
 }
 
 static void on_comparison_closed(void *arg)
@@ -126,7 +119,8 @@ static void on_comparison_closed(void *arg)
     void (*closed)(void *arg) = gathering->closed;
     void *closed_arg = gathering->closed_arg;
 
-    forget_lists(gathering);
+    forget_chains(gathering);
+    telling_destroy(gathering->telling);
     free(gathering);
     closed(closed_arg);
 }
@@ -161,7 +155,7 @@ const char *gathering_era(const struct gathering *gathering)
 
 static void end(struct gathering *gathering)
 {
-    forget_lists(gathering);
+    forget_chains(gathering);
     gathering->is_running = false;
 }
 
@@ -212,24 +206,14 @@ static void say_missing(struct gathering *gathering)
 
 /* Redis: what it says of itself */
 
-static bool read_count(const struct redis_reply *reply, uint64_t *ret_count)
-{
-    int64_t count;
-
-    if (!reply_integer(reply, &count) || count < 0)
-        return false;
-    *ret_count = (uint64_t)count;
-    return true;
-}
-
 enum { CHAINS_AT = 5 }; /* in node_gather.lua's reply, behind 'ok' */
 
 static bool read_facts(const struct redis_reply *reply, struct facts *ret_facts)
 {
     return reply_chars(reply_at(reply, 0), ret_facts->era, sizeof ret_facts->era) &&
-           read_count(reply_at(reply, 1), &ret_facts->is_accepted) &&
-           read_count(reply_at(reply, 2), &ret_facts->missing) && read_count(reply_at(reply, 3), &ret_facts->absent) &&
-           read_count(reply_at(reply, 4), &ret_facts->telling);
+           reply_count(reply_at(reply, 1), &ret_facts->is_accepted) &&
+           reply_count(reply_at(reply, 2), &ret_facts->missing) &&
+           reply_count(reply_at(reply, 3), &ret_facts->absent) && reply_count(reply_at(reply, 4), &ret_facts->telling);
 }
 
 static int compare_chains(const void *a, const void *b)
@@ -247,7 +231,7 @@ static bool read_chain(const struct redis_reply *reply, struct chain_there *ret_
 
 static bool read_chains(struct gathering *gathering, const struct redis_reply *reply)
 {
-    forget_lists(gathering);
+    forget_chains(gathering);
     gathering->there = mem_alloc((reply->count + 1) * sizeof *gathering->there);
     for (size_t i = CHAINS_AT; i < reply->count; i++)
         if (!read_chain(reply_at(reply, i), &gathering->there[gathering->there_count++]))
@@ -350,65 +334,6 @@ static bool is_wanted(void *arg, struct change_name change)
     return !there || change.number > there->record.numbers.ends || change.number >= there->record.low;
 }
 
-static struct kept_ending *ending_at(const struct gathering *gathering, size_t place)
-{
-    return &gathering->list[(gathering->list_start + place) % gathering->list_count];
-}
-
-static void print_change(const struct kept_ending *ending, char ret_change[CHANGE_BYTES])
-{
-    ret_change[0] = '\0';
-    if (ending->maker[0])
-        snprintf(ret_change, CHANGE_BYTES, "%s:%" PRIu64, ending->maker, ending->number);
-}
-
-enum { TOLD_LOST, TOLD_PASSED = 3 }; /* in endings_tell.lua's reply, behind 'ok' */
-
-static void on_told(void *arg, const struct redis_reply *reply)
-{
-    struct gathering *gathering = arg;
-    uint64_t lost, passed;
-
-    if (!reply || !read_count(reply_at(reply, TOLD_LOST), &lost) ||
-        !read_count(reply_at(reply, TOLD_PASSED), &passed) || gathering->is_stopped) {
-        fail(gathering);
-        return;
-    }
-    gathering->lost += lost;
-    gathering->has_met = passed > 0;
-    tell(gathering);
-}
-
-static struct text what_of(enum ending_what what)
-{
-    return what == ENDING_REVOKED     ? TEXT("r")
-           : what == ENDING_SCHEDULED ? TEXT("e")
-           : what == ENDING_SUSPENDED ? TEXT("s")
-                                      : TEXT("-");
-}
-
-static void tell_some(struct gathering *gathering, size_t count)
-{
-    const struct lease_settings *settings = gathering->settings;
-    struct text argv[TELL_AT_ONCE * TELL_ARGS];
-    char at[TELL_AT_ONCE][NUMBER_BYTES], change[TELL_AT_ONCE][CHANGE_BYTES];
-
-    for (size_t i = 0; i < count; i++) {
-        const struct kept_ending *ending = ending_at(gathering, gathering->told + i);
-        struct text *arg = &argv[i * TELL_ARGS];
-
-        snprintf(at[i], sizeof at[i], "%" PRId64, ending->at_ms);
-        print_change(ending, change[i]);
-        arg[0] = id_text(&ending->subject);
-        arg[1] = what_of(ending->what);
-        arg[2] = text_of(at[i]);
-        arg[3] = text_of(change[i]);
-        arg[4] = ending->completes ? TEXT("1") : TEXT("0");
-    }
-    gathering->told += count;
-    settings->call(settings->arg, LEASE_TELL, count * TELL_ARGS, argv, on_told, gathering);
-}
-
 static void say_told(struct gathering *gathering)
 {
     gathering->has_told = true;
@@ -436,103 +361,23 @@ static void compare_logs(struct gathering *gathering)
         say_told(gathering);
 }
 
-/* Whether the ending is the first of a change in what is looked at. Those of a change follow each other. */
-static bool begins_change(const struct gathering *gathering, size_t place)
-{
-    const struct kept_ending *ending = ending_at(gathering, place), *before;
-
-    if (!ending->maker[0] || place == gathering->told)
-        return ending->maker[0];
-    before = ending_at(gathering, place - 1);
-    return ending->number != before->number || strcmp(ending->maker, before->maker) != 0;
-}
-
-/* Moves those that are left to the end of what was looked at. */
-static void on_looked(void *arg, const struct redis_reply *reply)
+static void on_told(void *arg, const struct told *told)
 {
     struct gathering *gathering = arg;
-    size_t left = gathering->look_end, change = gathering->look_count;
 
-    if (!reply || reply->count < gathering->look_count || gathering->is_stopped) {
-        fail(gathering);
-        return;
-    }
-    for (size_t place = gathering->look_end; place-- > gathering->told;) {
-        const struct kept_ending *ending = ending_at(gathering, place);
-        uint64_t is_told = 0;
-
-        if (ending->maker[0] && !read_count(reply_at(reply, change - 1), &is_told)) {
-            fail(gathering);
-            return;
-        }
-        change -= begins_change(gathering, place);
-        if (!is_told)
-            *ending_at(gathering, --left) = *ending;
-    }
-    gathering->has_met = left == gathering->look_end;
-    gathering->told = left;
-    tell(gathering);
-}
-
-/* Which of the next changes others have told meanwhile. */
-static void look_ahead(struct gathering *gathering)
-{
-    const struct lease_settings *settings = gathering->settings;
-    struct text argv[LOOK_AT_ONCE];
-    char change[LOOK_AT_ONCE][CHANGE_BYTES];
-    size_t place = gathering->told, count = 0;
-
-    for (; place < gathering->list_count && count < LOOK_AT_ONCE; place++)
-        if (begins_change(gathering, place)) {
-            print_change(ending_at(gathering, place), change[count]);
-            argv[count] = text_of(change[count]);
-            count++;
-        }
-    gathering->look_end = place;
-    gathering->look_count = count;
-    if (count == 0) {
-        gathering->has_met = false;
-        tell(gathering);
-        return;
-    }
-    settings->call(settings->arg, LEASE_TOLD, count, argv, on_looked, gathering);
-}
-
-/* One script at a time: a change counts as told with its last ending. */
-static void tell(struct gathering *gathering)
-{
-    size_t left = gathering->list_count - gathering->told;
-
-    if (left == 0)
+    gathering->lost += told->lost;
+    if (told->is_done && !gathering->is_stopped)
         compare_logs(gathering);
-    else if (gathering->has_met)
-        look_ahead(gathering);
     else
-        tell_some(gathering, left < TELL_AT_ONCE ? left : TELL_AT_ONCE);
-}
-
-/* Nodes begin at different places, so that each ending is told soon by one of them. */
-static size_t some_start(const struct kept_ending *list, size_t count)
-{
-    uint32_t random;
-
-    if (count == 0)
-        return 0;
-    random_secret(&random, sizeof random);
-    for (size_t i = 0, at = random % count; i < count; i++, at = (at + 1) % count)
-        if (at == 0 || list[at - 1].completes)
-            return at;
-    return 0;
+        fail(gathering);
 }
 
 static void begin_telling(struct gathering *gathering)
 {
-    gathering->list =
-        RULE(RULE_REASSERT) ? kept_list(gathering->kept, is_wanted, gathering, &gathering->list_count) : NULL;
-    gathering->list_start = some_start(gathering->list, gathering->list_count);
-    gathering->told = 0;
-    gathering->has_met = false;
-    tell(gathering);
+    size_t count = 0;
+    struct kept_ending *list = RULE(RULE_REASSERT) ? kept_list(gathering->kept, is_wanted, gathering, &count) : NULL;
+
+    telling_run(gathering->telling, list, count, on_told, gathering);
 }
 
 /* Declaring */

@@ -48,6 +48,16 @@ bool reply_integer(const struct redis_reply *reply, int64_t *ret_value)
     return true;
 }
 
+bool reply_count(const struct redis_reply *reply, uint64_t *ret_count)
+{
+    int64_t count;
+
+    if (!reply_integer(reply, &count) || count < 0)
+        return false;
+    *ret_count = (uint64_t)count;
+    return true;
+}
+
 const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index)
 {
     if (!reply || reply->type != REPLY_ARRAY || index >= reply->count)

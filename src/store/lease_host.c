@@ -72,15 +72,15 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
 static void note_chains(const struct heartbeat_call *call, const struct redis_reply *reply)
 {
     struct chains *chains = lease_chains(call->store->lease);
-    int64_t count, joined;
+    uint64_t count, joined;
 
-    if (!reply_integer(reply_at(reply, HEARTBEAT_COUNT), &count) || count < 0 ||
-        !reply_integer(reply_at(reply, HEARTBEAT_JOINED), &joined) || joined < 0)
+    if (!reply_count(reply_at(reply, HEARTBEAT_COUNT), &count) ||
+        !reply_count(reply_at(reply, HEARTBEAT_JOINED), &joined))
         return;
-    chains_heard_joined(chains, (uint64_t)joined);
+    chains_heard_joined(chains, joined);
     if (chains_count(chains) != call->chains_since)
         return; /* it asked for another part of them; the next heartbeat asks again */
-    if ((uint64_t)count < call->chains_since)
+    if (count < call->chains_since)
         identity_behind(lease_identity(call->store->lease));
     for (size_t i = HEARTBEAT_CHAINS; i < reply->count; i++) {
         struct chain_record record;
@@ -90,7 +90,7 @@ static void note_chains(const struct heartbeat_call *call, const struct redis_re
             reply_text(reply_at(reply_at(reply, i), 1), &packed) && chain_read(packed, &record))
             chains_heard(chains, maker, &record);
     }
-    chains_heard_all(chains, (uint64_t)count);
+    chains_heard_all(chains, count);
 }
 
 /* Folding away the chains of the dead */

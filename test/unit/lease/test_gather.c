@@ -23,7 +23,7 @@ TestSuite(gather, .init = ignore_sigpipe, .fini = leak_guard, .timeout = TEST_WI
 #define CHAIN(numbers, length) "*2\r\n$32\r\n" MAKER "\r\n$" #length "\r\n" numbers "\r\n"
 
 #define TOLD_REPLY "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n:0\r\n:0\r\n"
-#define TOLD_REPLY_PASSED "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n:0\r\n:1\r\n"
+#define TOLD_REPLY_SKIPPED "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n:0\r\n:1\r\n"
 
 enum { PORTION = 512, LOOKED_AT = 1024, WAIT_MIN_MS = 3000 };
 
@@ -458,65 +458,73 @@ static bool names_change(const char *command, unsigned number)
     return strstr(command, name);
 }
 
-/* A reply that the first of so many changes were told, and the others not. */
-static void are_told(size_t told, size_t count, char *ret_answer, size_t size)
+/* Comes to another Redis with so many kept changes, in which others have told something. Of the changes that the node
+ * asks for, they have told the first ones. */
+static void come_behind_others(unsigned kept, size_t asked, size_t told)
 {
+    char answer[32 + 4 * LOOKED_AT + 1];
     struct buf out;
 
-    buf_init_fixed(&out, ret_answer, size - 1);
-    buf_printf(&out, "*%zu\r\n$2\r\nok\r\n", count + 1);
-    for (size_t i = 0; i < count; i++)
-        buf_append_str(&out, i < told ? ":1\r\n" : ":0\r\n");
-    cr_assert_not(out.failed);
-    ret_answer[out.len] = '\0';
-}
-
-/* One that others have told shows that they have come here too. */
-Test(gather, what_others_have_told_is_left_out)
-{
-    enum { LEFT = 24, BEHIND = 10, CHANGES = PORTION + LOOKED_AT + BEHIND };
-    char answer[32 + 4 * LOOKED_AT + 1];
-    unsigned both = 0, left = 0;
-
     open_ready();
-    for (unsigned change = 1; change <= CHANGES; change++)
+    for (unsigned change = 1; change <= kept; change++)
         keep(change, ENDING_REVOKED, 7);
-    are_told(LOOKED_AT - LEFT, LOOKED_AT, answer, sizeof answer);
-    rule(tell, FAKE_ANSWER, TOLD_REPLY_PASSED, 0);
+    buf_init_fixed(&out, answer, sizeof answer);
+    buf_printf(&out, "*%zu\r\n$2\r\nok\r\n", asked + 1);
+    for (size_t i = 0; i < asked; i++)
+        buf_append_str(&out, i < told ? ":1\r\n" : ":0\r\n");
+    buf_append_char(&out, '\0');
+    cr_assert_not(out.failed);
+    rule(tell, FAKE_ANSWER, TOLD_REPLY_SKIPPED, 0);
     rule(told_by_others, FAKE_ANSWER, answer, 0);
     redis_is("era2", 0, 0, "");
     meet();
     until(is_ready, NULL);
+}
+
+Test(gather, what_others_have_told_is_left_out)
+{
+    enum { LEFT = 24, BEHIND = 10, CHANGES = PORTION + LOOKED_AT + BEHIND };
+    unsigned twice = 0, left = 0;
+
+    come_behind_others(CHANGES, LOOKED_AT, LOOKED_AT - LEFT);
     expect_count(tell, 2);
     expect_count(told_by_others, 1);
     const char *first = fake_redis_command(w.fake, tell, 0), *second = fake_redis_command(w.fake, tell, 1);
     const char *looked = fake_redis_command(w.fake, told_by_others, 0);
     for (unsigned change = 1; change <= CHANGES; change++) {
-        both += names_change(first, change) && (names_change(second, change) || names_change(looked, change));
-        left += names_change(second, change);
-        if (!names_change(looked, change))
-            cr_expect(names_change(first, change) || names_change(second, change), "%u", change);
+        bool is_asked = names_change(looked, change), is_told = names_change(second, change);
+
+        twice += names_change(first, change) && (is_told || is_asked);
+        left += is_told;
+        cr_expect(is_asked || is_told || names_change(first, change), "%u", change);
     }
-    cr_expect_eq(both, 0);
+    cr_expect_eq(twice, 0);
     cr_expect_eq(left, LEFT + BEHIND);
     close_world();
 }
 
 Test(gather, others_may_have_told_all)
 {
-    char answer[32 + 4 * PORTION + 1];
-
-    open_ready();
-    for (unsigned change = 1; change <= 2 * PORTION; change++)
-        keep(change, ENDING_REVOKED, 7);
-    are_told(PORTION, PORTION, answer, sizeof answer);
-    rule(tell, FAKE_ANSWER, TOLD_REPLY_PASSED, 0);
-    rule(told_by_others, FAKE_ANSWER, answer, 0);
-    redis_is("era2", 0, 0, "");
-    meet();
-    until(is_ready, NULL);
+    come_behind_others(2 * PORTION, PORTION, PORTION);
     expect_count(tell, 1);
     expect_count(told_by_others, 1);
+    close_world();
+}
+
+/* They cannot be asked for. */
+Test(gather, changes_without_a_number_are_told_by_everybody)
+{
+    come_behind_others(0, 0, 0);
+    for (unsigned i = 0; i < 2 * PORTION; i++) {
+        const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7};
+
+        kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(""), 0}, &ending, 1);
+    }
+    redis_is("era3", 0, 0, "");
+    meet();
+    until(is_ready, NULL);
+    expect_count(tell, 2);
+    expect_count(told_by_others, 0);
     close_world();
 }
 
