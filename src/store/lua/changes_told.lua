@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Whether changes have been told at this Redis as a whole (endings_tell.lua), so that a node need not repeat them.
+-- Whether changes have been told completely at this Redis (endings_tell.lua), so that a node need not repeat them.
 -- ARGV: prefix, then '<maker>:<number>' of each
 -- Returns: ok, for each 1 (told) or 0
 

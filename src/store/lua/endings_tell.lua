@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
--- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13). All nodes repeat the
--- same changes: one that was told here as a whole is not looked at again.
+-- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13). Nodes repeat the same
+-- changes. Once a node has told a change completely, it is skipped when others tell it.
 -- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 's': the account
 --   is suspended; '-': it was overtaken), since when or when in ms, '<maker>:<number>' of the change ('' for none), whether the
---   change is told as a whole with it (1 or 0)
+--   change is told completely with it (1 or 0)
 -- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not
---   know, how many were passed over because another node had told their change
+--   know, how many were skipped
 -- Events: <kind>.revoked, <kind>.revocation_scheduled or account.suspended, with the reason `repeated`, for each that was lost
 
 local EVENTS_KEPT = '1000000000000' -- the next event's own bound applies
 local SOURCE = {'system', '', '', EVENTS_KEPT}
 local FIRST, EACH = 2, 5
 
-local lost, unknown, passed = 0, 0, 0
+local lost, unknown, skipped = 0, 0, 0
 
 local function names()
     local changes = {}
@@ -20,13 +20,6 @@ local function names()
         changes[#changes + 1] = ARGV[at + 3]
     end
     return changes
-end
-
--- nil: it is not known here.
-local function record_of(id)
-    local did, record = pcall(key_record, id)
-    unknown = unknown + ((not did or not record) and 1 or 0)
-    return did and record or nil
 end
 
 local function suspend(account)
@@ -41,8 +34,12 @@ local function suspend(account)
 end
 
 local function schedule(id, at, registry)
-    local record = record_of(id)
-    if not record or record.revoked and not record.is_due or
+    local record = key_records({id})[1]
+    if not record then
+        unknown = unknown + 1
+        return
+    end
+    if record.revoked and not record.is_due or
         record.scheduled and tonumber(record.scheduled) <= tonumber(at) then
         return
     end
@@ -85,7 +82,7 @@ local revoked, since, times, others, whole = {}, {}, {}, {}, {}
 for at = FIRST, #ARGV, EACH do
     local id, what, change = ARGV[at], ARGV[at + 1], ARGV[at + 3]
     if is_told[(at - FIRST) / EACH + 1] == 1 then
-        passed = passed + 1
+        skipped = skipped + 1
     else
         if what == 'r' then
             if not since[id] then
@@ -121,4 +118,4 @@ if missing > 0 then
 else
     redis.call('HDEL', K.store(), 'missing')
 end
-return {'ok', lost, missing, unknown, passed}
+return {'ok', lost, missing, unknown, skipped}

@@ -184,9 +184,10 @@ local log_chain = KEYS[#KEYS] and KEYS[#KEYS]:sub(#prefix + 1):match('^log:(%x+)
 -- but what no log has is not lost with them. Each class has its own bound, so that a flood displaces only its own kind.
 local UNLOGGED_MAX = 100000
 
--- Returns the name of the copy in the stream of its class; '' if no node writes a log.
+-- Whether a node writes an audit log. nil: not looked at yet.
 local has_logs
 
+-- Returns the name of the copy in the stream of its class; '' if no node writes a log.
 local function keep_for_log(account, class, entry, fields)
     if has_logs == nil then
         has_logs = log_chain or exists(K.log_heads())
@@ -258,8 +259,8 @@ end
 local KEY_FIELDS = {@KEY_FIELDS@}
 local KEY_PATTERN = '^' .. string.rep('(%S+) ', #KEY_FIELDS - 1) .. '([^\n]+)(.*)$'
 
--- Judges by the time `now` (nil: the store's) whether a scheduled revocation has taken effect: `ends` is set until then, `revoked` and
--- `is_due` from then on, until it is written down (key_end_due()).
+-- Judges whether a scheduled revocation has taken effect: `ends` is set until then, `revoked` and `is_due` from then on,
+-- until it is written down (key_end_due()). now: nil: the store's time.
 local function key_judge_end(record, now)
     if not record.scheduled then
         return
@@ -435,8 +436,8 @@ local function ending_number()
     return number_given
 end
 
--- Keeps which changes were told as a whole; nodes remember them half as long. It writes, so that the caller's WAIT covers
--- what other nodes have told.
+-- Keeps the names of changes that were told completely, for twice as long as nodes remember changes. This is a write, so
+-- the caller's WAIT covers what other nodes have told.
 local TOLD_KEPT_MS = 1200000
 
 local function told_keep()
@@ -592,15 +593,17 @@ local function canary_owns(account)
     return account:sub(1, #CANARY_OWNERS) == CANARY_OWNERS
 end
 
--- Of keys that are revoked together, what is written by one command for all of them, because the number of commands
--- decides how long Redis is blocked. At most a thousand or so.
+-- Collects the writes of several revocations, so that ends_write() needs one command for all writes of a kind: each
+-- command costs Redis more than one further value. For at most 1,000 keys.
 local function ends_begin()
     return {records = {}, ZREM = {}, ZADD = {}, HSET = {}}
 end
 
-local function ends_of(of_command, name)
-    of_command[name] = of_command[name] or {}
-    return of_command[name], #of_command[name]
+local function ends_add(by_name, name, first, second)
+    local values = by_name[name] or {}
+    by_name[name] = values
+    values[#values + 1] = first
+    values[#values + 1] = second
 end
 
 local function ends_write(ends)
@@ -614,7 +617,8 @@ local function ends_write(ends)
     end
 end
 
--- Writes that a key is revoked, since record.revoked; with `ends`, what is left to ends_write() is not written yet.
+-- Writes the revocation of a key, at record.revoked. ends: from ends_begin(); the caller then calls ends_write(). nil: no
+-- further call is needed.
 local function key_end(record, source, data, ends)
     local name, packed = K.key(record.digest), key_pack(record)
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'revoked', record.revoked)
@@ -623,15 +627,11 @@ local function key_end(record, source, data, ends)
         return
     end
     local account, id, here, class = record.account, record.id, ends or ends_begin(), audit_class(record, source[1])
-    local records, count = here.records, #here.records
-    records[count + 1], records[count + 2] = name, packed
-    local list, length = ends_of(here.ZREM, K.account_keys(account, key_set(record.kind, record.mode, 'active')))
-    list[length + 1] = id
-    list, length = ends_of(here.ZADD, K.account_keys(account, key_set(record.kind, record.mode, 'revoked')))
-    list[length + 1], list[length + 2] = 0, id
-    list, length = ends_of(here.HSET, K.key_endings(account))
     local entry = audit(account, record.kind .. '.revoked', id, source, {class = class, data = data})
-    list[length + 1], list[length + 2] = id, class .. ' ' .. entry
+    ends_add(here, 'records', name, packed)
+    ends_add(here.ZREM, K.account_keys(account, key_set(record.kind, record.mode, 'active')), id)
+    ends_add(here.ZADD, K.account_keys(account, key_set(record.kind, record.mode, 'revoked')), 0, id)
+    ends_add(here.HSET, K.key_endings(account), id, class .. ' ' .. entry)
     if not ends then
         ends_write(here)
     end

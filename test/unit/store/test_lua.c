@@ -1385,8 +1385,9 @@ Test(lua, endings_tell_of_suspensions)
     redisFree(subscriber);
 }
 
-/* Ten nodes tell the same. What is told as a whole is not looked at again, nor declared by who comes later. */
-Test(lua, what_was_told_is_passed_over)
+/* Nodes repeat the same changes. A change that one of them has told completely is skipped when others tell it, and is
+ * not declared to be missing. */
+Test(lua, what_was_told_is_skipped)
 {
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"), ONE_KEY("d3", "key_3"),
           {"@chains_declare bb 2 2", "(ok 2)"},
@@ -1396,19 +1397,19 @@ Test(lua, what_was_told_is_passed_over)
                TELL("key_2", "r", "77", "bb:2", "1"),
            "(ok 1 0 0 1)"},
           {"SORT t:told ALPHA", "(bb:1 bb:2)"},
-          /* Told before it was declared: a node hears of a change before it is acknowledged. */
+          /* A node hears of a change before it is acknowledged, so it may tell it before another node declares it. */
           {"@endings_tell" TELL("key_3", "r", "77", "bb:4", "1"), "(ok 1 0 0 0)"}, {"@chains_declare bb 5 5", "(ok 2)"},
           {"SORT t:missing ALPHA", "(bb:3 bb:5)"}, {"HGET t:store missing", "2"}, {"PEXPIRE t:told 5000", "1"},
           {"@changes_told bb:1 bb:3 bb:4", "(ok 1 0 1)"}, {"PTTL t:told", "~1200000"},
-          /* What has no place in a chain is looked at each time. */
+          /* A change without a number is never skipped. */
           {"@endings_tell" TELL("key_9", "r", "77", "''", "0"), "(ok 0 2 1 0)"},
-          /* A log may name a key several times; its reader counts those that are known. */
+          /* A log may name a key several times. Each line counts, because the reader of the log counts lines. */
           {"@endings_tell" TELL("key_9", "r", "77", "''", "0") TELL("key_1", "r", "77", "''", "0")
                TELL("key_9", "r", "78", "''", "0"),
            "(ok 0 2 2 0)"});
 }
 
-/* In one message, each key with its time; a key once, with the first. */
+/* One message for all keys, each with its own time. A key that is told twice keeps the first time. */
 Test(lua, keys_are_told_together)
 {
     redisContext *subscriber = redisConnectUnix(server.socket_path);
