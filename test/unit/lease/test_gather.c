@@ -450,24 +450,37 @@ Test(gather, many_are_told_in_portions)
     close_world();
 }
 
-static bool names_change(const char *command, unsigned number)
+static unsigned times_named(const char *command, unsigned number)
 {
+    unsigned times = 0;
     char name[64];
 
     snprintf(name, sizeof name, " " MAKER ":%u ", number);
-    return strstr(command, name);
+    for (; (command = strstr(command, name)); command++)
+        times++;
+    return times;
+}
+
+static void keep_large(unsigned change, size_t endings_each)
+{
+    struct heard_ending endings[8];
+
+    cr_assert_leq(endings_each, sizeof endings / sizeof *endings);
+    for (size_t i = 0; i < endings_each; i++)
+        endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7};
+    kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(MAKER), change}, endings, endings_each);
 }
 
 /* Comes to another Redis with so many kept changes, in which others have told something. Of the changes that the node
  * asks for, they have told the first ones. */
-static void come_behind_others(unsigned kept, size_t asked, size_t told)
+static void come_behind_others(unsigned kept, size_t endings_each, size_t asked, size_t told)
 {
     char answer[32 + 4 * LOOKED_AT + 1];
     struct buf out;
 
     open_ready();
     for (unsigned change = 1; change <= kept; change++)
-        keep(change, ENDING_REVOKED, 7);
+        keep_large(change, endings_each);
     buf_init_fixed(&out, answer, sizeof answer);
     buf_printf(&out, "*%zu\r\n$2\r\nok\r\n", asked + 1);
     for (size_t i = 0; i < asked; i++)
@@ -486,35 +499,76 @@ Test(gather, what_others_have_told_is_left_out)
     enum { LEFT = 24, BEHIND = 10, CHANGES = PORTION + LOOKED_AT + BEHIND };
     unsigned twice = 0, left = 0;
 
-    come_behind_others(CHANGES, LOOKED_AT, LOOKED_AT - LEFT);
+    come_behind_others(CHANGES, 1, LOOKED_AT, LOOKED_AT - LEFT);
     expect_count(tell, 2);
     expect_count(told_by_others, 1);
     const char *first = fake_redis_command(w.fake, tell, 0), *second = fake_redis_command(w.fake, tell, 1);
     const char *looked = fake_redis_command(w.fake, told_by_others, 0);
     for (unsigned change = 1; change <= CHANGES; change++) {
-        bool is_asked = names_change(looked, change), is_told = names_change(second, change);
+        unsigned is_asked = times_named(looked, change), is_told = times_named(second, change);
 
-        twice += names_change(first, change) && (is_told || is_asked);
+        twice += times_named(first, change) && (is_told || is_asked);
         left += is_told;
-        cr_expect(is_asked || is_told || names_change(first, change), "%u", change);
+        cr_expect(is_asked || is_told || times_named(first, change), "%u", change);
     }
     cr_expect_eq(twice, 0);
     cr_expect_eq(left, LEFT + BEHIND);
     close_world();
 }
 
+/* Those of a change are told together, or left out together. The first portion ends within a change. */
+Test(gather, what_others_have_told_of_large_changes_is_left_out)
+{
+    enum { EACH = 3, CHANGES = 400, ASKED = CHANGES - PORTION / EACH, TOLD = 100 };
+    unsigned told = 0;
+
+    come_behind_others(CHANGES, EACH, ASKED, TOLD);
+    expect_count(tell, 2);
+    expect_count(told_by_others, 1);
+    const char *first = fake_redis_command(w.fake, tell, 0), *second = fake_redis_command(w.fake, tell, 1);
+    const char *at = strstr(fake_redis_command(w.fake, told_by_others, 0), MAKER);
+    for (size_t i = 0; i < ASKED; i++, at = strstr(at + 1, MAKER)) {
+        unsigned change, here;
+
+        cr_assert_not_null(at);
+        change = (unsigned)strtoul(at + strlen(MAKER ":"), NULL, 10);
+        here = times_named(second, change);
+        cr_expect_eq(here, i < TOLD ? 0 : EACH - times_named(first, change), "%u: %u times", change, here);
+        told += here;
+    }
+    cr_expect_null(at);
+    cr_expect_eq(told, (ASKED - TOLD) * EACH);
+    close_world();
+}
+
 Test(gather, others_may_have_told_all)
 {
-    come_behind_others(2 * PORTION, PORTION, PORTION);
+    come_behind_others(PORTION + 2 * LOOKED_AT, 1, LOOKED_AT, LOOKED_AT);
     expect_count(tell, 1);
-    expect_count(told_by_others, 1);
+    expect_count(told_by_others, 2);
+    close_world();
+}
+
+Test(gather, an_answer_that_does_not_fit_is_no_answer)
+{
+    open_ready();
+    for (unsigned change = 1; change <= PORTION + 2; change++)
+        keep(change, ENDING_REVOKED, 7);
+    rule(tell, FAKE_ANSWER, TOLD_REPLY_SKIPPED, 0);
+    rule(told_by_others, FAKE_ANSWER, "*4\r\n$2\r\nok\r\n:1\r\n:1\r\n:1\r\n", 0);
+    redis_is("era2", 0, 0, "");
+    meet();
+    until_count(told_by_others, 2);
+    cr_expect_not(store_is_ready(w.store));
+    rule(told_by_others, FAKE_ANSWER, "*3\r\n$2\r\nok\r\n:1\r\n:1\r\n", 0);
+    until(is_ready, NULL);
     close_world();
 }
 
 /* They cannot be asked for. */
 Test(gather, changes_without_a_number_are_told_by_everybody)
 {
-    come_behind_others(0, 0, 0);
+    come_behind_others(0, 1, 0, 0);
     for (unsigned i = 0; i < 2 * PORTION; i++) {
         const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7};
 
