@@ -20,6 +20,9 @@ foreach(check layers banned cleanup)
   set_tests_properties(meta_check_${check}_can_fail PROPERTIES TIMEOUT 300 WILL_FAIL TRUE)
 endforeach()
 
+add_test(NAME meta_changed COMMAND ${CMAKE_CURRENT_LIST_DIR}/changed ${PROJECT_SOURCE_DIR}/scripts/changed-sources)
+set_tests_properties(meta_changed PROPERTIES TIMEOUT 300)
+
 # Every kind of finding, in the order in which they are told.
 add_test(NAME meta_check_docs COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-docs)
 add_test(NAME meta_check_docs_can_fail
