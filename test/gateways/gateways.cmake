@@ -10,7 +10,7 @@ if(NGINX AND OATHTOOL AND JQ AND NGHTTP AND NGHTTPX)
   set_tests_properties(gateways gateways_day PROPERTIES TIMEOUT 3600 LABELS gateways PROCESSORS 2
     ENVIRONMENT "BUILD=$<TARGET_FILE_DIR:chatelaine>"
     FAIL_REGULAR_EXPRESSION "LeakSanitizer;runtime error:;AddressSanitizer;ThreadSanitizer")
-  set_tests_properties(gateways PROPERTIES COST 250)
+  set_tests_properties(gateways PROPERTIES COST 400)
 endif()
 add_npm_test(gateways_lint gateways node --test lint.test.js)
 set_tests_properties(gateways_lint PROPERTIES LABELS gateways TIMEOUT 300)

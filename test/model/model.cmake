@@ -3,4 +3,4 @@
 add_test(NAME model_short COMMAND ${PROJECT_SOURCE_DIR}/scripts/model --changed)
 add_test(NAME model_can_fail COMMAND ${CMAKE_CURRENT_LIST_DIR}/can-fail)
 set_tests_properties(model_short PROPERTIES TIMEOUT 3600 PROCESSORS 2 COST 100)
-set_tests_properties(model_can_fail PROPERTIES TIMEOUT 1800)
+set_tests_properties(model_can_fail PROPERTIES TIMEOUT 1800 COST 80)

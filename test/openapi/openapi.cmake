@@ -3,4 +3,4 @@ add_criterion_test(openapi SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_openapi.c LIBS
 add_npm_test(openapi_lint openapi node lint.test.js)
 add_npm_test(openapi_contract openapi node contract.test.js)
 set_tests_properties(openapi openapi_lint openapi_contract PROPERTIES LABELS openapi)
-set_tests_properties(openapi_contract PROPERTIES TIMEOUT 3600 PROCESSORS 2 COST 100)
+set_tests_properties(openapi_contract PROPERTIES TIMEOUT 3600 PROCESSORS 2 COST 300)
