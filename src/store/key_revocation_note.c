@@ -30,32 +30,29 @@ struct note {
 
 struct key_notes {
     struct store *store;
-    uv_timer_t *timer;
+    uv_timer_t timer;
     struct note *waiting;
     size_t count, capacity;
     uint64_t may_send_ms; /* uv_now() */
     unsigned under_way;
+    bool is_timer_closed;
+    void (*closed)(void *arg); /* NULL: not closing */
+    void *closed_arg;
 };
 
-struct key_notes *key_notes_create(struct store *store, uv_timer_t *timer)
+struct key_notes *key_notes_create(struct store *store)
 {
     struct key_notes *notes = mem_alloc(sizeof *notes);
 
     notes->store = store;
-    notes->timer = timer;
-    timer->data = notes;
+    CHECK(uv_timer_init(store_loop(store), &notes->timer) == 0);
+    notes->timer.data = notes;
     return notes;
 }
 
-void key_notes_destroy(struct key_notes *notes)
-{
-    CHECK(notes->under_way == 0);
-    uv_timer_stop(notes->timer);
-    free(notes->waiting);
-    free(notes);
-}
-
 static void try_send(struct key_notes *notes);
+static void on_timer_closed(uv_handle_t *handle);
+static void try_end(struct key_notes *notes);
 
 static void on_noted(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
 {
@@ -63,6 +60,7 @@ static void on_noted(void *arg, UNUSED enum store_result result, UNUSED const st
 
     notes->under_way--;
     try_send(notes);
+    try_end(notes);
 }
 
 /* Nobody may read that a key was refused before it was. So this is never more than has passed, if our clock runs up to
@@ -105,10 +103,10 @@ static void try_send(struct key_notes *notes)
 {
     uint64_t now_ms = uv_now(store_loop(notes->store));
 
-    if (notes->under_way > 0 || notes->count == 0)
+    if (notes->closed || notes->under_way > 0 || notes->count == 0)
         return;
     if (now_ms < notes->may_send_ms && notes->count < NOTES_TOGETHER) {
-        CHECK(uv_timer_start(notes->timer, on_timer, notes->may_send_ms - now_ms, 0) == 0);
+        CHECK(uv_timer_start(&notes->timer, on_timer, notes->may_send_ms - now_ms, 0) == 0);
         return;
     }
     notes->may_send_ms = now_ms + PACE_MS;
@@ -158,4 +156,33 @@ void key_endings_note(struct store *store, const struct key_ended *keys, size_t 
     for (size_t i = 0; i < count; i++)
         add_note(notes, &keys[i], tally);
     try_send(notes);
+}
+
+/* Closing */
+
+void key_notes_close(struct key_notes *notes, void (*closed)(void *arg), void *arg)
+{
+    notes->closed = closed;
+    notes->closed_arg = arg;
+    uv_close((uv_handle_t *)&notes->timer, on_timer_closed);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct key_notes *notes = handle->data;
+
+    notes->is_timer_closed = true;
+    try_end(notes);
+}
+
+static void try_end(struct key_notes *notes)
+{
+    void (*closed)(void *arg) = notes->closed;
+    void *arg = notes->closed_arg;
+
+    if (!notes->is_timer_closed || notes->under_way > 0)
+        return;
+    free(notes->waiting);
+    free(notes);
+    closed(arg);
 }

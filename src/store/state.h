@@ -75,7 +75,6 @@ struct store {
     struct key_revocations *revocations;
     uv_idle_t revoke_idle;
     struct key_notes *notes;
-    uv_timer_t note_timer;
     struct key_discards *discards;
     struct audit_part *audit; /* NULL: no audit log */
     unsigned logging;         /* calls whose events are being logged */

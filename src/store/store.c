@@ -113,7 +113,6 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     examination_init(store);
     CHECK(uv_timer_init(loop, &store->probe) == 0);
     CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
-    CHECK(uv_timer_init(loop, &store->note_timer) == 0);
     CHECK(uv_idle_init(loop, &store->idle) == 0);
     CHECK(uv_idle_init(loop, &store->revoke_idle) == 0);
     store->probe.data = store->examination.timer.data = store->idle.data = store;
@@ -121,7 +120,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     store->lease = lease_host_create(store);
     store->finder = key_finder_create(store);
     store->revocations = key_revocations_create(store, &store->revoke_idle);
-    store->notes = key_notes_create(store, &store->note_timer);
+    store->notes = key_notes_create(store);
     store->discards = key_discards_create(store);
     store->searches = audit_searches_create(store);
     return store;
@@ -134,6 +133,7 @@ static void on_link_closed(void *arg);
 static void on_sentinel_closed(void *arg);
 static void on_searches_closed(void *arg);
 static void on_discards_closed(void *arg);
+static void on_notes_closed(void *arg);
 static void on_lease_closed(void *arg);
 static void on_handle_closed(uv_handle_t *handle);
 
@@ -145,7 +145,6 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->closed_arg = arg;
     store->waits_for_log = store->logging > 0;
     store->closing = 3 + store->waits_for_log;
-    key_notes_flush(store->notes);
     gathering_stop(lease_gathering(store->lease));
     suspensions_stop(lease_suspensions(store->lease));
     redis_group_remove(&store->links, store->reads);
@@ -203,6 +202,14 @@ static void on_discards_closed(void *arg)
     struct store *store = arg;
 
     store->discards = NULL;
+    key_notes_close(store->notes, on_notes_closed, store);
+}
+
+static void on_notes_closed(void *arg)
+{
+    struct store *store = arg;
+
+    store->notes = NULL;
     lease_close(store->lease, on_lease_closed, store);
 }
 
@@ -210,13 +217,14 @@ static void on_lease_closed(void *arg)
 {
     struct store *store = arg;
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&store->probe, (uv_handle_t *)&store->examination.timer, (uv_handle_t *)&store->note_timer,
-        (uv_handle_t *)&store->idle,  (uv_handle_t *)&store->revoke_idle,
+        (uv_handle_t *)&store->probe,
+        (uv_handle_t *)&store->examination.timer,
+        (uv_handle_t *)&store->idle,
+        (uv_handle_t *)&store->revoke_idle,
     };
 
     key_revocations_destroy(store->revocations);
-    key_notes_destroy(store->notes);
-    store->note_timer.data = store->revoke_idle.data = store;
+    store->revoke_idle.data = store;
     store->lease = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)

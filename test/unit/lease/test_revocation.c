@@ -737,6 +737,20 @@ Test(revocation, the_end_of_each_barrier_is_noted)
     leave();
 }
 
+/* The second note waits for its pace, or both are under way: closing drops the one, and frees all. */
+Test(revocation, the_store_is_closed_while_notes_wait)
+{
+    struct key_answer answers[2] = {0};
+    struct id ids[2];
+
+    keys_make(ids, 2);
+    for (size_t i = 0; i < 2; i++) {
+        revoke_all(&ids[i], 1, &answers[i]);
+        expect_all(&answers[i], 1, STORE_OK);
+    }
+    fixture_close_store();
+}
+
 /* Each member of a group that was revoked before waits for the barrier too (rule 8). */
 Test(revocation, a_group_that_is_repeated_is_waited_for)
 {
