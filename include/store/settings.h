@@ -5,7 +5,10 @@
 #include "redis/resolver.h"
 #include "redis/tls.h"
 
+struct store_part;
+
 struct store_settings {
+    const struct store_part *const *parts; /* STORE_PARTS (store/store_parts.h) */
     struct redis_target target;
     struct redis_tls *tls; /* for a target with tls; outlives the store */
     /* In a cluster: finds the primary of this partition; outlives the store. Set by partitions_create(). */

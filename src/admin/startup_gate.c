@@ -7,6 +7,7 @@
 #include "lease/names.h"
 #include "redis_tls_internal.h"
 #include "store/fitness.h"
+#include "store/store_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
     else if (!secret_file_read(settings->redis_file, &url, ret_why))
         return false;
     *ret_store = (struct store_settings){
+        .parts = STORE_PARTS,
         .timeout_ms = (uint32_t)settings->redis_timeout_ms,
         .prefix = settings->prefix,
         .min_replicas = settings->min_replicas,

@@ -48,31 +48,6 @@ int64_t store_audit_max(const struct store *store)
     return store->settings.audit_max;
 }
 
-struct key_finder *store_key_finder(const struct store *store)
-{
-    return store->finder;
-}
-
-struct key_revocations *store_key_revocations(const struct store *store)
-{
-    return store->revocations;
-}
-
-struct key_notes *store_key_notes(const struct store *store)
-{
-    return store->notes;
-}
-
-struct key_discards *store_key_discards(const struct store *store)
-{
-    return store->discards;
-}
-
-struct audit_searches *store_audit_searches(const struct store *store)
-{
-    return store->searches;
-}
-
 struct lease *store_lease(const struct store *store)
 {
     return store->lease;

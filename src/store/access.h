@@ -1,4 +1,4 @@
-/* The store's parts, for its verbs. */
+/* What verbs may use of the store. */
 #pragma once
 #include "base/log.h"
 #include "core/key.h"
@@ -8,11 +8,6 @@
 #include <uv.h>
 
 struct redis_link;
-struct key_finder;
-struct key_discards;
-struct key_revocations;
-struct key_notes;
-struct audit_searches;
 struct store_time;
 
 /* For checks only. A script or PUBLISH on this link could be delayed by Redis, and checks with it. */
@@ -34,9 +29,3 @@ void store_print_prefix_beside(const struct store *store, struct buf *out);
 int64_t store_audit_max(const struct store *store);
 /* All settings, including the limits on what callers may create. */
 const struct store_settings *store_limits(const struct store *store);
-/* Owned by the store: the check path's calls, the keys to revoke and to discard, and the searches in audit trails. */
-struct key_finder *store_key_finder(const struct store *store);
-struct key_revocations *store_key_revocations(const struct store *store);
-struct key_notes *store_key_notes(const struct store *store);
-struct key_discards *store_key_discards(const struct store *store);
-struct audit_searches *store_audit_searches(const struct store *store);

@@ -55,7 +55,7 @@ static void send_next(struct audit_searches *searches);
 static void on_pause_over(uv_timer_t *timer);
 static void slice_called(void *arg, enum store_result result, const struct redis_reply *reply);
 
-struct audit_searches *audit_searches_create(struct store *store)
+static void *searches_create(struct store *store)
 {
     struct audit_searches *searches = mem_alloc(sizeof *searches);
 
@@ -70,7 +70,7 @@ void audit_store_search(struct store *store, const struct id *account, const str
                         unsigned limit, const struct id *starting_after, audit_found *done, void *arg)
 {
     static const struct audit_filter EVERYTHING = {0};
-    struct audit_searches *searches = store_audit_searches(store);
+    struct audit_searches *searches = store_part(store, &AUDIT_SEARCHES);
     struct audit_search *search = mem_alloc(sizeof *search);
     struct buf position;
 
@@ -271,8 +271,10 @@ static void on_pause_closed(uv_handle_t *handle)
     closed(arg);
 }
 
-void audit_searches_close(struct audit_searches *searches, void (*closed)(void *arg), void *arg)
+/* Fails the searches that wait for their turn. */
+static void searches_close(void *made, void (*closed)(void *arg), void *arg)
 {
+    struct audit_searches *searches = made;
     struct list *node;
 
     CHECK(!searches->is_slice_sent);
@@ -284,3 +286,5 @@ void audit_searches_close(struct audit_searches *searches, void (*closed)(void *
     }
     uv_close((uv_handle_t *)&searches->pause, on_pause_closed);
 }
+
+const struct store_part AUDIT_SEARCHES = {searches_create, searches_close};

@@ -1,7 +1,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "key_discard.h"
+#include "key_parts.h"
 #include "store/key_store.h"
 #include "verb_internal.h"
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void on_pause_over(uv_timer_t *timer);
 static void on_timer_closed(uv_handle_t *handle);
 static void try_end(struct key_discards *discards);
 
-struct key_discards *key_discards_create(struct store *store)
+static void *discards_create(struct store *store)
 {
     struct key_discards *discards = mem_alloc(sizeof *discards);
 
@@ -60,7 +60,9 @@ struct key_discards *key_discards_create(struct store *store)
 
 size_t key_store_discards(const struct store *store)
 {
-    return store_key_discards(store)->count;
+    const struct key_discards *discards = store_part(store, &KEY_DISCARDS);
+
+    return discards->count;
 }
 
 static void kept_text_set(struct kept_text *kept, struct text t)
@@ -83,7 +85,7 @@ static void log_lost(const struct id *id, const char *why)
 
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source)
 {
-    struct key_discards *discards = store_key_discards(store);
+    struct key_discards *discards = store_part(store, &KEY_DISCARDS);
     struct key_discard *discard;
 
     if (discards->is_closing || discards->count >= DISCARDS_MAX) {
@@ -163,8 +165,9 @@ static void on_pause_over(uv_timer_t *timer)
 
 /* Closing */
 
-void key_discards_close(struct key_discards *discards, void (*closed)(void *arg), void *arg)
+static void discards_close(void *made, void (*closed)(void *arg), void *arg)
 {
+    struct key_discards *discards = made;
     struct list *node;
 
     discards->is_closing = true;
@@ -199,3 +202,5 @@ static void try_end(struct key_discards *discards)
     free(discards);
     closed(closed_arg);
 }
+
+const struct store_part KEY_DISCARDS = {discards_create, discards_close};

@@ -1,10 +1,10 @@
-#include "key_find.h"
 #include "access.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
+#include "key_parts.h"
 #include "lease/lease.h"
 #include "outcome.h"
 #include "readiness.h"
@@ -70,7 +70,7 @@ static struct text command_for(struct key_finder *finder, const uint8_t digest[K
     return (struct text){finder->command, finder->command_len};
 }
 
-struct key_finder *key_finder_create(struct store *store)
+static void *finder_create(struct store *store)
 {
     struct key_finder *finder = mem_alloc(sizeof *finder);
 
@@ -79,8 +79,9 @@ struct key_finder *key_finder_create(struct store *store)
     return finder;
 }
 
-void key_finder_destroy(struct key_finder *finder)
+static void finder_close(void *made, void (*closed)(void *arg), void *arg)
 {
+    struct key_finder *finder = made;
     struct find_call *call;
 
     CHECK(finder->under_way == 0);
@@ -89,7 +90,10 @@ void key_finder_destroy(struct key_finder *finder)
         free(call);
     }
     free(finder);
+    closed(arg);
 }
+
+const struct store_part KEY_FINDER = {finder_create, finder_close};
 
 static struct find_call *call_take(struct key_finder *finder)
 {
@@ -228,7 +232,7 @@ static void on_replied(void *arg, enum redis_outcome outcome, const struct redis
 
 void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], key_found *done, void *arg)
 {
-    struct find_call *call = call_take(store_key_finder(store));
+    struct find_call *call = call_take(store_part(store, &KEY_FINDER));
 
     call->done = done;
     call->arg = arg;

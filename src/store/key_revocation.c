@@ -73,7 +73,7 @@ static void call_read(struct revocation_call *call)
 {
     struct script_args args;
 
-    bool is_noting = key_notes_flush(store_key_notes(call->store));
+    bool is_noting = key_notes_flush(call->store);
     enum script_link link = is_noting || call->reads > 0 ? SCRIPT_LEAVES : SCRIPT_READS;
     args_begin(&args);
     args_add_view(&args, &call->view, &call->id);
@@ -171,7 +171,7 @@ void account_store_suspension(struct store *store, const struct id *account, key
 
 bool key_revocation_is_noting(struct store *store)
 {
-    return key_notes_flush(store_key_notes(store));
+    return key_notes_flush(store);
 }
 
 void key_revocation_certify(const struct key_revocation *revocation, struct text issuer, const struct keyring *keyring,

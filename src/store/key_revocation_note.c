@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "key_parts.h"
 #include "verb_internal.h"
 
 #include <inttypes.h>
@@ -40,7 +41,7 @@ struct key_notes {
     void *closed_arg;
 };
 
-struct key_notes *key_notes_create(struct store *store)
+static void *notes_create(struct store *store)
 {
     struct key_notes *notes = mem_alloc(sizeof *notes);
 
@@ -113,8 +114,10 @@ static void try_send(struct key_notes *notes)
     send_notes(notes);
 }
 
-bool key_notes_flush(struct key_notes *notes)
+bool key_notes_flush(struct store *store)
 {
+    struct key_notes *notes = store_part(store, &KEY_NOTES);
+
     while (notes->count > 0)
         send_notes(notes);
     return notes->under_way > 0;
@@ -151,7 +154,7 @@ static void add_note(struct key_notes *notes, const struct key_ended *key, const
 void key_endings_note(struct store *store, const struct key_ended *keys, size_t count,
                       const struct barrier_tally *tally)
 {
-    struct key_notes *notes = store_key_notes(store);
+    struct key_notes *notes = store_part(store, &KEY_NOTES);
 
     for (size_t i = 0; i < count; i++)
         add_note(notes, &keys[i], tally);
@@ -160,8 +163,10 @@ void key_endings_note(struct store *store, const struct key_ended *keys, size_t 
 
 /* Closing */
 
-void key_notes_close(struct key_notes *notes, void (*closed)(void *arg), void *arg)
+static void notes_close(void *made, void (*closed)(void *arg), void *arg)
 {
+    struct key_notes *notes = made;
+
     notes->closed = closed;
     notes->closed_arg = arg;
     uv_close((uv_handle_t *)&notes->timer, on_timer_closed);
@@ -186,3 +191,5 @@ static void try_end(struct key_notes *notes)
     free(notes);
     closed(arg);
 }
+
+const struct store_part KEY_NOTES = {notes_create, notes_close};

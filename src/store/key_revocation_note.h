@@ -6,13 +6,9 @@
 #include "store/key_revocation.h"
 
 struct store;
-struct key_notes;
 
-struct key_notes *key_notes_create(struct store *store);
 /* Sends what waits. Returns whether Redis has not replied to some: what is read with SCRIPT_LEAVES comes after them. */
-bool key_notes_flush(struct key_notes *notes);
-/* Drops what waits, waits for what is under way, then frees. closed runs once, later. */
-void key_notes_close(struct key_notes *notes, void (*closed)(void *arg), void *arg);
+bool key_notes_flush(struct store *store);
 
 /* The barrier of these revocations is over. id: of a key, or of an account that is suspended. The ids are copied. Notes
  * leave at most every 500 ms, together. */

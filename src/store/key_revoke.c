@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
+#include "key_parts.h"
 #include "key_revocation_note.h"
 #include "key_reply.h"
 #include "lease/lease.h"
@@ -39,10 +40,12 @@ struct revoke_call {
 
 struct key_revocations {
     struct store *store;
-    uv_idle_t *idle;     /* sends what waits in the next turn, when all of this turn have come */
+    uv_idle_t idle;      /* sends what waits in the next turn, when all of this turn have come */
     struct list waiting; /* struct revoke_call */
     size_t under_way;    /* groups that Redis has not replied to yet; none: nothing waits */
     size_t nodes;        /* in the registry when it last replied; 0: never yet */
+    void (*closed)(void *arg);
+    void *closed_arg;
 };
 
 struct group {
@@ -56,22 +59,38 @@ static void group_replied(void *arg);
 static void group_called(void *arg, enum store_result result, const struct redis_reply *reply);
 static void group_over(void *arg, bool is_over);
 
-struct key_revocations *key_revocations_create(struct store *store, uv_idle_t *idle)
+static void *revocations_create(struct store *store)
 {
     struct key_revocations *revocations = mem_alloc(sizeof *revocations);
 
     revocations->store = store;
-    revocations->idle = idle;
-    idle->data = revocations;
+    CHECK(uv_idle_init(store_loop(store), &revocations->idle) == 0);
+    revocations->idle.data = revocations;
     list_init(&revocations->waiting);
     return revocations;
 }
 
-void key_revocations_destroy(struct key_revocations *revocations)
+static void on_idle_closed(uv_handle_t *handle)
 {
+    struct key_revocations *revocations = handle->data;
+    void (*closed)(void *arg) = revocations->closed;
+    void *arg = revocations->closed_arg;
+
     CHECK(list_empty(&revocations->waiting) && revocations->under_way == 0);
     free(revocations);
+    closed(arg);
 }
+
+static void revocations_close(void *made, void (*closed)(void *arg), void *arg)
+{
+    struct key_revocations *revocations = made;
+
+    revocations->closed = closed;
+    revocations->closed_arg = arg;
+    uv_close((uv_handle_t *)&revocations->idle, on_idle_closed);
+}
+
+const struct store_part KEY_REVOCATIONS = {revocations_create, revocations_close};
 
 /* Replies */
 
@@ -313,7 +332,7 @@ static void group_over(void *arg, bool is_over)
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_source *source, key_found *done, void *arg)
 {
-    struct key_revocations *revocations = store_key_revocations(store);
+    struct key_revocations *revocations = store_part(store, &KEY_REVOCATIONS);
     struct revoke_call *revocation = mem_alloc(sizeof *revocation);
     struct script_args args;
     struct buf kept;
@@ -332,5 +351,5 @@ void key_store_revoke(struct store *store, const struct key_view *view, const st
     if (revocations->under_way == 0)
         send_waiting(revocations);
     else if (may_send(revocations))
-        CHECK(uv_idle_start(revocations->idle, on_idle) == 0);
+        CHECK(uv_idle_start(&revocations->idle, on_idle) == 0);
 }

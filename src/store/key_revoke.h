@@ -6,17 +6,9 @@
 #include "lease/barrier.h"
 #include "store/key_store.h"
 #include "verb_internal.h"
-#include <uv.h>
 
 /* Keys in one call of key_revoke.lua. With 256 keys it takes Redis some 10 ms, and its message has 16 KiB. */
 enum { REVOKED_TOGETHER_MAX = 256 };
-
-struct key_revocations;
-
-/* The idle handle is initialized, and closed by the caller after key_revocations_destroy(). */
-struct key_revocations *key_revocations_create(struct store *store, uv_idle_t *idle);
-/* Once all calls of scripts have completed. */
-void key_revocations_destroy(struct key_revocations *revocations);
 
 /* What key_revoke.lua replied on its index-th key. STORE_OK: *ret_key is the record after the change, and no node
  * accepts the key after the barrier. *ret_again: it was revoked before. STORE_UNKNOWN: the reply is malformed. */

@@ -13,6 +13,7 @@ enum {
     SCRIPT_SHA1_HEX_BYTES = 40,
     CONFIG_SETTING_COUNT = 10,
     INFO_SECTION_COUNT = 4,
+    STORE_PARTS_MAX = 8,
 };
 
 struct examined_row {
@@ -36,6 +37,11 @@ struct examination {
     uint64_t glance_until_ms;
     unsigned glance_due; /* replies still missing */
     bool has_changed;    /* what one of them says differs from the facts */
+};
+
+struct made_part {
+    const struct store_part *part;
+    void *made; /* NULL: closed */
 };
 
 struct store {
@@ -63,19 +69,16 @@ struct store {
 
     char script_sha1[SCRIPT_COUNT][SCRIPT_SHA1_HEX_BYTES];
     bool texts_under_way[2][SCRIPT_COUNT]; /* whose EVAL is unanswered on `changes` [0], on `scripts` [1] */
-    struct audit_searches *searches;
-    struct list refused;    /* struct script_call: to fail in the next loop turn */
-    struct list free_calls; /* struct script_call, for reuse */
-    uv_idle_t idle;         /* fails the refused calls */
+    struct list refused;                   /* struct script_call: to fail in the next loop turn */
+    struct list free_calls;                /* struct script_call, for reuse */
+    uv_idle_t idle;                        /* fails the refused calls */
     struct log_pause error_pause, malformed_pause, altered_pause;
 
     struct redis_group links;
     struct lease *lease;
-    struct key_finder *finder;
-    struct key_revocations *revocations;
-    uv_idle_t revoke_idle;
-    struct key_notes *notes;
-    struct key_discards *discards;
+    struct made_part parts[STORE_PARTS_MAX];
+    size_t part_count, parts_closed;
+    void (*on_parts_closed)(struct store *store);
     struct audit_part *audit; /* NULL: no audit log */
     unsigned logging;         /* calls whose events are being logged */
     bool waits_for_log;       /* closing waits for them */

@@ -1,15 +1,11 @@
 #include "store/store.h"
-#include "audit_search.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "core/limits.h"
-#include "key_discard.h"
-#include "key_find.h"
-#include "key_revocation_note.h"
-#include "key_revoke.h"
 #include "lease/names.h"
 #include "lease_host.h"
+#include "part.h"
 #include "readiness.h"
 #include "redis/sentinel.h"
 #include "script.h"
@@ -114,26 +110,19 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
     CHECK(uv_timer_init(loop, &store->probe) == 0);
     CHECK(uv_timer_init(loop, &store->examination.timer) == 0);
     CHECK(uv_idle_init(loop, &store->idle) == 0);
-    CHECK(uv_idle_init(loop, &store->revoke_idle) == 0);
     store->probe.data = store->examination.timer.data = store->idle.data = store;
     make_connections(store, &settings->target);
     store->lease = lease_host_create(store);
-    store->finder = key_finder_create(store);
-    store->revocations = key_revocations_create(store, &store->revoke_idle);
-    store->notes = key_notes_create(store);
-    store->discards = key_discards_create(store);
-    store->searches = audit_searches_create(store);
+    parts_create(store, settings->parts);
     return store;
 }
 
-/* Closing in steps: the links fail their pending calls; the resolver ends; discards that this caused are given up; then
- * the leases and our own handles end. */
+/* Closing in steps: the links fail their pending calls; the resolver ends; then the parts, which give up what this made
+ * them begin, the leases and our own handles. */
 
 static void on_link_closed(void *arg);
 static void on_sentinel_closed(void *arg);
-static void on_searches_closed(void *arg);
-static void on_discards_closed(void *arg);
-static void on_notes_closed(void *arg);
+static void on_parts_closed(struct store *store);
 static void on_lease_closed(void *arg);
 static void on_handle_closed(uv_handle_t *handle);
 
@@ -180,36 +169,16 @@ static void on_sentinel_closed(void *arg)
 
     store->sentinel = NULL;
     lease_fence(store->lease)->resolver = store->resolver = NULL;
-    /* All calls complete before the discards end, because a create that cannot deliver its key discards it. */
+    /* All calls complete before the parts end: for one, a create that cannot deliver its key discards it. */
     while (!list_empty(&store->refused))
         script_tell_refused(store);
     examination_give_up(store);
     barriers_fail(lease_barriers(store->lease));
-    key_finder_destroy(store->finder);
-    audit_searches_close(store->searches, on_searches_closed, store);
+    parts_close(store, on_parts_closed);
 }
 
-static void on_searches_closed(void *arg)
+static void on_parts_closed(struct store *store)
 {
-    struct store *store = arg;
-
-    store->searches = NULL;
-    key_discards_close(store->discards, on_discards_closed, store);
-}
-
-static void on_discards_closed(void *arg)
-{
-    struct store *store = arg;
-
-    store->discards = NULL;
-    key_notes_close(store->notes, on_notes_closed, store);
-}
-
-static void on_notes_closed(void *arg)
-{
-    struct store *store = arg;
-
-    store->notes = NULL;
     lease_close(store->lease, on_lease_closed, store);
 }
 
@@ -220,11 +189,8 @@ static void on_lease_closed(void *arg)
         (uv_handle_t *)&store->probe,
         (uv_handle_t *)&store->examination.timer,
         (uv_handle_t *)&store->idle,
-        (uv_handle_t *)&store->revoke_idle,
     };
 
-    key_revocations_destroy(store->revocations);
-    store->revoke_idle.data = store;
     store->lease = NULL;
     store->closing = sizeof handles / sizeof handles[0];
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)

@@ -12,6 +12,7 @@
 #include "store/key_store.h"
 #include "store/partitions.h"
 #include "store/session_store.h"
+#include "store/store_parts.h"
 #include "test_loop.h"
 
 #include <poll.h>
@@ -129,7 +130,8 @@ static void ready_changed(void *direct, struct store *store)
 
 static void direct_connect(struct direct *direct, const struct fixture *fixture)
 {
-    struct store_settings settings = {.timeout_ms = PATIENCE_MS,
+    struct store_settings settings = {.parts = STORE_PARTS,
+                                      .timeout_ms = PATIENCE_MS,
                                       .prefix = "chatelaine:",
                                       .partitions = fixture_partitions(),
                                       .min_replicas = fixture->min_replicas,

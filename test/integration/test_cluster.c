@@ -6,6 +6,7 @@
 #include "lease/lease.h"
 #include "redis_cluster.h"
 #include "store/partitions.h"
+#include "store/store_parts.h"
 #include "test_loop.h"
 #include "watched_keys.h"
 
@@ -274,7 +275,8 @@ static unsigned count_set(unsigned bits)
 
 static struct partitions *open_partitions(uv_loop_t *loop, bool is_durability_asserted)
 {
-    struct store_settings settings = {.timeout_ms = PATIENCE_MS,
+    struct store_settings settings = {.parts = STORE_PARTS,
+                                      .timeout_ms = PATIENCE_MS,
                                       .prefix = "a:",
                                       .partitions = PARTITIONS,
                                       .durability_asserted = is_durability_asserted};

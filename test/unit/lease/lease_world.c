@@ -1,6 +1,7 @@
 #include "lease_world.h"
 #include "redis/link_internal.h"
 #include "store/state.h"
+#include "store/store_parts.h"
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -115,6 +116,7 @@ void join(uint32_t lease_ms)
 {
     static const struct membership_events EVENTS = {.on_invalidated = on_invalidated, .on_ended = on_ended};
     struct store_settings settings = {
+        .parts = STORE_PARTS,
         .keyring = w.keyring,
         .target = {.host = "127.0.0.1", .port = fake_redis_port(w.fake)},
         .timeout_ms = w.timeout_ms,

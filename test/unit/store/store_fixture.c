@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "deadline.h"
 #include "leak_guard.h"
+#include "store/store_parts.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -41,8 +42,12 @@ void fixture_start(void)
 
 struct partitions *fixture_open_partitions(const char *prefix, unsigned count)
 {
-    struct store_settings settings = {
-        .timeout_ms = 10000, .prefix = prefix, .partitions = count, .audit_max = 1000, .keyring = fixture.keyring};
+    struct store_settings settings = {.parts = STORE_PARTS,
+                                      .timeout_ms = 10000,
+                                      .prefix = prefix,
+                                      .partitions = count,
+                                      .audit_max = 1000,
+                                      .keyring = fixture.keyring};
     struct partitions *partitions;
     struct buf why;
 

@@ -6,6 +6,7 @@
 #include "redis_server.h"
 #include "store/account_store.h"
 #include "store/partitions.h"
+#include "store/store_parts.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -29,7 +30,8 @@ static bool all_ready(void *arg)
 
 static void open_partitions(void)
 {
-    struct store_settings settings = {.timeout_ms = PATIENCE_MS, .prefix = "t:", .partitions = COUNT, .audit_max = 100};
+    struct store_settings settings = {
+        .parts = STORE_PARTS, .timeout_ms = PATIENCE_MS, .prefix = "t:", .partitions = COUNT, .audit_max = 100};
     struct answer answer = {0};
     struct buf why;
 

@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "redis/sentinel.h"
 #include "store/state.h"
+#include "store/store_parts.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
@@ -104,7 +105,9 @@ Test(key_store, is_found_behind_any_prefix)
 Test(key_store_prefix, over_the_maximum_stops_the_node, .signal = SIGABRT)
 {
     const struct store_settings settings = {
-        .timeout_ms = 1000, .prefix = "01234567890123456789012345678901234567890123456789012345678901234{255}:"};
+        .parts = STORE_PARTS,
+        .timeout_ms = 1000,
+        .prefix = "01234567890123456789012345678901234567890123456789012345678901234{255}:"};
     uv_loop_t loop;
 
     cr_assert_eq(uv_loop_init(&loop), 0);

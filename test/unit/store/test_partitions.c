@@ -5,6 +5,7 @@
 #include "lease/names.h"
 #include "redis_server.h"
 #include "store/account_store.h"
+#include "store/store_parts.h"
 #include "test_loop.h"
 
 #include <criterion/criterion.h>
@@ -37,7 +38,7 @@ static bool all_ready(void *arg)
 static void open_partitions(unsigned count, const char *prefix)
 {
     struct store_settings settings = {
-        .timeout_ms = PATIENCE_MS, .prefix = prefix, .partitions = count, .audit_max = 100};
+        .parts = STORE_PARTS, .timeout_ms = PATIENCE_MS, .prefix = prefix, .partitions = count, .audit_max = 100};
     struct buf why;
 
     buf_init(&why, 1000);

@@ -11,6 +11,7 @@
 #include "store/state.h"
 #include "store/store.h"
 #include "store/store_examine.h"
+#include "store/store_parts.h"
 #include "test_loop.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -59,6 +60,7 @@ static void open_world(void)
 static void open_store_with(uint32_t timeout_ms, int64_t min_replicas, bool unsafe_redis)
 {
     const struct store_settings settings = {
+        .parts = STORE_PARTS,
         .target = w.target,
         .timeout_ms = timeout_ms,
         .prefix = "t:",
