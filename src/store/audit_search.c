@@ -287,4 +287,4 @@ static void searches_close(void *made, void (*closed)(void *arg), void *arg)
     uv_close((uv_handle_t *)&searches->pause, on_pause_closed);
 }
 
-const struct store_part AUDIT_SEARCHES = {searches_create, searches_close};
+const struct store_part AUDIT_SEARCHES = {.create = searches_create, .close = searches_close};

@@ -203,4 +203,4 @@ static void try_end(struct key_discards *discards)
     closed(closed_arg);
 }
 
-const struct store_part KEY_DISCARDS = {discards_create, discards_close};
+const struct store_part KEY_DISCARDS = {.create = discards_create, .close = discards_close};

@@ -93,7 +93,7 @@ static void finder_close(void *made, void (*closed)(void *arg), void *arg)
     closed(arg);
 }
 
-const struct store_part KEY_FINDER = {finder_create, finder_close};
+const struct store_part KEY_FINDER = {.create = finder_create, .close = finder_close};
 
 static struct find_call *call_take(struct key_finder *finder)
 {

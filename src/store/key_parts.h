@@ -11,3 +11,5 @@ extern const struct store_part KEY_DISCARDS;
 extern const struct store_part KEY_REVOCATIONS;
 /* Notes about how revocations took effect (key_revocation_note.h). Closing drops those that wait. */
 extern const struct store_part KEY_NOTES;
+/* Writes down that scheduled revocations have taken effect (key_end_due.lua). */
+extern const struct store_part KEY_ENDS;

@@ -192,4 +192,4 @@ static void try_end(struct key_notes *notes)
     closed(arg);
 }
 
-const struct store_part KEY_NOTES = {notes_create, notes_close};
+const struct store_part KEY_NOTES = {.create = notes_create, .close = notes_close};

@@ -90,7 +90,7 @@ static void revocations_close(void *made, void (*closed)(void *arg), void *arg)
     uv_close((uv_handle_t *)&revocations->idle, on_idle_closed);
 }
 
-const struct store_part KEY_REVOCATIONS = {revocations_create, revocations_close};
+const struct store_part KEY_REVOCATIONS = {.create = revocations_create, .close = revocations_close};
 
 /* Replies */
 

@@ -1,10 +1,12 @@
-#include "key_schedule.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "key_parts.h"
 #include "key_reply.h"
 #include "lease/lease.h"
-#include "state.h"
 #include "store/key_store.h"
+#include "store_time.h"
+#include "verb_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -137,32 +139,58 @@ void key_store_replace(struct store *store, const struct key_replacement *replac
 
 /* What is due */
 
+struct key_ends {
+    struct store *store;
+    bool is_under_way; /* one call at a time */
+};
+
+static void *ends_create(struct store *store)
+{
+    struct key_ends *ends = mem_alloc(sizeof *ends);
+
+    ends->store = store;
+    return ends;
+}
+
+static void ends_close(void *made, void (*closed)(void *arg), void *arg)
+{
+    struct key_ends *ends = made;
+
+    CHECK(!ends->is_under_way);
+    free(ends);
+    closed(arg);
+}
+
 static void on_ended(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct store *store = arg;
+    struct key_ends *ends = arg;
+    const struct store_settings *settings = store_limits(ends->store);
 
-    store->is_ending_keys = false;
+    ends->is_under_way = false;
     for (size_t i = 0; result == STORE_OK && i < reply->count; i++) {
         struct key_record key;
 
-        if (key_reply_read(store, reply_at(reply, i), &key) != STORE_OK)
+        if (key_reply_read(ends->store, reply_at(reply, i), &key) != STORE_OK)
             continue;
-        if (store->settings.on_key_ended)
-            store->settings.on_key_ended(store->settings.on_key_ended_arg, &key);
+        if (settings->on_key_ended)
+            settings->on_key_ended(settings->on_key_ended_arg, &key);
     }
 }
 
-void key_ends_due(struct store *store)
+static void key_ends_due(void *made)
 {
+    struct key_ends *ends = made;
     struct script_args args;
 
     /* A written revocation is final, so a node that does not know the time writes none. */
-    if (store->is_ending_keys || store->is_closing || store_time_most(&store->time, clock_boot_ns()) == 0)
+    if (ends->is_under_way || store_time_most(store_known_time(ends->store), clock_boot_ns()) == 0)
         return;
-    store->is_ending_keys = true;
+    ends->is_under_way = true;
     args_begin(&args);
-    args_add_int(&args, store->settings.audit_max);
-    args_add_store_time(&args, store);
+    args_add_int(&args, store_audit_max(ends->store));
+    args_add_store_time(&args, ends->store);
     /* A Redis that has lost this finds again what is due. */
-    store_call_script(store, SCRIPT_key_end_due, SCRIPT_UNPROMISED, args.count, args.argv, on_ended, store);
+    store_call_script(ends->store, SCRIPT_key_end_due, SCRIPT_UNPROMISED, args.count, args.argv, on_ended, ends);
 }
+
+const struct store_part KEY_ENDS = {.create = ends_create, .close = ends_close, .due = key_ends_due};

@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
-#include "key_schedule.h"
 #include "outcome.h"
+#include "part.h"
 #include "readiness.h"
 #include "state.h"
 #include "store_examine.h"
@@ -64,7 +64,7 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
         membership_forget(lease_member(store->lease), "Redis' clock was set forward: scheduled revocations may be due");
     tell_apart(store, store_time_ahead(&told.said));
     if (is_due)
-        key_ends_due(store);
+        parts_due(store);
 }
 
 /* Enough replicas have acknowledged the heartbeat, and so everything before it. A process that counts fewer changes

@@ -22,6 +22,13 @@ void *store_part(const struct store *store, const struct store_part *part)
     return store->parts[i].made;
 }
 
+void parts_due(struct store *store)
+{
+    for (size_t i = 0; !store->is_closing && i < store->part_count; i++)
+        if (store->parts[i].part->due)
+            store->parts[i].part->due(store->parts[i].made);
+}
+
 static void on_closed(void *arg)
 {
     struct store *store = arg;

@@ -10,14 +10,18 @@ struct store_part {
     /* Frees what create() returned. All calls of links and scripts have completed, further ones are refused, and the
      * lease still exists. closed runs once, at once or later. */
     void (*close)(void *made, void (*closed)(void *arg), void *arg);
+    /* Writes down what takes effect at a time that has come; Redis says so at each heartbeat. NULL: nothing. */
+    void (*due)(void *made);
 };
 
 /* What create() returned for this store. It must not be closed yet. */
 void *store_part(const struct store *store, const struct store_part *part);
 
-/* In store.c */
+/* For the store's own files */
 
 /* parts ends with NULL. */
 void parts_create(struct store *store, const struct store_part *const *parts);
+/* Not while the store is closing. */
+void parts_due(struct store *store);
 /* One after the other, in their order. closed runs once, at once or later. */
 void parts_close(struct store *store, void (*closed)(struct store *store));

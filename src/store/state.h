@@ -88,7 +88,6 @@ struct store {
     int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */
     struct store_time time;
     int time_apart;      /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */
-    bool is_ending_keys; /* that are due */
     bool is_folding;     /* chains of the dead */
     bool is_closing;
     unsigned closing; /* parts that are not closed yet */

@@ -1,7 +1,6 @@
 /* What a node keeps of its own changes once they are answered, though it did not hear them itself. */
 #include "leak_guard.h"
 #include "lease_world.h"
-#include "store/key_schedule.h"
 #include "store/key_store.h"
 #include "store/state.h"
 #include <criterion/criterion.h>
