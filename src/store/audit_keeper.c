@@ -2,13 +2,12 @@
 
 #include "access.h"
 #include "audit_events.h"
-#include "audit_keep.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "state.h"
+#include "part.h"
 #include "verb_internal.h"
 
 #include <inttypes.h>
@@ -47,6 +46,7 @@ struct noted {
 struct audit_part {
     struct audit_keeper *keeper;
     struct store *store;
+    struct store_log log;
     struct copy *copies;
     size_t copy_count, copy_room;
     struct audit_backlog backlog; /* as last seen */
@@ -220,9 +220,10 @@ static struct batch *batch_begin(struct audit_part *part, size_t due, audit_logg
     return batch;
 }
 
-void audit_part_log(struct audit_part *part, const struct redis_reply *events, audit_logged *done, void *arg)
+static void log_events(void *arg, const struct redis_reply *events, audit_logged *done, void *done_arg)
 {
-    struct batch *batch = batch_begin(part, events->count, done, arg);
+    struct audit_part *part = arg;
+    struct batch *batch = batch_begin(part, events->count, done, done_arg);
     struct audit_event event;
     struct id account;
 
@@ -239,18 +240,6 @@ void audit_part_log(struct audit_part *part, const struct redis_reply *events, a
         }
         append_event(part->keeper, &event, &account, TEXT(""), pending);
     }
-}
-
-const struct redis_reply *audit_events_take(const struct redis_reply **reply)
-{
-    const struct redis_reply *events = reply_at(*reply, 1), *rest = reply_at(*reply, 2);
-    struct text word;
-
-    if (!rest || (*reply)->count != 3 || !reply_text(reply_at(*reply, 0), &word) || !text_equal(word, TEXT("events")) ||
-        events->type != REPLY_ARRAY || events->count == 0)
-        return NULL;
-    *reply = rest;
-    return events;
 }
 
 /* Taking over */
@@ -524,36 +513,46 @@ void audit_keeper_hurry(struct audit_keeper *keeper)
     }
 }
 
+static const char *log_chain(void *arg)
+{
+    const struct audit_part *part = arg;
+
+    return audit_log_chain(part->keeper->log);
+}
+
+static const char *log_trouble(void *arg)
+{
+    const struct audit_part *part = arg;
+
+    return audit_log_trouble(part->keeper->log);
+}
+
+static void part_begin(struct audit_part *part, struct audit_keeper *keeper, struct store *store)
+{
+    *part = (struct audit_part){
+        .keeper = keeper,
+        .store = store,
+        .log = {.chain = log_chain, .trouble = log_trouble, .append = log_events, .arg = part},
+    };
+    store_log_to(store, &part->log);
+}
+
 struct audit_keeper *audit_keeper_create(const struct partitions *partitions, struct audit_log *log)
 {
-    const struct store *first = partitions_at(partitions, 0);
+    struct store *first = partitions_at(partitions, 0);
     unsigned count = partitions_count(partitions);
     struct audit_keeper *keeper = mem_alloc(sizeof *keeper + count * sizeof *keeper->parts);
 
     keeper->log = log;
-    keeper->keyring = first->settings.keyring;
+    keeper->keyring = store_keyring(first);
     keeper->part_count = count;
-    for (unsigned i = 0; i < count; i++) {
-        struct store *store = partitions_at(partitions, i);
-
-        keeper->parts[i] = (struct audit_part){.keeper = keeper, .store = store};
-        store->audit = &keeper->parts[i];
-    }
-    CHECK(uv_timer_init(first->loop, &keeper->timer) == 0);
+    for (unsigned i = 0; i < count; i++)
+        part_begin(&keeper->parts[i], keeper, partitions_at(partitions, i));
+    CHECK(uv_timer_init(store_loop(first), &keeper->timer) == 0);
     keeper->timer.data = keeper;
     CHECK(uv_timer_start(&keeper->timer, on_tick, FIRST_TICK_MS, TICK_MS) == 0);
     audit_log_watch(log, on_synced, keeper);
     return keeper;
-}
-
-const char *audit_part_chain(const struct audit_part *part)
-{
-    return audit_log_chain(part->keeper->log);
-}
-
-const char *audit_part_trouble(const struct audit_part *part)
-{
-    return audit_log_trouble(part->keeper->log);
 }
 
 /* Ending */

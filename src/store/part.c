@@ -22,6 +22,16 @@ void *store_part(const struct store *store, const struct store_part *part)
     return store->parts[i].made;
 }
 
+void store_log_to(struct store *store, const struct store_log *log)
+{
+    store->log = log;
+}
+
+const char *store_log_trouble(const struct store *store)
+{
+    return store->log ? store->log->trouble(store->log->arg) : NULL;
+}
+
 void parts_due(struct store *store)
 {
     for (size_t i = 0; !store->is_closing && i < store->part_count; i++)

@@ -1,5 +1,6 @@
 /* How the store runs what lies above it (README.md, "Rooms"): its parts register, so it needs none of their symbols. */
 #pragma once
+#include "redis/reply.h"
 #include "store/store_parts.h"
 #include "store/types.h"
 
@@ -17,7 +18,23 @@ struct store_part {
 /* What create() returned for this store. It must not be closed yet. */
 void *store_part(const struct store *store, const struct store_part *part);
 
+/* What a node logs events with before their changes are answered. */
+struct store_log {
+    const char *(*chain)(void *arg);
+    /* Why it cannot be written; NULL: it can. */
+    const char *(*trouble)(void *arg);
+    /* Logs the events of one reply (epilogue.lua). done runs once, later. is_synced: they are on disk. */
+    void (*append)(void *arg, const struct redis_reply *events, void (*done)(void *arg, bool is_synced),
+                   void *done_arg);
+    void *arg;
+};
+/* From now on all scripts return their events to it. It must outlive the store. */
+void store_log_to(struct store *store, const struct store_log *log);
+
 /* For the store's own files */
+
+/* Of the log; NULL without one. */
+const char *store_log_trouble(const struct store *store);
 
 /* parts ends with NULL. */
 void parts_create(struct store *store, const struct store_part *const *parts);

@@ -1,9 +1,9 @@
 #include "readiness.h"
-#include "audit_keep.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "lease/names.h"
+#include "part.h"
 #include "state.h"
 #include "store/store.h"
 #include <stdio.h>
@@ -65,7 +65,7 @@ const char *store_trouble(const struct store *store)
         return membership_trouble(lease_member(store->lease));
     if (store->is_full)
         return FULL;
-    return store->audit && audit_part_trouble(store->audit) ? UNLOGGED : "";
+    return store_log_trouble(store) ? UNLOGGED : "";
 }
 
 const char *store_refusal(const struct store *store, enum store_result result)
@@ -75,7 +75,7 @@ const char *store_refusal(const struct store *store, enum store_result result)
     if (store->is_full && result == STORE_UNAVAILABLE)
         return "The store's memory is full: nothing new can be created until the operator raises or frees it. Checks, "
                "sign-ins and revocations still work.";
-    if (store->audit && audit_part_trouble(store->audit) && (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN))
+    if (store_log_trouble(store) && (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN))
         return "The audit log cannot be written: nothing new can be created until the operator repairs that. "
                "Revocations and other ends take effect, but only their repetition is confirmed.";
     return NULL;

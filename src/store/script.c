@@ -1,6 +1,5 @@
 #include "script.h"
 #include "access.h"
-#include "audit_keep.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -9,10 +8,12 @@
 #include "core/lease_rules.h"
 #include "core/limits.h"
 #include "outcome.h"
+#include "part.h"
 #include "readiness.h"
 #include "redis/command.h"
 #include "script_words.h"
 #include "state.h"
+#include "store/store.h"
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -141,11 +142,12 @@ static bool has_store(const struct store *store)
 /* The chain of the node's audit log, whatever else is told. */
 static void append_log(const struct script_call *call, struct buf *out)
 {
+    const struct store_log *log = call->store->log;
     char name[STORE_NAME_BYTES];
 
-    if (!call->store->audit)
+    if (!log)
         return;
-    snprintf(name, sizeof name, "%slog:%s", call->store->prefix, audit_part_chain(call->store->audit));
+    snprintf(name, sizeof name, "%slog:%s", call->store->prefix, log->chain(log->arg));
     redis_command_append(out, text_of(name));
 }
 
@@ -154,7 +156,7 @@ static void append_log(const struct script_call *call, struct buf *out)
  * real keys itself, and some of them may have moved already. */
 static size_t key_count(const struct store *store)
 {
-    size_t count = (size_t)has_store(store) + (store->audit != NULL);
+    size_t count = (size_t)has_store(store) + (store->log != NULL);
 
     return count > 0 ? count : 1;
 }
@@ -163,7 +165,7 @@ static void append_no_store(const struct script_call *call, struct buf *out)
 {
     char name[STORE_NAME_BYTES];
 
-    if (has_store(call->store) || call->store->audit)
+    if (has_store(call->store) || call->store->log)
         return;
     snprintf(name, sizeof name, "%sno_store", call->store->prefix);
     redis_command_append(out, text_of(name));
@@ -272,7 +274,7 @@ static void call_in_any_case(struct script_call *call)
  * or people need them to get there. */
 static bool log_forbids(const struct store *store, enum script script, enum script_link link)
 {
-    return (link == SCRIPT_CHANGES || link == SCRIPT_UNPROMISED) && store->audit && audit_part_trouble(store->audit) &&
+    return (link == SCRIPT_CHANGES || link == SCRIPT_UNPROMISED) && store_log_trouble(store) &&
            !text_starts_with(LUA_SCRIPTS[script].body, TEXT("#!lua flags=allow-oom"));
 }
 
@@ -537,11 +539,26 @@ static void on_logged(void *arg, bool is_synced)
 /* What scripts wrote is on disk before it is answered. */
 static void log_events(struct script_call *call, const struct redis_reply *events)
 {
-    if (!events || !call->store->audit)
+    const struct store_log *log = call->store->log;
+
+    if (!events || !log)
         return;
     call->due++;
     call->store->logging++;
-    audit_part_log(call->store->audit, events, on_logged, call);
+    log->append(log->arg, events, on_logged, call);
+}
+
+/* If the reply is preceded by events (epilogue.lua): those, and *reply becomes what the script returned. Else NULL. */
+static const struct redis_reply *take_events(const struct redis_reply **reply)
+{
+    const struct redis_reply *events = reply_at(*reply, 1), *rest = reply_at(*reply, 2);
+    struct text word;
+
+    if (!rest || (*reply)->count != 3 || !reply_text(reply_at(*reply, 0), &word) || !text_equal(word, TEXT("events")) ||
+        events->type != REPLY_ARRAY || events->count == 0)
+        return NULL;
+    *reply = rest;
+    return events;
 }
 
 static bool is_part(enum redis_outcome outcome, const struct redis_reply *reply)
@@ -568,7 +585,7 @@ static bool may_decide(const struct script_call *call)
 static void script_answered(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct script_call *call = arg;
-    const struct redis_reply *events = outcome == REDIS_REPLIED ? audit_events_take(&reply) : NULL;
+    const struct redis_reply *events = outcome == REDIS_REPLIED ? take_events(&reply) : NULL;
     struct redis_reply rest = {.type = REPLY_ARRAY};
     bool is_unknown = outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("NOSCRIPT"));
 

@@ -79,16 +79,16 @@ struct store {
     struct made_part parts[STORE_PARTS_MAX];
     size_t part_count, parts_closed;
     void (*on_parts_closed)(struct store *store);
-    struct audit_part *audit; /* NULL: no audit log */
-    unsigned logging;         /* calls whose events are being logged */
-    bool waits_for_log;       /* closing waits for them */
-    enum store_keys keys;     /* by the last examination */
+    const struct store_log *log; /* NULL: none */
+    unsigned logging;            /* calls whose events are being logged */
+    bool waits_for_log;          /* closing waits for them */
+    enum store_keys keys;        /* by the last examination */
     int64_t unsealed_until_ms;
     int64_t clock_ahead_ms;                /* Redis' clock minus ours, by the last examination */
     int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */
     struct store_time time;
-    int time_apart;      /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */
-    bool is_folding;     /* chains of the dead */
+    int time_apart;  /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */
+    bool is_folding; /* chains of the dead */
     bool is_closing;
     unsigned closing; /* parts that are not closed yet */
     void (*closed)(void *arg);
