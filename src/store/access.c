@@ -33,6 +33,26 @@ struct text store_id(const struct store *store)
     return text_of(identity_known(lease_identity(store->lease)));
 }
 
+bool store_asserts_durability(const struct store *store)
+{
+    return store->settings.durability_asserted;
+}
+
+unsigned store_partitions(const struct store *store)
+{
+    return store->settings.partitions > 0 ? store->settings.partitions : 1;
+}
+
+unsigned store_partition(const struct store *store)
+{
+    return store->settings.partition;
+}
+
+const char *store_server(const struct store *store)
+{
+    return store->server;
+}
+
 struct text store_prefix(const struct store *store)
 {
     return text_of(store->prefix);

@@ -532,8 +532,8 @@ static void on_logged(void *arg, bool is_synced)
         call->result = STORE_UNKNOWN;
     if (--call->due == 0)
         call_finish(call, call->reply);
-    if (--store->logging == 0 && store->waits_for_log)
-        store_log_is_quiet(store);
+    if (--store->logging == 0 && store->on_log_quiet)
+        store->on_log_quiet(store);
 }
 
 /* What scripts wrote is on disk before it is answered. */

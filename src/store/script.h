@@ -35,8 +35,6 @@ void script_init(struct store *store);
 /* Frees the calls kept for reuse. */
 void script_finish(struct store *store);
 void script_tell_refused(struct store *store);
-/* In store.c: no call's events are being logged any more, and closing waits for that. */
-void store_log_is_quiet(struct store *store);
 /* A change that runs even though the store lacks acknowledged changes, or nobody knows whether it does. */
 void script_call_again(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,
                        void *arg);

@@ -79,10 +79,10 @@ struct store {
     struct made_part parts[STORE_PARTS_MAX];
     size_t part_count, parts_closed;
     void (*on_parts_closed)(struct store *store);
-    const struct store_log *log; /* NULL: none */
-    unsigned logging;            /* calls whose events are being logged */
-    bool waits_for_log;          /* closing waits for them */
-    enum store_keys keys;        /* by the last examination */
+    const struct store_log *log;               /* NULL: none */
+    unsigned logging;                          /* calls whose events are being logged */
+    void (*on_log_quiet)(struct store *store); /* closing waits for them; NULL: it does not */
+    enum store_keys keys;                      /* by the last examination */
     int64_t unsealed_until_ms;
     int64_t clock_ahead_ms;                /* Redis' clock minus ours, by the last examination */
     int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */

@@ -121,6 +121,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
  * them begin, the leases and our own handles. */
 
 static void on_link_closed(void *arg);
+static void on_log_quiet(struct store *store);
 static void on_sentinel_closed(void *arg);
 static void on_parts_closed(struct store *store);
 static void on_lease_closed(void *arg);
@@ -132,8 +133,8 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->is_closing = true;
     store->closed = closed;
     store->closed_arg = arg;
-    store->waits_for_log = store->logging > 0;
-    store->closing = 3 + store->waits_for_log;
+    store->on_log_quiet = store->logging > 0 ? on_log_quiet : NULL;
+    store->closing = 3 + (store->on_log_quiet != NULL);
     gathering_stop(lease_gathering(store->lease));
     suspensions_stop(lease_suspensions(store->lease));
     redis_group_remove(&store->links, store->reads);
@@ -157,9 +158,9 @@ static void on_link_closed(void *arg)
         on_sentinel_closed(store);
 }
 
-void store_log_is_quiet(struct store *store)
+static void on_log_quiet(struct store *store)
 {
-    store->waits_for_log = false;
+    store->on_log_quiet = NULL;
     on_link_closed(store);
 }
 
@@ -213,26 +214,6 @@ static void on_handle_closed(uv_handle_t *handle)
     free(store);
     if (closed)
         closed(arg);
-}
-
-bool store_asserts_durability(const struct store *store)
-{
-    return store->settings.durability_asserted;
-}
-
-unsigned store_partitions(const struct store *store)
-{
-    return store->settings.partitions > 0 ? store->settings.partitions : 1;
-}
-
-unsigned store_partition(const struct store *store)
-{
-    return store->settings.partition;
-}
-
-const char *store_server(const struct store *store)
-{
-    return store->server;
 }
 
 struct note_call {
