@@ -1,4 +1,5 @@
-/* How the store runs what lies above it (README.md, "Rooms"): its parts register, so it needs none of their symbols. */
+/* How the engine runs what other rooms keep for each store (src/store/README.md#rooms): it registers, so the engine
+ * needs none of their symbols. */
 #pragma once
 #include "redis/reply.h"
 #include "store/store_parts.h"
