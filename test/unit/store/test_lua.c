@@ -1343,6 +1343,14 @@ Test(lua, endings_tell)
     redisFree(subscriber);
 }
 
+Test(lua, an_id_that_leads_to_another_key_ends_neither)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"), {"SET t:id:key_1 d2", "OK"},
+          {"@chains_declare bb 1 1", "(ok 1)"}, {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "1"), "(ok 0 0 1 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"},
+          {"EXISTS t:inv_log", "0"});
+}
+
 Test(lua, endings_tell_of_schedules)
 {
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 3 3", "(ok 3)"},
