@@ -659,7 +659,7 @@ Test(lua, canary_of_four_nodes)
           {CANARY_VISIT("n3", "1", "used"), CANARY_IN_USE("0", "0", "0")},
           {CANARY_VISIT("n4", "1", "used"), CANARY_IN_USE("0", "0", "0")},
           {CANARY_STEP("n1", "1", "ask", "''"), "(refused)"}, {CANARY_REVOKE("1"), "(ok *)"},
-          {CANARY_VISIT("n1", "1", "refused"), CANARY_IN_USE("0", "0", "0")},
+          {"PTTL t:key:d1", "~600000"}, {CANARY_VISIT("n1", "1", "refused"), CANARY_IN_USE("0", "0", "0")},
           {"HGET t:canary_nodes n1", "1???????????? 1 refused [0-9]*"}, {CANARY_STEP("n2", "1", "ask", "''"), "(ok)"},
           {CANARY_VISIT("n1", "1", "asked"), CANARY_ASKED("0", "0", "0")},
           {CANARY_VISIT("n2", "1", "asked"), CANARY_ASKED("1", "4", "2")},
