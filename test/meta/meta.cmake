@@ -31,6 +31,10 @@ set_tests_properties(meta_check_docs PROPERTIES TIMEOUT 600)
 set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 600 PASS_REGULAR_EXPRESSION
   "leads nowhere.*no such heading.*no function.*nobody explains this.*no source says this.*no metric.*other alerts.*no setting.*no constant.*no such heading.*api.md.*design 6.*no rule 99.*no rule H99.*other rules")
 
+# scripts/check-bounds in a tree that is made for it: what it measures here is the release build, by scripts/check.
+add_test(NAME meta_check_bounds_can_fail COMMAND ${CMAKE_CURRENT_LIST_DIR}/bounds)
+set_tests_properties(meta_check_bounds_can_fail PROPERTIES TIMEOUT 300)
+
 # Tests that run at once do not get the same port.
 add_executable(port ${CMAKE_CURRENT_LIST_DIR}/port.c)
 target_link_libraries(port PRIVATE test_support)
