@@ -259,10 +259,12 @@ static int64_t node_connections_max(const struct settings *settings)
     return most;
 }
 
-static int node_start_http(struct node *node)
+/* Of the public listener. */
+static struct http_settings node_http_settings(const struct node *node)
 {
     const struct settings *s = node->settings;
-    struct http_settings http = {
+
+    return (struct http_settings){
         .head_max_bytes = s->head_max_bytes,
         .fields_max = s->fields_max,
         .target_max_bytes = s->target_max_bytes,
@@ -283,6 +285,12 @@ static int node_start_http(struct node *node)
         .trusts_proxy = s->proxy_protocol ? api_trusts_proxy : NULL,
         .turn = node->turn,
     };
+}
+
+static int node_start_http(struct node *node)
+{
+    const struct settings *s = node->settings;
+    struct http_settings http = node_http_settings(node);
     int code;
 
     node_make_fixed_headers(node, &http.fixed_headers);
@@ -371,6 +379,51 @@ static bool check_proxy_protocol(const struct settings *s, struct buf *ret_why)
     return true;
 }
 
+static bool check_leases(const struct settings *s, const struct store_settings *store, struct buf *ret_why)
+{
+    if (s->lease_ms > 0 || (store->target.found == REDIS_AT_HOST && !store->durability_asserted))
+        return true;
+    buf_printf(ret_why,
+               "%s needs leases, because only a lease tells a master from a replaced one: set --lease-ms above 0%s",
+               store->durability_asserted ? "--redis-durability asserted" : redis_target_scheme(&store->target),
+               store->durability_asserted ? "" : ", or name a single Redis");
+    return false;
+}
+
+/* Values whose form --help cannot check. */
+static bool check_values(const struct settings *s, struct buf *ret_why)
+{
+    if (!device_clients_valid(text_of(s->device_clients))) {
+        buf_append_str(ret_why, "--device-clients must be client ids (A-Z a-z 0-9 . _ -), separated by commas, as in "
+                                "desktop-agent,ward-scanner");
+        return false;
+    }
+    if (s->canary_interval_ms > 0 && s->canary_interval_ms < CANARY_INTERVAL_MIN_MS) {
+        buf_append_str(ret_why, "--canary-interval-ms must be 0, for no canary, or at least 1s");
+        return false;
+    }
+    return check_proxy_protocol(s, ret_why);
+}
+
+static bool open_logs(struct node *node, struct buf *ret_why)
+{
+    const struct settings *s = node->settings;
+    const struct audit_log_settings audit = {
+        .path = s->audit_log, .keyring = node->keyring, .write_within_ms = AUDIT_LOG_WRITE_WITHIN_MS};
+
+    if (s->revocation_log) {
+        node->revocation_log = revocation_log_open(s->revocation_log, ret_why);
+        if (!node->revocation_log)
+            return false;
+    }
+    if (s->audit_log) {
+        node->audit_log = audit_log_open(node->loop, &audit, ret_why);
+        if (!node->audit_log)
+            return false;
+    }
+    return true;
+}
+
 /* Checks everything that can be wrong before anything runs. */
 static bool node_read_settings(struct node *node, struct buf *ret_why)
 {
@@ -381,47 +434,15 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
         return false;
     }
     if (!settings_check_origin(s->public_origin, ret_why) || !store_settings_read(s, &node->store_settings, ret_why) ||
-        !store_settings_survive_failover(&node->store_settings, ret_why))
+        !store_settings_survive_failover(&node->store_settings, ret_why) ||
+        !check_leases(s, &node->store_settings, ret_why) || !check_values(s, ret_why))
         return false;
-    if (s->lease_ms == 0 &&
-        (node->store_settings.target.found != REDIS_AT_HOST || node->store_settings.durability_asserted)) {
-        buf_printf(ret_why,
-                   "%s needs leases, because only a lease tells a master from a replaced one: set --lease-ms above 0%s",
-                   node->store_settings.durability_asserted ? "--redis-durability asserted"
-                                                            : redis_target_scheme(&node->store_settings.target),
-                   node->store_settings.durability_asserted ? "" : ", or name a single Redis");
-        return false;
-    }
-    if (!device_clients_valid(text_of(s->device_clients))) {
-        buf_append_str(ret_why, "--device-clients must be client ids (A-Z a-z 0-9 . _ -), separated by commas, as in "
-                                "desktop-agent,ward-scanner");
-        return false;
-    }
-    if (s->canary_interval_ms > 0 && s->canary_interval_ms < CANARY_INTERVAL_MIN_MS) {
-        buf_append_str(ret_why, "--canary-interval-ms must be 0, for no canary, or at least 1s");
-        return false;
-    }
     node->policy = policy_load(s->policy_file, ret_why);
-    if (!node->policy)
+    if (!node->policy || (s->trusted_proxies && !read_trusted_proxies(node, ret_why)))
         return false;
-    if ((s->trusted_proxies && !read_trusted_proxies(node, ret_why)) || !check_proxy_protocol(s, ret_why))
-        return false;
-    if (s->revocation_log) {
-        node->revocation_log = revocation_log_open(s->revocation_log, ret_why);
-        if (!node->revocation_log)
-            return false;
-    }
     node->keyring = node->store_settings.keyring = key_file_load(s, ret_why);
-    if (node->keyring && s->audit_log) {
-        node->audit_log = audit_log_open(node->loop,
-                                         &(struct audit_log_settings){.path = s->audit_log,
-                                                                      .keyring = node->keyring,
-                                                                      .write_within_ms = AUDIT_LOG_WRITE_WITHIN_MS},
-                                         ret_why);
-        if (!node->audit_log)
-            return false;
-    }
-    return node->keyring && node_tls_open(&node->tls, node->loop, s, node->keyring, ret_why);
+    return node->keyring && open_logs(node, ret_why) &&
+           node_tls_open(&node->tls, node->loop, s, node->keyring, ret_why);
 }
 
 static void node_log_start(const struct node *node)
@@ -471,6 +492,26 @@ static void node_open_store(struct node *node)
     }
 }
 
+/* What the node says of itself, and what it tries on itself. */
+static void node_begin_reports(struct node *node)
+{
+    const struct settings *s = node->settings;
+
+    node->report = node_report_create(node->loop, &(struct node_reported){.settings = s,
+                                                                          .partitions = node->partitions,
+                                                                          .members = node->members,
+                                                                          .keyring = node->keyring,
+                                                                          .address = node->address,
+                                                                          .internal_address = node->internal_address});
+    if (node->audit_log)
+        audit_log_name(node->audit_log, node_report_name(node->report));
+    if (s->canary_interval_ms > 0)
+        node->canary = canary_create(node->loop,
+                                     &(struct canary_settings){.interval_ms = s->canary_interval_ms,
+                                                               .node = text_of(node_report_name(node->report))},
+                                     node->keyring, node->partitions, node->checker);
+}
+
 int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
@@ -498,19 +539,7 @@ int node_open(struct node *node)
         code = node_start_http(node);
     if (code != EXIT_DONE)
         return code;
-    node->report = node_report_create(node->loop, &(struct node_reported){.settings = s,
-                                                                          .partitions = node->partitions,
-                                                                          .members = node->members,
-                                                                          .keyring = node->keyring,
-                                                                          .address = node->address,
-                                                                          .internal_address = node->internal_address});
-    if (node->audit_log)
-        audit_log_name(node->audit_log, node_report_name(node->report));
-    if (s->canary_interval_ms > 0)
-        node->canary = canary_create(node->loop,
-                                     &(struct canary_settings){.interval_ms = s->canary_interval_ms,
-                                                               .node = text_of(node_report_name(node->report))},
-                                     node->keyring, node->partitions, node->checker);
+    node_begin_reports(node);
     node->gate = startup_gate_create(node->loop, node->partitions, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;

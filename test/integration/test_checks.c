@@ -88,11 +88,8 @@ static void add(struct credentials *made, struct credential credential)
     made->list[made->count++] = credential;
 }
 
-static void make_credentials(struct fixture *fixture, struct credentials *made)
+static void make_holders(struct fixture *fixture, struct credentials *made)
 {
-    const char *manager = fixture->manager.secret;
-
-    made->count = 0;
     fixture_add_key(fixture, NULL, KEY_API, MODE_TEST, SCOPE_ALL, &made->test);
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &made->read);
     fixture_add_key(fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &made->device);
@@ -102,6 +99,14 @@ static void make_credentials(struct fixture *fixture, struct credentials *made)
     fixture_revoke_key(fixture, &made->revoked_device);
     fixture_add_session(fixture, NULL, false, &made->session);
     fixture_add_session(fixture, NULL, true, &made->stepped);
+}
+
+static void make_credentials(struct fixture *fixture, struct credentials *made)
+{
+    const char *manager = fixture->manager.secret;
+
+    make_holders(fixture, made);
+    made->count = 0;
 #define KEY(key, kind, mode, scopes, billable) (key).id, kind, mode, scopes, billable
 #define PERSON fixture->user.id, "session", "(none)", "", "false"
     add(made, (struct credential){'-', {0}, NULL, NULL, NULL, NULL, NULL});

@@ -48,28 +48,29 @@ static void scene_start(struct scene *scene)
             fixture_await_key(fixture, node, scene->keys[times % 2].secret, 200);
 }
 
-static void expect_closed(struct scene *scene)
+static void expect_refused(struct scene *scene, size_t node)
 {
     struct fixture *fixture = &scene->fixture;
-    char count[64], name[128];
-    struct fixture_user again;
-    struct cli_run run;
+    struct http_call seen = {.target = "/v1/console/session", .cookie = scene->session.token};
+    struct http_answer answer;
 
-    for (size_t node = 0; node < NODES; node++) {
-        struct http_call seen = {.target = "/v1/console/session", .cookie = scene->session.token};
-        struct http_answer answer;
+    for (size_t i = 0; i < 3; i++) {
+        struct http_call call = {.target = "/v1/whoami", .bearer = scene->keys[i].secret};
 
-        for (size_t i = 0; i < 3; i++) {
-            struct http_call call = {.target = "/v1/whoami", .bearer = scene->keys[i].secret};
-
-            fixture_await_key(fixture, node, scene->keys[i].secret, 401);
-            cr_expect_eq(fixture_call(fixture, node, &call, &answer), 401, "%s", answer.body);
-            cr_expect_str_eq(http_answer_code(&answer), i < 2 ? "api_key_revoked" : "device_key_revoked");
-        }
-        cr_expect_eq(fixture_call(fixture, node, &seen, &answer), 401, "%s", answer.body);
-        cr_expect_eq(fixture_try_key(fixture, node, fixture->manager.secret), 200, "another account's");
+        fixture_await_key(fixture, node, scene->keys[i].secret, 401);
+        cr_expect_eq(fixture_call(fixture, node, &call, &answer), 401, "%s", answer.body);
+        cr_expect_str_eq(http_answer_code(&answer), i < 2 ? "api_key_revoked" : "device_key_revoked");
     }
+    cr_expect_eq(fixture_call(fixture, node, &seen, &answer), 401, "%s", answer.body);
+    cr_expect_eq(fixture_try_key(fixture, node, fixture->manager.secret), 200, "another account's");
+}
+
+static void expect_removed(struct scene *scene)
+{
     static const char *const SETS[] = {"ak-live", "ak-test", "dk"};
+    struct fixture *fixture = &scene->fixture;
+    char count[64], name[128];
+
     for (size_t i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "%sacct:%s:keys:%s:active", fixture_name(scene->account, ""), scene->account,
                  SETS[i]);
@@ -81,6 +82,17 @@ static void expect_closed(struct scene *scene)
     cr_expect_str_eq(count, "0");
     redis_server_ask(&fixture->redis, count, sizeof count, "HLEN", fixture_name(scene->account, "suspended"), NULL);
     cr_expect_str_eq(count, "1", "only the version is left");
+}
+
+static void expect_closed(struct scene *scene)
+{
+    struct fixture *fixture = &scene->fixture;
+    struct fixture_user again;
+    struct cli_run run;
+
+    for (size_t node = 0; node < NODES; node++)
+        expect_refused(scene, node);
+    expect_removed(scene);
     RUN(fixture, &run, "account", "close", scene->account, "--yes");
     cli_expect_refusal(&run, 1, "closed already", "closing again");
     RUN(fixture, &run, "account", "resume", scene->account);

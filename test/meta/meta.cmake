@@ -35,6 +35,11 @@ set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 600 PASS_REGULA
 add_test(NAME meta_check_bounds_can_fail COMMAND ${CMAKE_CURRENT_LIST_DIR}/bounds)
 set_tests_properties(meta_check_bounds_can_fail PROPERTIES TIMEOUT 300)
 
+add_test(NAME meta_clang_tidy_can_fail COMMAND clang-tidy --quiet --config-file=${PROJECT_SOURCE_DIR}/.clang-tidy
+         ${CMAKE_CURRENT_LIST_DIR}/wrong-functions/long.c --)
+set_tests_properties(meta_clang_tidy_can_fail PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION
+  "long.c:2:.*too_long.*readability-function-size")
+
 # Tests that run at once do not get the same port.
 add_executable(port ${CMAKE_CURRENT_LIST_DIR}/port.c)
 target_link_libraries(port PRIVATE test_support)

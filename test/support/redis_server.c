@@ -333,50 +333,70 @@ static void add_tls(const struct redis_server *server, const char **argv, struct
     memcpy(argv, words, sizeof words);
 }
 
+static size_t add_guards(const struct redis_server *server, const char **argv)
+{
+    static const char *const GUARDS[] = {"--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"};
+
+    if (!server->options.guarded)
+        return 0;
+    memcpy(argv, GUARDS, sizeof GUARDS);
+    return sizeof GUARDS / sizeof *GUARDS;
+}
+
+static size_t add_announced(const struct redis_server *server, const char **argv, char port[8])
+{
+    const char *const words[] = {"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port};
+
+    if (!server->options.behind_proxy)
+        return 0;
+    snprintf(port, 8, "%u", server->port);
+    memcpy(argv, words, sizeof words);
+    return sizeof words / sizeof *words;
+}
+
+static size_t add_basics(const struct redis_server *server, const char **argv, char port[8])
+{
+    const char *const words[] = {redis_server_binary(),
+                                 "--dir",
+                                 server->folder,
+                                 "--unixsocket",
+                                 server->socket_path,
+                                 "--port",
+                                 port,
+                                 "--bind",
+                                 redis_server_address(server),
+                                 "--protected-mode",
+                                 "no",
+                                 "--save",
+                                 "",
+                                 "--appendfsync",
+                                 "always",
+                                 "--loglevel",
+                                 "warning",
+                                 "--daemonize",
+                                 "no",
+                                 "--maxmemory-policy",
+                                 "noeviction",
+                                 "--repl-diskless-sync-delay",
+                                 "0",
+                                 "--appendonly",
+                                 server->options.not_durable ? "no" : "yes"};
+
+    snprintf(port, 8, "%u",
+             server->options.behind_proxy || (server->options.tls && !server->options.tls_port) ? 0 : server->port);
+    memcpy(argv, words, sizeof words);
+    return sizeof words / sizeof *words;
+}
+
 static void run(struct redis_server *server)
 {
     struct redis_server_tls_paths tls;
     char port[8], announced_port[8], cluster_port[8], cluster_timeout[16], load_delay[16];
-    const char *argv[64] = {redis_server_binary(),
-                            "--dir",
-                            server->folder,
-                            "--unixsocket",
-                            server->socket_path,
-                            "--port",
-                            port,
-                            "--bind",
-                            redis_server_address(server),
-                            "--protected-mode",
-                            "no",
-                            "--save",
-                            "",
-                            "--appendfsync",
-                            "always",
-                            "--loglevel",
-                            "warning",
-                            "--daemonize",
-                            "no",
-                            "--maxmemory-policy",
-                            "noeviction",
-                            "--repl-diskless-sync-delay",
-                            "0",
-                            "--appendonly",
-                            server->options.not_durable ? "no" : "yes"};
-    size_t argc = 25;
+    const char *argv[64] = {NULL};
+    size_t argc = add_basics(server, argv, port);
 
-    if (server->options.guarded) {
-        static const char *const GUARDS[] = {"--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"};
-        memcpy(argv + argc, GUARDS, sizeof GUARDS);
-        argc += sizeof GUARDS / sizeof *GUARDS;
-    }
-    snprintf(port, sizeof port, "%u",
-             server->options.behind_proxy || (server->options.tls && !server->options.tls_port) ? 0 : server->port);
-    snprintf(announced_port, sizeof announced_port, "%u", server->port);
-    if (server->options.behind_proxy) {
-        const char *announced[] = {"--replica-announce-ip", "127.0.0.1", "--replica-announce-port", announced_port};
-        memcpy(argv + argc, announced, sizeof announced);
-        argc += sizeof announced / sizeof *announced;
-    }
+    argc += add_guards(server, argv + argc);
+    argc += add_announced(server, argv + argc, announced_port);
     if (server->options.password) {
         argv[argc++] = "--requirepass";
         argv[argc++] = server->options.password;
