@@ -1,1 +1,1 @@
-/* no metrics */
+    X(METRIC_ROWLESS, counter, "chatelaine_rowless_total", "", "")

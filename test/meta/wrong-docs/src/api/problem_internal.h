@@ -1,0 +1,1 @@
+    X(PROBLEM_ROWLESS, 400, "rowless", "")
