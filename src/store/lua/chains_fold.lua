@@ -5,12 +5,12 @@
 
 for i = 2, #ARGV, 3 do
     local maker, known, to = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-    if redis.call('HGET', K.chains(), maker) ~= known then
-        -- It has changed meanwhile, or another node was faster.
-    elseif to ~= '' then
+    -- Unless it has changed meanwhile, or another node was faster.
+    local is_same = redis.call('HGET', K.chains(), maker) == known
+    if is_same and to ~= '' then
         redis.call('HSET', K.chains(), maker, to)
         redis.call('ZADD', K.chain_order(), redis.call('HINCRBY', K.store(), 'changes', 1), maker)
-    else
+    elseif is_same then
         redis.call('HDEL', K.chains(), maker)
         redis.call('ZREM', K.chain_order(), maker)
     end

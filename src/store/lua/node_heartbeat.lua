@@ -45,7 +45,8 @@ local function keep_time()
         or not was_set and clock + most < seen then
         return {first, last, clock, seen, settlement, 0}, seen
     end
-    local ahead, unsure, reached = first - clock, last - first, seen
+    local ahead, unsure = first - clock, last - first
+    local reached
     if was_set then
         reached = math.max(seen, from + least)
     else

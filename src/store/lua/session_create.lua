@@ -57,14 +57,14 @@ end
 -- Expired sessions are still in the user's set.
 local sessions, live = K.user_sessions(user), {}
 for _, other in ipairs(redis.call('SMEMBERS', sessions)) do
-    local created = redis.call('HGET', K.session(other), 'created')
-    if created then
-        live[#live + 1] = {digest = other, created = tonumber(created)}
+    local since = redis.call('HGET', K.session(other), 'created')
+    if since then
+        live[#live + 1] = {digest = other, since = tonumber(since)}
     else
         redis.call('SREM', sessions, other)
     end
 end
-table.sort(live, function(a, b) return a.created < b.created end)
+table.sort(live, function(a, b) return a.since < b.since end)
 for i = 1, #live - SESSIONS_MAX + 1 do
     end_session(live[i].digest, user, known[1])
 end

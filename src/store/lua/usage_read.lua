@@ -20,15 +20,15 @@ local REASONS = {'revoked', 'insufficient_scope', 'mode_not_permitted', 'account
 
 -- Refused requests of each key by reason, summed over these hashes. Most days have none, so they have no hash.
 local function refused_of(ids, names)
-    local fields, sums, by_key = {}, {}, {}
+    local counts, sums, by_key = {}, {}, {}
     for k, id in ipairs(ids) do
         for r, reason in ipairs(REASONS) do
             local i = (k - 1) * #REASONS + r
-            fields[i], sums[i] = id .. ':' .. reason, 0
+            counts[i], sums[i] = id .. ':' .. reason, 0
         end
     end
     for _, name in ipairs(names) do
-        for i, count in ipairs(#ids > 0 and exists(name) and redis.call('HMGET', name, unpack(fields)) or {}) do
+        for i, count in ipairs(#ids > 0 and exists(name) and redis.call('HMGET', name, unpack(counts)) or {}) do
             sums[i] = sums[i] + (count or 0)
         end
     end

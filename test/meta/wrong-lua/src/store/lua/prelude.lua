@@ -1,0 +1,2 @@
+local unused_by_all = 1
+local used = {@KEY_FIELDS@}
