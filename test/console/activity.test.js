@@ -25,7 +25,7 @@ async function withEvents(page, events) {
     return asked;
 }
 
-const queryOf = ({limit: _, accept: __, ...query}) => query;
+const queryOf = ({limit, accept, ...query}) => query;
 
 describe('filters', () => {
     browse('are the server’s, stand in the address, and go again', async (page, {person}) => {

@@ -5,7 +5,7 @@ import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
 import {askForTestKey, confirmStepUp, fillSignIn, settled, signIn, signOut} from './browser.js';
-import {browse, browser, deployment, row, someKeys} from './scene.js';
+import {browse, deployment, row, someKeys} from './scene.js';
 import {claimDevice, enrolDevice} from './seed.js';
 
 // A poll too early makes the device wait longer: ask until there is an answer.

@@ -413,7 +413,7 @@ describe('what a role may not do is not offered', () => {
         owner: {replace: true, change: true, keep: true},
     };
 
-    for (const [role, {replace, change, keep}] of Object.entries(offers))
+    for (const [role, {replace, change: sooner, keep}] of Object.entries(offers))
         browse(role, async (page) => {
             const {
                 made: [key],
@@ -424,14 +424,14 @@ describe('what a role may not do is not offered', () => {
 
             await signIn(page, deployment.addPerson({role}), pageOf(key));
             await page.getByRole('heading', {name: `Scheduled for the ${role}`}).waitFor();
-            assert.deepEqual([await isThere('Replace…'), await isThere('Revoke at…')], [replace, change]);
+            assert.deepEqual([await isThere('Replace…'), await isThere('Revoke at…')], [replace, sooner]);
             await session.send('PUT', `${pathOf(key)}/scheduled_revocation`, {revoke_at: new Date(at).toISOString()});
             await page.reload();
             await panel(page).waitFor();
             assert.deepEqual([await isThere('Replace…'), await isThere('Revoke at…')], [replace, false]);
-            assert.deepEqual([await isThere('Change…'), await isThere('Keep it…')], [change, keep]);
+            assert.deepEqual([await isThere('Change…'), await isThere('Keep it…')], [sooner, keep]);
             assert.ok(await isThere('Check again'));
-            if (!change || keep) return;
+            if (!sooner || keep) return;
             // Sooner, but not later.
             const dialog = page.getByRole('dialog');
             await button(page, 'Change…').click();

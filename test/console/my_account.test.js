@@ -6,7 +6,7 @@ import {describe} from 'node:test';
 import {PASSWORD, until} from '../support/deployment.js';
 import {NEW_PASSWORD, idOf, newEmail, newPassword, postOf, scan} from './acts.js';
 import {confirmStepUp, fillSignIn, settled, signIn, signOut} from './browser.js';
-import {browse, deployment, row} from './scene.js';
+import {browse, deployment} from './scene.js';
 
 // Proves the old authenticator. Returns the dialog that shows the new one.
 async function beginAuthenticator(page, person) {

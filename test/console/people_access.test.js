@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {PASSWORD} from '../support/deployment.js';
-import {invite, postOf, scan} from './acts.js';
+import {invite, postOf} from './acts.js';
 import {confirmStepUp, signIn} from './browser.js';
 import {browse, deployment, judge} from './scene.js';
 

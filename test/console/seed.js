@@ -23,8 +23,8 @@ const KEYS = [
 ];
 
 // The same numbers at each run.
-function noise(seed) {
-    let state = seed;
+function noise(start) {
+    let state = start;
 
     return () => {
         state = (state * 1103515245 + 12345) % 2147483648;

@@ -183,8 +183,8 @@ async function startNginx(context, options) {
   return {
     child,
     async reload(changed) {
-      const before = children();
-      const isNew = (pid) => !before.includes(pid);
+      const replaced = children();
+      const isNew = (pid) => !replaced.includes(pid);
 
       writeConfiguration(changed);
       child.kill('SIGHUP');

@@ -37,6 +37,11 @@ set_tests_properties(meta_check_lua PROPERTIES TIMEOUT 300)
 set_tests_properties(meta_check_lua_can_fail PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION
   "prelude.lua:1:.*unused_by_all.*wrong.lua:3:.*undefined variable 'coutned'")
 
+add_npm_test(meta_lint lint ./lint ${PROJECT_SOURCE_DIR})
+add_npm_test(meta_lint_can_fail lint ./lint ${CMAKE_CURRENT_LIST_DIR}/wrong-pages)
+set_tests_properties(meta_lint_can_fail PROPERTIES PASS_REGULAR_EXPRESSION
+  "wrong.js.*no-undef.*wrong.test.js.*no-shadow.*wrong.css.*property-no-unknown")
+
 # scripts/check-bounds in a tree that is made for it: what it measures here is the release build, by scripts/check.
 add_test(NAME meta_check_bounds_can_fail COMMAND ${CMAKE_CURRENT_LIST_DIR}/bounds)
 set_tests_properties(meta_check_bounds_can_fail PROPERTIES TIMEOUT 300)

@@ -26,11 +26,11 @@ function lint(files) {
         {encoding: 'utf8', maxBuffer: 1 << 26},
     );
     assert.ok(stdout.startsWith('['), stdout + stderr);
-    return JSON.parse(stdout).map(({source, code, path, message}) => ({
+    return JSON.parse(stdout).map(({source, code, path: place, message}) => ({
         source,
         code,
-        at: path.join('.'),
-        words: `${code}: ${message} (${path.join('.')})`,
+        at: place.join('.'),
+        words: `${code}: ${message} (${place.join('.')})`,
     }));
 }
 

@@ -822,7 +822,7 @@ async function people(talk, browser, all) {
     const change = (id, verb, value) => post(`/v1/console/users/${id}/${verb}`, value ?? '', browser.changing);
     const bare = (id, verb) => ({method: 'POST', path: `/v1/console/users/${id}/${verb}`, headers: browser.changing});
     const invite = (value) => post('/v1/console/invitations', value, browser.changing);
-    const begin = (code, headers = {}) => post('/v1/auth/join/begin', {code}, headers);
+    const open = (code, headers = {}) => post('/v1/auth/join/begin', {code}, headers);
     const codeIn = (answer) => answer.json.url.split('#')[1];
 
     const page = (await talk.right('people', users('?limit=100'), 200)).json.data;
@@ -858,9 +858,9 @@ async function people(talk, browser, all) {
         200,
     );
     await talk.right('withdrawn', remove(`/v1/console/invitations/${more.id}`, browser.changing), 204);
-    const offer = (await talk.right('what it offers', begin(codeIn(invited)), 200)).json;
-    await talk.right('from elsewhere', begin('x', {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');
-    await talk.right('no link', begin('A'.repeat(43)), 404, 'link_not_found');
+    const offer = (await talk.right('what it offers', open(codeIn(invited)), 200)).json;
+    await talk.right('from elsewhere', open('x', {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');
+    await talk.right('no link', open('A'.repeat(43)), 404, 'link_not_found');
     const join = (value, headers = {}) => post('/v1/auth/join', {code: codeIn(invited), ...value}, headers);
     await talk.right('a wrong code', join({password: PASSWORD, totp: '000000'}), 401, 'invalid_login');
     await talk.other('a weak password', join({password: 'password1234', totp: '000000'}), 400, 'parameter_invalid');
@@ -888,7 +888,7 @@ async function people(talk, browser, all) {
     await talk.right('joining again', join(factors), 404, 'link_not_found');
     const reset = await talk.right('a reset', bare(joined.user.id, 'reset'), 200);
     await talk.right('people, one of them reset', users(''), 200);
-    await talk.right('what the reset offers', begin(codeIn(reset)), 200);
+    await talk.right('what the reset offers', open(codeIn(reset)), 200);
     await talk.right(
         'removed, with keys',
         remove(`/v1/console/users/${joined.user.id}?revoke_keys=true`, browser.changing),
@@ -897,7 +897,7 @@ async function people(talk, browser, all) {
     await talk.right('gone', users(`/${joined.user.id}`), 404, 'user_not_found');
     await team(talk, browser, {all, owner: self, member: developer.id});
     await talk.right('what became of it', get('/v1/console/audit_events?limit=100', browser.reading), 200);
-    await untilThrottled(talk, 'codes are guessed', begin('A'.repeat(43)), 404, 'link_not_found');
+    await untilThrottled(talk, 'codes are guessed', open('A'.repeat(43)), 404, 'link_not_found');
     await talk.right('then nobody joins', join(factors), 429, 'rate_limited');
 }
 

@@ -7,7 +7,6 @@ import {eventTable, openEvent} from './events.js';
 import {EVENTS, typeOptions} from './events_texts.js';
 import {saveFile} from './file.js';
 import {field} from './form.js';
-import {count} from './format.js';
 import {READ_MAX, readKeys} from './keybook.js';
 import {chooser, emptyState, explain, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
 import {currentSession} from './session.js';
@@ -280,13 +279,13 @@ export function activityPage() {
     }
     // The user went back or forward within this page.
     function moved() {
-        const next = stateOfAddress();
+        const asked = stateOfAddress();
 
-        if (NAMES.every((name) => next[name] === state[name])) {
+        if (NAMES.every((name) => asked[name] === state[name])) {
             showEvent();
             return;
         }
-        state = next;
+        state = asked;
         drawFilters();
         loader.run();
     }

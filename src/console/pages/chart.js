@@ -51,8 +51,8 @@ const NARROW_BARS = 14;
 const GROUPS = [1, 7, 28];
 
 // The number of days per bar. A narrow drawing has few bars, wide enough to tell apart.
-export function daysPerBar(count, isNarrow) {
-    return isNarrow ? (GROUPS.find((size) => count / size <= NARROW_BARS) ?? GROUPS.at(-1)) : 1;
+export function daysPerBar(days, isNarrow) {
+    return isNarrow ? (GROUPS.find((size) => days / size <= NARROW_BARS) ?? GROUPS.at(-1)) : 1;
 }
 
 const total = (day, series) => series.reduce((sum, {name}) => sum + day[name], 0);

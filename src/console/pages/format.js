@@ -25,7 +25,7 @@ export function timeInWords(iso) {
 
     if (seconds < 45) return TEXTS.time.now;
     if (seconds >= WORDS_END_S) return dayMonthYear.format(new Date(iso));
-    const [unit, size] = STEPS.findLast(([, size]) => seconds >= size) ?? STEPS[0];
+    const [unit, size] = STEPS.findLast(([, least]) => seconds >= least) ?? STEPS[0];
     return relative.format(-Math.max(1, Math.round(seconds / size)), unit);
 }
 

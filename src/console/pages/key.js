@@ -230,7 +230,8 @@ export function keyPage() {
     let redrawChart = () => {};
 
     const address = (event) => withState({days: state.days === STANDARD_DAYS ? '' : state.days, event});
-    const part = (container, load, draw) => loading(container, {placeholder: () => skeletonRows(3), load, draw});
+    const part = (container, read, drawRead) =>
+        loading(container, {placeholder: () => skeletonRows(3), load: read, draw: drawRead});
     const parts = {
         use: part(
             chart,
