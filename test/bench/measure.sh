@@ -2,15 +2,17 @@
 # describes each in the arrays below, runs rounds over them, and prints a table.
 # shellcheck shell=bash disable=SC2154 # deployment.sh and scripts/bench set the others
 
-MAKERS=8              # of keys
-declare -A label=()   # NAME: what the table calls it
-declare -A pid_of=()  # NAME: the process whose CPU time counts, or several
-declare -A url_of=()  # NAME: where it listens
-declare -A keys_of=() # NAME: the file of secrets that wrk walks, "$dir/keys" if not said
-declare -A aside=()   # NAME: a function that runs beside wrk, told the name, until it is ended; it execs what it runs
-tls_flags=()          # of nodes, if connections are to be encrypted
-declare -A refused=() # NAME: answers in a hundred that have to be other than 200, 0 if not said
-redis_servers=(redis) # whose commands and CPU time count
+MAKERS=8                 # of keys
+declare -A label=()      # NAME: what the table calls it
+declare -A pid_of=()     # NAME: the process whose CPU time counts, or several
+declare -A url_of=()     # NAME: where it listens
+declare -A keys_of=()    # NAME: the file of secrets that wrk walks, "$dir/keys" if not said
+declare -A aside=()      # NAME: a function that runs beside wrk, told the name, until it is ended; it execs what it runs
+tls_flags=()             # of nodes, if connections are to be encrypted
+declare -A path_of=()    # NAME: the path that wrk asks for, /v1/whoami if not said
+declare -A checked_of=() # NAME: the path that it asks about there, as nginx' auth_request does
+declare -A refused=()    # NAME: answers in a hundred that have to be other than 200, 0 if not said
+redis_servers=(redis)    # whose commands and CPU time count
 
 port_of() { echo "${1##*:}"; } # URL
 cpu_ns() {                     # PID…: the CPU time of their threads so far; /proc/PID/stat has the same in steps of 10 ms
@@ -51,12 +53,19 @@ deployment() {
     step_up
     first_key
 }
+# two_paths ID: what is asked of the node that started last, by that id: whoami, and gateway, as nginx' auth_request asks.
+two_paths() {
+    label[whoami]="\`/v1/whoami\`" label[gateway]="\`/check/auth-request\` for \`/v1/patients/42\`"
+    path_of[gateway]=/check/auth-request checked_of[gateway]=/v1/patients/42
+    url_of[whoami]=$url url_of[gateway]=$scheme://$(jq -r .internal_listen "$dir/ready.$1")
+    pid_of[whoami]=$node_pid pid_of[gateway]=$node_pid
+}
 stop_servers() {
     local server
     for server in "${!pid_of[@]}"; do
         [ "$server" = page ] || stop_node "${pid_of[$server]}" # nginx by another name
     done
-    label=() pid_of=() url_of=() keys_of=() aside=() refused=()
+    label=() pid_of=() url_of=() keys_of=() path_of=() checked_of=() aside=() refused=()
 }
 # make_keys COUNT FILE: secrets of the account to FILE, and their ids to FILE.ids. Several make them, for Redis syncs its
 # file once for what it has read from all connections.
@@ -190,9 +199,9 @@ judge_changes() {
     ! grep -qv " $1\$" "$2" || die "a change was refused: $(grep -v -m1 " $1\$" "$2")"
     [ -s "$2" ] || die "nothing was changed"
 }
-revoke_now_and_then() { # NAME
+revoke_now_and_then() {
     BENCH_BEARER=$first exec taskset -c 1 "$build/test/bench/bench_change" "$revoke_ms" \
-        "$(port_of "${url_of[$1]}")" <&"$doomed" >>"$dir/revoked"
+        "$(port_of "$url")" <&"$doomed" >>"$dir/revoked"
 }
 print_revoked() {
     exec {doomed}<&-
@@ -209,7 +218,8 @@ load() {
         beside=$!
         pids+=("$beside")
     fi
-    "${check_wrk[@]}" -t1 -c"$connections" -d"$seconds" "$@" "${url_of[$name]}" -- "${keys_of[$name]:-$dir/keys}" >"$dir/wrk.out"
+    BENCH_PATH=${path_of[$name]:-${BENCH_PATH:-}} BENCH_CHECKED=${checked_of[$name]:-${BENCH_CHECKED:-}} \
+        "${check_wrk[@]}" -t1 -c"$connections" -d"$seconds" "$@" "${url_of[$name]}" -- "${keys_of[$name]:-$dir/keys}" >"$dir/wrk.out"
     [ -z "$beside" ] || stop_node "$beside"
     requests=$(awk '/requests in/ {print $1}' "$dir/wrk.out")
     judge_refused "$name" "$requests" "$(awk '/Non-2xx/ {print $NF}' "$dir/wrk.out")"
