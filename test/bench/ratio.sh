@@ -8,9 +8,9 @@ begin_both() { # ROUND
     redis eval "for _, key in ipairs(redis.call('keys', '*throttle*')) do redis.call('del', key) end" 0 >/dev/null
     start_nginx
     node "cached$1" "$lease_ms" taskset -c 0
-    pid_of[cached]=$node_pid url_of[cached]=$url
-    [ "$1" != 1 ] || print_cipher cached
-    warm cached
+    two_paths "cached$1"
+    [ "$1" != 1 ] || print_cipher whoami
+    warm whoami
 }
 end_both() {
     stop_node "$node_pid"
@@ -34,30 +34,36 @@ bench_ratio() {
     make_keys "$keys" "$dir/keys"
     if [ "$unknown" -gt 0 ]; then
         mix_unknown "$unknown" "$dir/keys" "$dir/mixed"
-        keys_of=([cached]=$dir/mixed) refused[cached]=$unknown
+        keys_of=([whoami]=$dir/mixed [gateway]=$dir/mixed) refused=([whoami]=$unknown [gateway]=$unknown)
     fi
     if [ "$revoke_ms" -gt 0 ]; then
-        make_doomed $((2 * rounds * each))
-        aside[cached]=revoke_now_and_then
+        make_doomed $((4 * rounds * each))
+        aside=([whoami]=revoke_now_and_then [gateway]=revoke_now_and_then)
     fi
     stop_node "${pid_of[first]}"
     for round in $(seq "$rounds"); do
         say "round $round of $rounds"
         begin_both "$round"
-        ns_of=([nginx]=0 [cached]=0) requests_of=([nginx]=0 [cached]=0)
+        ns_of=([nginx]=0 [whoami]=0 [gateway]=0) requests_of=([nginx]=0 [whoami]=0 [gateway]=0)
         for second in $(seq "$each"); do
-            for server in $(shuf -e nginx cached); do slice "$server"; done
+            for server in $(shuf -e nginx whoami gateway); do slice "$server"; done
         done
         end_both
-        echo "$(per_request "${ns_of[cached]}" "${requests_of[cached]}") $(per_request "${ns_of[nginx]}" "${requests_of[nginx]}")" \
-            "${requests_of[cached]} ${requests_of[nginx]}" >>"$dir/ratios"
+        for server in whoami gateway; do
+            echo "$(per_request "${ns_of[$server]}" "${requests_of[$server]}") $(per_request "${ns_of[nginx]}" "${requests_of[nginx]}")" \
+                "${requests_of[$server]} ${requests_of[nginx]}" >>"$dir/ratios.$server"
+        done
     done
     pid_of=()
     printf '\n'
     [ "$revoke_ms" = 0 ] || print_revoked
-    awk -v seconds="$each" '{v = log($1 / $2); sum += v; squares += v * v; ours += $1; theirs += $2; asked += $3; asked_theirs += $4}
+    for server in whoami gateway; do print_ratio "$server"; done
+}
+print_ratio() { # NAME
+    awk -v seconds="$each" -v what="${label[$1]}" '
+    {v = log($1 / $2); sum += v; squares += v * v; ours += $1; theirs += $2; asked += $3; asked_theirs += $4}
     END {mean = sum / NR
-      printf "Cached checks cost %.3f of nginx, standard error %.3f: geometric mean of %d rounds of %d s each (%.3f us at %.0f/s, nginx %.3f us at %.0f/s).\n",
-        exp(mean), sqrt((squares / NR - mean * mean) / (NR - 1)), NR, seconds, ours / NR, asked / NR / seconds,
-        theirs / NR, asked_theirs / NR / seconds}' "$dir/ratios"
+      printf "Cached checks by %s cost %.3f of nginx, standard error %.3f: geometric mean of %d rounds of %d s each (%.3f us at %.0f/s, nginx %.3f us at %.0f/s).\n",
+        what, exp(mean), sqrt((squares / NR - mean * mean) / (NR - 1)), NR, seconds, ours / NR, asked / NR / seconds,
+        theirs / NR, asked_theirs / NR / seconds}' "$dir/ratios.$1"
 }

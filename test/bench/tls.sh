@@ -6,7 +6,8 @@ measure_tls() {
     make_ca
     make_certificate bench ecdsa
     export CURL_CA_BUNDLE=$dir/ca.pem
-    scheme=https tls_flags=(--tls-cert "$dir/bench.pem" --tls-key "$dir/bench.key")
+    scheme=https tls_flags=(--tls-cert "$dir/bench.pem" --tls-key "$dir/bench.key"
+        --internal-tls-cert "$dir/bench.pem" --internal-tls-key "$dir/bench.key")
 }
 cipher_of() { # NAME
     openssl s_client -connect "127.0.0.1:$(port_of "${url_of[$1]}")" </dev/null 2>/dev/null | sed -n 's/^New, //p'
