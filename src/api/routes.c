@@ -142,14 +142,39 @@ static bool rest_fits(const char *pattern, struct text path, struct text *ret_id
 
 static bool path_fits(const char *pattern, struct text path, struct text *ret_id)
 {
-    size_t at = 0;
+    const char *end = strchrnul(pattern, '{');
+    const struct text fixed = {pattern, (size_t)(end - pattern)};
 
-    while (pattern[at] != '\0' && pattern[at] != '{') {
-        if (at == path.len || pattern[at] != path.ptr[at])
-            return false;
-        at++;
-    }
-    return pattern[at] == '\0' ? at == path.len : rest_fits(pattern + at, text_skip(path, at), ret_id);
+    if (*end == '\0')
+        return text_equal(path, fixed);
+    return text_starts_with(path, fixed) && rest_fits(end, text_skip(path, fixed.len), ret_id);
+}
+
+/* One of 64 bits, by the first ROUTE_HEAD_BYTES of a path. */
+static uint64_t sketch_of(const char *path)
+{
+    uint64_t head;
+
+    memcpy(&head, path, sizeof head);
+    return UINT64_C(1) << (head * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
+/* The bits of all rows, whose fixed part is never shorter. Most checks ask about a path of a backend, which has another
+ * bit. */
+static uint64_t sketch_of_all(void)
+{
+    static uint64_t sketch;
+
+    if (sketch == 0)
+        for (size_t i = 0; i < ROUTE_COUNT; i++)
+            sketch |= sketch_of(ROUTES[i].path);
+    return sketch;
+}
+
+/* Passes over the rows of other folders by one comparison. */
+static bool head_fits(const char *pattern, struct text path)
+{
+    return memcmp(pattern, path.ptr, ROUTE_HEAD_BYTES) == 0;
 }
 
 static bool method_fits(const struct route *row, enum http_method method)
@@ -161,8 +186,10 @@ struct route_match route_find(enum http_method method, struct text path)
 {
     struct route_match match = {0};
 
+    if (path.len < ROUTE_HEAD_BYTES || !(sketch_of(path.ptr) & sketch_of_all()))
+        return match;
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        if (!path_fits(ROUTES[i].path, path, &match.id))
+        if (!head_fits(ROUTES[i].path, path) || !path_fits(ROUTES[i].path, path, &match.id))
             continue;
         match.sibling = &ROUTES[i];
         if (method_fits(&ROUTES[i], method)) {

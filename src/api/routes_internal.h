@@ -3,6 +3,8 @@
 #include "api/routes.h"
 #include "core/route_policy.h"
 
+enum { ROUTE_HEAD_BYTES = 8 }; /* "/v1/team" */
+
 struct route_match {
     const struct route *route;   /* the row for path and method; NULL: none */
     const struct route *sibling; /* any row for the path; NULL: the path is not in the table */

@@ -33,6 +33,67 @@ Test(routes, paths_are_normalised)
     }
 }
 
+/* route_find() compares so many bytes before it looks at anything else. */
+Test(routes, what_is_fixed_of_a_path_is_long_enough)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++)
+        cr_expect_geq(strcspn(ROUTES[i].path, "{"), ROUTE_HEAD_BYTES, "%s", ROUTES[i].path);
+}
+
+static bool fits(const struct route *row, struct text path)
+{
+    struct text pattern = text_of(row->path), wanted, segment;
+
+    while (text_next(&pattern, '/', &wanted)) {
+        if (!text_next(&path, '/', &segment))
+            return false;
+        if (text_equal(wanted, TEXT("{id}")) ? segment.len == 0 : !text_equal(wanted, segment))
+            return false;
+    }
+    return !path.ptr;
+}
+
+static void expect_the_first_that_fits(struct text path)
+{
+    for (enum http_method method = 0; method <= HTTP_OTHER; method++) {
+        const struct route *row = NULL;
+        bool is_known = false;
+        struct route_match match = route_find(method, path);
+
+        for (size_t i = 0; i < ROUTE_COUNT && !row; i++)
+            if (fits(&ROUTES[i], path)) {
+                is_known = true;
+                if (ROUTES[i].method == (method == HTTP_HEAD ? HTTP_GET : method))
+                    row = &ROUTES[i];
+            }
+        cr_assert_eq(match.route, row, "%.*s", TEXT_ARG(path));
+        cr_assert_eq(match.sibling != NULL, is_known, "%.*s", TEXT_ARG(path));
+    }
+}
+
+/* Each row's path, each part of it, and each with another byte anywhere, by each method. */
+Test(routes, the_first_row_that_fits_is_found)
+{
+    static const char OTHERS[] = {'/', 'x', '{', '}'};
+    char path[128];
+
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        size_t len = (size_t)snprintf(path, sizeof path, "%s", ROUTES[i].path);
+
+        for (size_t at = 0; at < len; at++) {
+            const char byte = path[at];
+
+            expect_the_first_that_fits((struct text){path, at});
+            for (size_t other = 0; other < sizeof OTHERS; other++) {
+                path[at] = OTHERS[other];
+                expect_the_first_that_fits((struct text){path, len});
+            }
+            path[at] = byte;
+        }
+        expect_the_first_that_fits((struct text){path, len});
+    }
+}
+
 Test(routes, method_and_path_are_unique)
 {
     for (size_t i = 0; i < ROUTE_COUNT; i++)
