@@ -47,8 +47,21 @@ static inline uint8_t text_classes(struct text t, const uint8_t classes[256])
         common &= classes[at[i]];
     return common;
 }
+/* Whether a byte is below ' ', or 0x7f. */
+bool text_has_control(struct text t);
+static inline bool text_is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
 /* Removes blanks and tabs (RFC 9110 OWS) at both ends. */
-struct text text_trim(struct text t);
+static inline struct text text_trim(struct text t)
+{
+    while (t.len > 0 && text_is_blank(t.ptr[t.len - 1]))
+        t.len--;
+    for (; t.len > 0 && text_is_blank(t.ptr[0]); t.len--)
+        t.ptr++;
+    return t;
+}
 /* Takes everything before the first separator off *rest. False: *rest was already exhausted (ptr NULL). */
 bool text_next(struct text *rest, char separator, struct text *ret_part);
 /* Decimal digits only, no sign, no leading zero unless "0"; at most max. */

@@ -32,19 +32,31 @@ bool text_equal_nocase(struct text a, struct text b)
     return true;
 }
 
-static bool is_blank(char c)
+/* The highest bit of each byte that is below ' ', or 0x7f. Above such a byte, others may have theirs, by a borrow. */
+static uint64_t controls_of(const char bytes[sizeof(uint64_t)])
 {
-    return c == ' ' || c == '\t';
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    uint64_t word, from_delete;
+
+    memcpy(&word, bytes, sizeof word);
+    from_delete = word ^ each * 0x7f;
+    return (((word - each * ' ') & ~word) | ((from_delete - each) & ~from_delete)) & each * 0x80;
 }
 
-struct text text_trim(struct text t)
+/* Eight bytes at a time; the last eight may overlap the ones before. */
+bool text_has_control(struct text t)
 {
-    size_t blanks = 0;
-    while (t.len > 0 && is_blank(t.ptr[t.len - 1]))
-        t.len--;
-    while (blanks < t.len && is_blank(t.ptr[blanks]))
-        blanks++;
-    return text_skip(t, blanks);
+    const size_t step = sizeof(uint64_t);
+    uint64_t found = 0;
+
+    if (t.len < step) {
+        for (size_t i = 0; i < t.len; i++)
+            found |= (uint8_t)t.ptr[i] < ' ' || t.ptr[i] == 0x7f;
+        return found != 0;
+    }
+    for (size_t at = 0; at + step < t.len; at += step)
+        found |= controls_of(t.ptr + at);
+    return (found | controls_of(t.ptr + t.len - step)) != 0;
 }
 
 bool text_next(struct text *rest, char separator, struct text *ret_part)

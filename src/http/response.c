@@ -68,30 +68,24 @@ static struct text status_line(int status)
     UNREACHABLE();
 }
 
-static bool has_control_character(struct text t)
-{
-    for (size_t i = 0; i < t.len; i++) {
-        if ((uint8_t)t.ptr[i] < ' ' || t.ptr[i] == 0x7f)
-            return true;
-    }
-    return false;
-}
-
 void http_response_header(struct http_request *request, struct text name, struct text value)
 {
+    const size_t bytes = name.len + value.len + 4;
     struct reply_line *line;
-    struct buf out;
+    char *out;
 
-    CHECK(!has_control_character(name) && !has_control_character(value) && name.len > 0);
+    CHECK(name.len > 0);
     if (request->is_gone)
         return;
-    line = arena_alloc(&request->arena, sizeof *line + name.len + value.len + 4);
-    buf_init_fixed(&out, (char *)(line + 1), name.len + value.len + 4);
-    buf_append_text(&out, name);
-    buf_append(&out, ": ", 2);
-    buf_append_text(&out, value);
-    buf_append(&out, "\r\n", 2);
-    line->line = buf_text(&out);
+    line = arena_alloc(&request->arena, sizeof *line + bytes);
+    out = (char *)(line + 1);
+    line->line = (struct text){out, bytes};
+    memcpy(out, "\r\n", 2);
+    memcpy(out + 2, name.ptr, name.len);
+    memcpy(out + 2 + name.len, ": ", 2);
+    if (value.len > 0)
+        memcpy(out + 4 + name.len, value.ptr, value.len);
+    CHECK(!text_has_control(text_skip(line->line, 2)));
     *request->last_line = line;
     request->last_line = &line->next;
 }
@@ -175,26 +169,23 @@ void response_print_head(const struct http_request *request, int status, struct 
     buf_append_text(out, status_line(status));
     buf_append_text(out, common_lines(request));
     buf_append_text(out, http_request_id(request));
-    buf_append(out, "\r\n", 2);
     for (const struct reply_line *line = request->first_line; line; line = line->next)
         buf_append_text(out, line->line);
     if (content_type.len > 0) {
-        buf_append_text(out, TEXT("Content-Type: "));
+        buf_append_text(out, TEXT("\r\nContent-Type: "));
         buf_append_text(out, content_type);
-        buf_append(out, "\r\n", 2);
     }
     if (framing == FRAMED_BY_LENGTH) {
-        buf_append_text(out, TEXT("Content-Length: "));
+        buf_append_text(out, TEXT("\r\nContent-Length: "));
         buf_append_u64(out, body_bytes);
-        buf_append(out, "\r\n", 2);
     } else if (framing == FRAMED_BY_CHUNKS) {
-        buf_append_text(out, TEXT("Transfer-Encoding: chunked\r\n"));
+        buf_append_text(out, TEXT("\r\nTransfer-Encoding: chunked"));
     }
     if (request->must_close)
-        buf_append_text(out, TEXT("Connection: close\r\n"));
+        buf_append_text(out, TEXT("\r\nConnection: close"));
     else if (request->head.is_http_1_0)
-        buf_append_text(out, TEXT("Connection: keep-alive\r\n"));
-    buf_append(out, "\r\n", 2);
+        buf_append_text(out, TEXT("\r\nConnection: keep-alive"));
+    buf_append_text(out, TEXT("\r\n\r\n"));
 }
 
 bool response_begin(struct http_request *request, int status)

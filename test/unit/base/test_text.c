@@ -388,6 +388,24 @@ Test(text, printable_text_has_no_control_characters)
     }
 }
 
+/* Each byte at each place of each length, among bytes that a borrow could reach. */
+Test(text, control_characters_are_found_wherever_they_stand)
+{
+    static const char AROUND[] = {' ', '~', '!', (char)0x80, (char)0xff};
+    char bytes[19];
+
+    cr_expect_not(text_has_control((struct text){NULL, 0}));
+    for (size_t around = 0; around < sizeof AROUND; around++)
+        for (size_t len = 1; len <= sizeof bytes; len++)
+            for (size_t at = 0; at < len; at++)
+                for (unsigned byte = 0; byte <= UINT8_MAX; byte++) {
+                    memset(bytes, AROUND[around], len);
+                    bytes[at] = (char)byte;
+                    if (text_has_control((struct text){bytes, len}) != (byte < ' ' || byte == 0x7f))
+                        cr_assert_fail("%#x at %zu of %zu", byte, at, len);
+                }
+}
+
 Test(text, guesses_what_was_meant)
 {
     static const char *const NAMES[] = {"name", "mode", "scopes", "starting_after"};
