@@ -201,6 +201,17 @@ static bool folds_to_delimiter(uint32_t character)
     return false;
 }
 
+/* The bytes at the beginning that mean themselves wherever they stand: nearly all. */
+static size_t plain_span(struct text t)
+{
+    static const bool IS_PLAIN[256] = {
+        ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true, ['_'] = true, ['~'] = true};
+    size_t span = 0;
+    while (span < t.len && IS_PLAIN[(uint8_t)t.ptr[span]])
+        span++;
+    return span;
+}
+
 bool path_is_unambiguous(struct text path)
 {
     int before = 0, byte;
@@ -212,7 +223,9 @@ bool path_is_unambiguous(struct text path)
             return false;
         if ((byte == ' ' && before == '/') || (byte == '%' && begins_with_hex_digits(path)))
             return false;
-        before = byte;
+        const size_t plain = plain_span(path);
+        before = plain ? (uint8_t)path.ptr[plain - 1] : byte;
+        path = text_skip(path, plain);
     }
     return before != '.' && before != ' ';
 }
