@@ -100,7 +100,8 @@ void key_json_put_principal(struct json_writer *w, const struct key_principal *k
     JSON_PUT_WORD(w, "id", id_text(&key->id));
     JSON_PUT_WORD(w, "kind", key_kind_text(key->kind));
     JSON_PUT_WORD(w, "account_id", id_text(&key->account));
-    json_put_member(w, "name", key->name);
+    json_key(w, "name"); /* inline, unlike json_put_member() */
+    json_put_text(w, key->name);
     JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
     view_put_scopes(w, key->scopes);
     json_object_end(w);

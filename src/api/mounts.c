@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* If several rows cover a path, the first one counts. */
+/* In the order of enum mount_space. If several rows cover a path, the first one counts. */
 /* clang-format off */
 static const struct mount MOUNTS[] = {
     {MOUNT_PAGES,    TEXT("/console"),                    pages_show,          WHO_ANYONE,  MOUNT_BELOW},
@@ -32,13 +32,15 @@ enum { MOUNT_COUNT = sizeof MOUNTS / sizeof *MOUNTS };
 
 static bool mount_covers(const struct mount *mount, struct text path)
 {
-    return text_starts_with(path, mount->path) &&
-           (path.len == mount->path.len || ((mount->flags & MOUNT_BELOW) && path.ptr[mount->path.len] == '/'));
+    bool ends_there = path.len == mount->path.len ||
+                      ((mount->flags & MOUNT_BELOW) && path.len > mount->path.len && path.ptr[mount->path.len] == '/');
+
+    return ends_there && text_starts_with(path, mount->path);
 }
 
 const struct mount *mount_find(enum mount_space space, struct text path)
 {
-    for (size_t i = 0; i < MOUNT_COUNT; i++)
+    for (size_t i = 0; i < MOUNT_COUNT && MOUNTS[i].space <= space; i++)
         if (MOUNTS[i].space == space && mount_covers(&MOUNTS[i], path))
             return &MOUNTS[i];
     return NULL;

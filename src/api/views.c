@@ -37,9 +37,8 @@ void view_put_scopes(struct json_writer *w, scope_set scopes)
 {
     json_key(w, "scopes");
     json_array_begin(w);
-    for (unsigned n = 0; n < SCOPE_COUNT && scopes >> n; n++)
-        if (scopes & (1U << n))
-            JSON_PUT_WORD_ELEMENT(w, scope_name(n));
+    for (scope_set rest = scopes & SCOPE_ALL; rest; rest &= rest - 1)
+        JSON_PUT_WORD_ELEMENT(w, scope_name((unsigned)__builtin_ctz(rest)));
     json_array_end(w);
 }
 

@@ -42,13 +42,15 @@ enum bearer_result bearer_read(struct text header, struct text *ret_token)
     if (!header.ptr)
         return BEARER_ABSENT;
     const struct text value = text_trim(header);
-    const struct text scheme = {value.ptr, token_span(value)};
+    /* Nearly all are written like this. */
+    const bool is_bearer = text_starts_with(value, TEXT("Bearer "));
+    const struct text scheme = {value.ptr, is_bearer ? strlen("Bearer") : token_span(value)};
     struct text credentials = text_skip(value, scheme.len);
     if (scheme.len == 0 || (credentials.len && credentials.ptr[0] != ' '))
         return BEARER_MALFORMED;
     while (credentials.len && credentials.ptr[0] == ' ')
         credentials = text_skip(credentials, 1);
-    if (!text_equal_nocase(scheme, TEXT("Bearer")))
+    if (!is_bearer && !text_equal_nocase(scheme, TEXT("Bearer")))
         return is_printable(credentials) ? BEARER_OTHER : BEARER_MALFORMED;
     if (!is_token68(credentials))
         return BEARER_MALFORMED;

@@ -57,7 +57,7 @@ static uint64_t pair_of(uint64_t value)
 
 /* Prints the value's last eight digits, put together in a register: memory stored in pieces is slow to read as a
  * whole. */
-static void print_chunk(uint64_t value, char *ret_chars)
+static ALWAYS_INLINE void print_chunk(uint64_t value, char *ret_chars)
 {
     const uint64_t chars =
         htole64(pair_of(value >> 30) | pair_of(value >> 20) << 16 | pair_of(value >> 10) << 32 | pair_of(value) << 48);
@@ -72,8 +72,9 @@ static void print_ulid(const uint8_t ulid[ULID_BYTES], char *ret_chars)
     memcpy(halves, ulid, sizeof halves);
     const unsigned __int128 value = (unsigned __int128)be64toh(halves[0]) << 64 | be64toh(halves[1]);
     memcpy(ret_chars, PAIRS + 2 * (uint64_t)(value >> 3 * CHUNK_BITS), 2);
-    for (int i = 0; i < 3; i++)
-        print_chunk((uint64_t)(value >> (2 - i) * CHUNK_BITS), ret_chars + 2 + i * CHUNK_CHARS);
+    print_chunk((uint64_t)(value >> 2 * CHUNK_BITS), ret_chars + 2);
+    print_chunk((uint64_t)(value >> CHUNK_BITS), ret_chars + 2 + CHUNK_CHARS);
+    print_chunk((uint64_t)value, ret_chars + 2 + 2 * CHUNK_CHARS);
 }
 
 static bool ulid_text_valid(const char *chars)

@@ -24,12 +24,10 @@ struct text scope_name(unsigned n)
 void scope_print(scope_set scopes, char separator, struct buf *out)
 {
     bool first = true;
-    for (unsigned n = 0; n < SCOPE_COUNT; n++) {
-        if (!(scopes >> n & 1))
-            continue;
+    for (scope_set rest = scopes & SCOPE_ALL; rest; rest &= rest - 1) {
         if (!first)
             buf_append_char(out, separator);
-        buf_append_text(out, NAMES[n]);
+        buf_append_text(out, scope_name((unsigned)__builtin_ctz(rest)));
         first = false;
     }
 }
