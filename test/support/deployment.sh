@@ -96,6 +96,7 @@ start_node() {
     pids+=("$node_pid")
     for _ in $(seq $((patience * 500))); do
         [ -s "$dir/ready.$id" ] && break
+        kill -0 "$node_pid" 2>/dev/null || die "node $id has ended: its messages are above"
         sleep 0.002
     done
     [ -s "$dir/ready.$id" ] || die "node $id did not become ready"
