@@ -34,12 +34,16 @@ bool heard_has_known(const struct heard *heard);
  * heard for another reason than a broken connection. */
 void heard_forget(struct heard *heard);
 
+enum caught_up {
+    CAUGHT_UP,       /* on_missed has run for all that were missed */
+    CANNOT_CATCH_UP, /* empty the cache */
+    CATCH_UP_AGAIN,  /* while it was read, the server was not known any more to hold our store (rule 11) */
+};
 /* Reads what was missed, once `subscribed` (the link with the confirmed subscription) is ready. done runs exactly once,
- * perhaps inside this call, unless it returns false: the read cannot be sent yet. is_whole: on_missed has run for all
- * that were missed; otherwise empty the cache. done also runs if `subscribed` was lost meanwhile; then it says nothing.
- */
-MUST_CHECK bool heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
-                               void (*done)(void *arg, bool is_whole));
+ * perhaps inside this call, or not at all if the read cannot be sent yet: then call it again. done also runs if
+ * `subscribed` was lost meanwhile; then it says nothing. */
+void heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
+                    void (*done)(void *arg, enum caught_up result));
 bool heard_is_reading(const struct heard *heard);
 /* Without a known entry: reads what the stream holds of the last ten minutes, only to keep it (rule 13). A failure is
  * no loss but of memory. heard_is_reading() until the reply has come. */

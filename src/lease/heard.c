@@ -40,7 +40,7 @@ struct heard {
     bool is_echoed;     /* that heartbeat */
 
     const struct redis_link *subscribed; /* while reading; NULL: nothing is read */
-    void (*done)(void *arg, bool is_whole);
+    void (*done)(void *arg, enum caught_up result);
     bool is_learning;
 };
 
@@ -229,11 +229,16 @@ static bool is_from_the_same(const struct heard *heard, const struct redis_link 
 static void on_entries(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct heard *heard = arg;
-    bool is_whole = outcome == REDIS_REPLIED && heard_has_known(heard) && is_from_the_same(heard, heard->subscribed) &&
-                    read_entries(heard, reply);
+    enum caught_up result = CANNOT_CATCH_UP;
 
+    if (outcome == REDIS_REPLIED && heard_has_known(heard)) {
+        if (!is_from_the_same(heard, heard->subscribed))
+            result = CATCH_UP_AGAIN;
+        else if (read_entries(heard, reply))
+            result = CAUGHT_UP;
+    }
     heard->subscribed = NULL;
-    heard->done(heard->arg, is_whole);
+    heard->done(heard->arg, result);
 }
 
 /* Another process may hold another history. If another Redis may take over, two of them may have written at the same
@@ -259,19 +264,17 @@ static void ask_entries(struct heard *heard)
                     on_entries, heard);
 }
 
-bool heard_catch_up(struct heard *heard, const struct redis_link *subscribed, void (*done)(void *arg, bool is_whole))
+void heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
+                    void (*done)(void *arg, enum caught_up result))
 {
     CHECK(!heard->subscribed);
     if (!may_have_known(heard, subscribed)) {
-        done(heard->arg, false);
-        return true;
+        done(heard->arg, CANNOT_CATCH_UP);
+    } else if (is_from_the_same(heard, subscribed)) {
+        heard->subscribed = subscribed;
+        heard->done = done;
+        ask_entries(heard);
     }
-    if (!is_from_the_same(heard, subscribed))
-        return false;
-    heard->subscribed = subscribed;
-    heard->done = done;
-    ask_entries(heard);
-    return true;
 }
 
 bool heard_is_reading(const struct heard *heard)

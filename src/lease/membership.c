@@ -302,14 +302,14 @@ static void empty_cache(struct membership *member)
 }
 
 /* The connection for which it was read may be gone. */
-static void on_caught_up(void *arg, bool is_whole)
+static void on_caught_up(void *arg, enum caught_up result)
 {
     struct membership *member = arg;
 
-    if (member->state == MEMBERSHIP_BEHIND && member->asked_on == member->connections) {
-        if (!is_whole)
+    if (result != CATCH_UP_AGAIN && member->state == MEMBERSHIP_BEHIND && member->asked_on == member->connections) {
+        if (result == CANNOT_CATCH_UP)
             empty_cache(member);
-        member->has_to_learn |= !is_whole;
+        member->has_to_learn |= result == CANNOT_CATCH_UP;
         begin(member);
     }
     try_end(member);
@@ -321,8 +321,10 @@ static void catch_up(struct membership *member)
     if (heard_is_reading(member->heard))
         return;
     member->asked_on = member->connections;
-    if (!heard_catch_up(member->heard, member->link, on_caught_up) && clock_boot_ns() >= member->behind_until_ns)
-        on_caught_up(member, false);
+    if (clock_boot_ns() >= member->behind_until_ns)
+        on_caught_up(member, CANNOT_CATCH_UP);
+    else
+        heard_catch_up(member->heard, member->link, on_caught_up);
 }
 
 /* False: the cache is empty. */

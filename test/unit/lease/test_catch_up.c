@@ -373,6 +373,29 @@ Test(catch_up, begins_again_if_the_connection_breaks_meanwhile)
     close_world();
 }
 
+/* After a break of all connections, each comes back at its own time: Redis is perhaps examined, and nodes repeat what
+ * they know, while this one reads what it missed. */
+Test(catch_up, reads_again_if_redis_was_examined_meanwhile)
+{
+    open_with_last(LAST("5-0", 3));
+    const struct fake_rule slow_read = {
+        .command = "XRANGE", .answer = LIST(1) KEY_ENTRY("5-0", OTHER_DIGEST), .delay_ms = 250, .times = 1};
+    const struct fake_rule other_era = {.command = "HMGET",
+                                        .answer = "*6\r\n$32\r\n" FAKE_STORE_ID
+                                                  "\r\n$-1\r\n$4\r\nera2\r\n$-1\r\n$-1\r\n$-1\r\n",
+                                        .times = 1};
+    const struct fake_rule slow_gathering = {.command = w.gather, .answer = FAKE_GATHERED, .delay_ms = 750, .times = 1};
+    fake_redis_rule(w.fake, &slow_read);
+    hang_up();
+    until(is_reading, &(unsigned){1});
+    fake_redis_rule(w.fake, &other_era);
+    fake_redis_rule(w.fake, &slow_gathering);
+    fake_redis_hang_up(w.fake, "chatelaine-changes");
+    until(has_lease_by_echoes, NULL);
+    cr_assert_eq(w.ended, 0);
+    close_world();
+}
+
 Test(catch_up, leaving_empties_the_cache_for_good)
 {
     open_with_last(LAST("5-0", 3));
