@@ -36,8 +36,7 @@ struct key_notes {
     size_t count, capacity;
     uint64_t may_send_ms; /* uv_now() */
     unsigned under_way;
-    bool is_timer_closed;
-    void (*closed)(void *arg); /* NULL: not closing */
+    void (*closed)(void *arg);
     void *closed_arg;
 };
 
@@ -52,8 +51,6 @@ static void *notes_create(struct store *store)
 }
 
 static void try_send(struct key_notes *notes);
-static void on_timer_closed(uv_handle_t *handle);
-static void try_end(struct key_notes *notes);
 
 static void on_noted(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
 {
@@ -61,7 +58,6 @@ static void on_noted(void *arg, UNUSED enum store_result result, UNUSED const st
 
     notes->under_way--;
     try_send(notes);
-    try_end(notes);
 }
 
 /* Nobody may read that a key was refused before it was. So this is never more than has passed, if our clock runs up to
@@ -104,7 +100,7 @@ static void try_send(struct key_notes *notes)
 {
     uint64_t now_ms = uv_now(store_loop(notes->store));
 
-    if (notes->closed || notes->under_way > 0 || notes->count == 0)
+    if (notes->under_way > 0 || notes->count == 0)
         return;
     if (now_ms < notes->may_send_ms && notes->count < NOTES_TOGETHER) {
         CHECK(uv_timer_start(&notes->timer, on_timer, notes->may_send_ms - now_ms, 0) == 0);
@@ -163,6 +159,18 @@ void key_endings_note(struct store *store, const struct key_ended *keys, size_t 
 
 /* Closing */
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct key_notes *notes = handle->data;
+    void (*closed)(void *arg) = notes->closed;
+    void *arg = notes->closed_arg;
+
+    CHECK(notes->under_way == 0);
+    free(notes->waiting);
+    free(notes);
+    closed(arg);
+}
+
 static void notes_close(void *made, void (*closed)(void *arg), void *arg)
 {
     struct key_notes *notes = made;
@@ -170,26 +178,6 @@ static void notes_close(void *made, void (*closed)(void *arg), void *arg)
     notes->closed = closed;
     notes->closed_arg = arg;
     uv_close((uv_handle_t *)&notes->timer, on_timer_closed);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    struct key_notes *notes = handle->data;
-
-    notes->is_timer_closed = true;
-    try_end(notes);
-}
-
-static void try_end(struct key_notes *notes)
-{
-    void (*closed)(void *arg) = notes->closed;
-    void *arg = notes->closed_arg;
-
-    if (!notes->is_timer_closed || notes->under_way > 0)
-        return;
-    free(notes->waiting);
-    free(notes);
-    closed(arg);
 }
 
 const struct store_part KEY_NOTES = {.create = notes_create, .close = notes_close};

@@ -19,7 +19,7 @@ struct store_part {
 /* What create() returned for this store. It must not be closed yet. */
 void *store_part(const struct store *store, const struct store_part *part);
 
-/* What a node logs events with before their changes are answered. */
+/* The node's audit log. It has the events of a change before the change is answered. */
 struct store_log {
     const char *(*chain)(void *arg);
     /* Why it cannot be written; NULL: it can. */

@@ -516,7 +516,7 @@ Test(gather, what_others_have_told_is_left_out)
     close_world();
 }
 
-/* Those of a change are told together, or left out together. The first portion ends within a change. */
+/* The endings of a change are repeated together or skipped together, although the first portion cuts a change. */
 Test(gather, what_others_have_told_of_large_changes_is_left_out)
 {
     enum { EACH = 3, CHANGES = 400, ASKED = CHANGES - PORTION / EACH, TOLD = 100 };
