@@ -1,6 +1,7 @@
 /* Revocations that are scheduled: kept by every node without being told when the time has come, never late, whatever
  * the clocks of nodes and Redis say; and keys that are replaced. */
 #include "base/clock.h"
+#include "clock_file.h"
 #include "fixture.h"
 #include "leak_guard.h"
 #include "sentinels.h"
@@ -330,35 +331,29 @@ Test(key_ends, a_replacement_takes_over)
 /* Clocks */
 
 /* Its wall clock is that many seconds ahead, and its other clocks run at that many percent of their speed. */
-static void add_node_with_clock(const char *folder, const char *ahead_s, const char *rate)
+static void add_node_with_clock(struct clock_file *clock, int ahead_s, const char *rate)
 {
     const char *options = getenv("ASAN_OPTIONS");
-    char path[PROCESS_PATH_BYTES + 32], more[512];
+    char more[512];
 
-    snprintf(path, sizeof path, "%s/ahead%s", folder, ahead_s);
-    file_write(path, ahead_s);
     snprintf(more, sizeof more, "%s%sverify_asan_link_order=0", options ? options : "", options ? ":" : "");
     setenv("ASAN_OPTIONS", more, 1);
-    setenv("SHIFTED_CLOCK", path, 1);
-    setenv("SHIFTED_CLOCK_RATE", rate, 1);
-    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    clock_file_make(clock, ahead_s);
+    clock_file_begin(clock, rate);
     fixture_add_node(&f, NULL);
-    unsetenv("LD_PRELOAD");
-    unsetenv("SHIFTED_CLOCK_RATE");
-    unsetenv("SHIFTED_CLOCK");
+    clock_file_end();
 }
 
 Test(key_ends, clocks_of_nodes_do_not_matter)
 {
     static struct http_answer answer;
-    char folder[PROCESS_PATH_BYTES];
+    struct clock_file fast, slow;
     struct fixture_key key;
     int64_t at_ms;
 
-    folder_make(folder);
     fixture_start(&f, 0, NULL);
-    add_node_with_clock(folder, "18000", "110");
-    add_node_with_clock(folder, "-10800", "90");
+    add_node_with_clock(&fast, 18000, "110");
+    add_node_with_clock(&slow, -10800, "90");
     make_key(&key);
     for (size_t node = 0; node < NODES; node++)
         fixture_await_key(&f, node, key.secret, 200);
@@ -367,7 +362,8 @@ Test(key_ends, clocks_of_nodes_do_not_matter)
     await_event("api_key.revoked", "scheduled");
     cr_assert_eq(call("GET", &key, "", NULL, &answer), 200, "%s", answer.body);
     fixture_stop(&f);
-    folder_remove(folder);
+    clock_file_remove(&fast);
+    clock_file_remove(&slow);
 }
 
 /* A process that wakes after the time has come knows that it does not know. */

@@ -1,6 +1,7 @@
 /* Receipts of revocations: what they say, to whom, and that they stay the same. */
 #include "base/json.h"
 #include "cli.h"
+#include "clock_file.h"
 #include "core/receipt.h"
 #include "fixture.h"
 #include "leak_guard.h"
@@ -172,20 +173,15 @@ Test(receipts, a_node_that_says_nothing_was_waited_for)
     fixture_stop(&fixture);
 }
 
-/* Of a Redis whose clock is ahead by the seconds in clock_path. */
-static char clock_path[PROCESS_PATH_BYTES + 16];
+static struct clock_file redis_clock;
 
-static void start_with_clock(struct fixture *fixture, char folder[PROCESS_PATH_BYTES], const char *const *more)
+static void start_with_clock(struct fixture *fixture, const char *const *more)
 {
     fixture_use_one_redis("the test sets the clock of one server");
-    folder_make(folder);
-    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
-    file_write(clock_path, "0\n");
-    setenv("SHIFTED_CLOCK", clock_path, 1);
-    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    clock_file_make(&redis_clock, 0);
+    clock_file_begin(&redis_clock, NULL);
     fixture_start(fixture, 0, NULL);
-    unsetenv("LD_PRELOAD");
-    unsetenv("SHIFTED_CLOCK");
+    clock_file_end();
     fixture_add_node(fixture, more);
     fixture_add_node(fixture, more);
     leases_await_all(fixture);
@@ -218,7 +214,7 @@ static void revoke_while_the_clock_goes_back(const struct fixture *fixture, cons
     http_client_send_call(&client,
                           &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture->manager.secret});
     await_mark(fixture, key);
-    file_write(clock_path, "-3600\n");
+    clock_file_set(&redis_clock, -3600);
     cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     cr_assert_eq(answer.status, 200, "%s", answer.body);
     cr_assert_eq(kill(fixture->nodes[1].process.pid, SIGCONT), 0);
@@ -231,9 +227,9 @@ Test(receipts, a_clock_that_goes_back_while_a_node_is_waited_for_is_not_believed
     struct read_receipt read;
     struct fixture_key key;
     struct fixture fixture;
-    char folder[PROCESS_PATH_BYTES], name[64];
+    char name[64];
 
-    start_with_clock(&fixture, folder, LEASE_4000);
+    start_with_clock(&fixture, LEASE_4000);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     revoke_while_the_clock_goes_back(&fixture, key.id);
     read_receipt(&fixture, 0, key.id, &read);
@@ -249,7 +245,7 @@ Test(receipts, a_clock_that_goes_back_while_a_node_is_waited_for_is_not_believed
     cr_expect_geq(read.receipt.effective_ms - read.receipt.revoked_ms, 4000, "no lease was longer than W");
     json_free(read.claims);
     fixture_stop(&fixture);
-    folder_remove(folder);
+    clock_file_remove(&redis_clock);
 }
 
 /* By a node that died before it noted the end, or by an earlier version. */

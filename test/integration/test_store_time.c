@@ -2,6 +2,7 @@
  * what an operator sees of it and can do. */
 #include "base/clock.h"
 #include "cli.h"
+#include "clock_file.h"
 #include "fixture.h"
 #include "leak_guard.h"
 #include "sentinels.h"
@@ -18,43 +19,15 @@ TestSuite(store_time, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 enum { NODES = 2, STEP_MS = 5, EARLY_MS = 200, S = 1000, CHECKS = 50, CLOCK_LASTS_MS = 300, LAST_MOMENT_MS = 20 };
 
 static struct fixture f;
-static char folder[PROCESS_PATH_BYTES], clock_path[PROCESS_PATH_BYTES + 16];
-
-/* By how many seconds Redis' clock is ahead of this machine's, which is the true time. */
-static void set_clock(int seconds)
-{
-    char text[16];
-
-    snprintf(text, sizeof text, "%d\n", seconds);
-    file_write(clock_path, text);
-}
-
-/* What is started meanwhile goes by that clock. */
-static void shift_clocks(bool are_shifted)
-{
-    if (!are_shifted) {
-        unsetenv("LD_PRELOAD");
-        unsetenv("SHIFTED_CLOCK");
-        return;
-    }
-    setenv("SHIFTED_CLOCK", clock_path, 1);
-    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
-}
-
-static void make_clock(int seconds)
-{
-    folder_make(folder);
-    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
-    set_clock(seconds);
-}
+static struct clock_file redis_clock; /* this machine's is the true time */
 
 static void start_with(const char *const *more)
 {
     fixture_use_one_redis("the test sets the clock of one server");
-    make_clock(0);
-    shift_clocks(true);
+    clock_file_make(&redis_clock, 0);
+    clock_file_begin(&redis_clock, NULL);
     fixture_start(&f, 0, NULL);
-    shift_clocks(false);
+    clock_file_end();
     for (unsigned i = 0; i < NODES; i++)
         fixture_add_node(&f, more);
 }
@@ -78,7 +51,7 @@ static unsigned cycles(void)
 static void stop(void)
 {
     fixture_stop(&f);
-    folder_remove(folder);
+    clock_file_remove(&redis_clock);
 }
 
 /* A key that every node has in its cache, and that ends so many ms later. Returns when. */
@@ -149,7 +122,7 @@ static void expect_end_while_clocks_are_set(const struct fixture_key *key, int64
 
     while (check(key, ends_ms) < NODES) {
         if (deadline_left_ms(lasts) <= 0) {
-            set_clock(clocks[at++ % count]);
+            clock_file_set(&redis_clock, clocks[at++ % count]);
             lasts = deadline_in(CLOCK_LASTS_MS);
         }
         cr_assert_gt(deadline_left_ms(deadline), 0);
@@ -170,7 +143,7 @@ Test(store_time, a_clock_that_is_set_to_and_fro_neither_delays_nor_ends_anything
         ends_ms = make_key(6 * S, &key);
         expect_end_while_clocks_are_set(&key, ends_ms, CLOCKS, sizeof CLOCKS / sizeof *CLOCKS);
     }
-    set_clock(0);
+    clock_file_set(&redis_clock, 0);
     for (size_t node = 0; node < NODES; node++)
         fixture_await_key(&f, node, last.secret, 200);
     stop();
@@ -183,10 +156,10 @@ static void start_with_late_replicas(struct sentinels *sentinels, unsigned repli
 
     fixture_use_one_redis("Sentinels watch one Redis and its replicas");
     fixture_start(&f, 0, NULL);
-    make_clock(-30);
-    shift_clocks(true);
+    clock_file_make(&redis_clock, -30);
+    clock_file_begin(&redis_clock, NULL);
     sentinels_start(sentinels, &f.redis, replicas);
-    shift_clocks(false);
+    clock_file_end();
     snprintf(f.redis.url, sizeof f.redis.url, "%s", sentinels->url);
     for (unsigned i = 0; i < NODES; i++)
         fixture_add_node(&f, MORE);
@@ -275,7 +248,7 @@ Test(store_time, a_clock_that_is_set_back_in_the_last_moment_delays_nothing)
     while (clock_wall_ms() < ends_ms - LAST_MOMENT_MS)
         poll(NULL, 0, 1);
     expect_end_while_clocks_are_set(&key, ends_ms, (const int[]){-3600}, 1);
-    set_clock(-7200);
+    clock_file_set(&redis_clock, -7200);
     await_status(&key, 401, 200);
     stop();
 }
@@ -301,14 +274,14 @@ Test(store_time, a_clock_that_is_set_forward_ends_nothing_and_a_key_that_ends_be
     make_key(3600 * S, &key);
     make_key(4 * 3600 * S, &later);
     await_nodes_know();
-    set_clock(7200);
+    clock_file_set(&redis_clock, 7200);
     await_status(&key, 503, 401);
     cr_expect_eq(fixture_sum(&f, "ZCARD", "key_ends"), 2);
     await_status(&later, 200, 401);
     EXPECT_SAYS(3, "Redis' clock was set forward", "doctor");
     EXPECT_SAYS(3, "s behind Redis' clock", "status");
     EXPECT_SAYS(3, "\"time_ahead_ms\":-7", "status", "--json");
-    set_clock(0);
+    clock_file_set(&redis_clock, 0);
     await_status(&key, 200, 401);
     EXPECT_SAYS(0, "scheduled revocations go by Redis' clock", "doctor");
     stop();
@@ -324,7 +297,7 @@ Test(store_time, an_operator_says_that_a_clock_that_was_set_forward_is_right)
     make_key(3600 * S, &key);
     make_key(4 * 3600 * S, &later);
     await_nodes_know();
-    set_clock(7200);
+    clock_file_set(&redis_clock, 7200);
     await_status(&key, 503, 401);
     EXPECT_SAYS(0, "1 of them take effect at once", "store", "settle-time", "--dry-run");
     EXPECT_SAYS(1, "one of the two is wrong", "store", "settle-time", "--yes");
@@ -385,7 +358,7 @@ Test(store_time, a_clock_that_was_set_while_no_node_ran_is_believed)
     for (unsigned i = 0; i < NODES; i++)
         node_stop(&f.nodes[i]);
     f.node_count = 0;
-    set_clock(7200);
+    clock_file_set(&redis_clock, 7200);
     for (unsigned i = 0; i < NODES; i++)
         fixture_add_node(&f, NULL);
     await_status(&later, 200, 401);

@@ -1,6 +1,7 @@
 /* Masters that Sentinel has replaced and that do not know it: they were frozen together with a node, or cut off
  * together with one, while others promoted a replica and answered a revocation there. Everybody finds the first master
  * through a proxy, so that it can be kept from hearing that its replicas have left. */
+#include "clock_file.h"
 #include "deadline.h"
 #include "fixture.h"
 #include "leak_guard.h"
@@ -170,20 +171,17 @@ Test(takeover, a_master_that_is_cut_off_with_a_node)
 /* Redis tells by its wall clock since when a replica is silent: one that is set back hides it. */
 Test(takeover, a_master_whose_clock_is_set_back_as_it_is_cut_off)
 {
-    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16], before[64], after[64];
+    struct clock_file redis_clock;
+    char before[64], after[64];
 
-    folder_make(folder);
-    snprintf(path, sizeof path, "%s/clock", folder);
-    file_write(path, "0\n");
-    setenv("SHIFTED_CLOCK", path, 1);
-    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    clock_file_make(&redis_clock, 0);
+    clock_file_begin(&redis_clock, NULL);
     start_fixture();
-    unsetenv("LD_PRELOAD");
-    unsetenv("SHIFTED_CLOCK");
+    clock_file_end();
     scene_start(ONE);
     redis_server_ask(&scene.fixture.redis, before, sizeof before, "TIME", NULL);
     cut_off(true);
-    file_write(path, "-20\n");
+    clock_file_set(&redis_clock, -20);
     redis_server_ask(&scene.fixture.redis, after, sizeof after, "TIME", NULL);
     cr_assert_lt(strtoll(after, NULL, 10), strtoll(before, NULL, 10) - 10, "the clock is shifted");
     wait_for_takeover();
@@ -191,7 +189,7 @@ Test(takeover, a_master_whose_clock_is_set_back_as_it_is_cut_off)
     expect_not_accepted();
     cut_off(false);
     scene_stop();
-    folder_remove(folder);
+    clock_file_remove(&redis_clock);
 }
 
 static void expect_refusal(const char *const *args, const char *sentence)

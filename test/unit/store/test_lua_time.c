@@ -1,5 +1,6 @@
 /* The store's time, in scripts that run at a real Redis whose clock is set. */
 #include "base/clock.h"
+#include "clock_file.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
@@ -11,23 +12,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { S = 1000, HOUR = 3600 * S, SLACK_MS = 5000, WORDS_MAX = 20 };
 
 static struct redis_server server;
 static redisContext *redis;
-static char clock_path[PROCESS_PATH_BYTES + 16], folder[PROCESS_PATH_BYTES];
+static struct clock_file redis_clock; /* this machine's is the true time */
 
 static void start(void)
 {
-    folder_make(folder);
-    snprintf(clock_path, sizeof clock_path, "%s/clock", folder);
-    file_write(clock_path, "0\n");
-    setenv("SHIFTED_CLOCK", clock_path, 1);
-    setenv("LD_PRELOAD", SHIFTED_CLOCK_LIBRARY, 1);
+    clock_file_make(&redis_clock, 0);
+    clock_file_begin(&redis_clock, NULL);
     redis_server_start(&server, NULL);
-    unsetenv("LD_PRELOAD");
-    unsetenv("SHIFTED_CLOCK");
+    clock_file_end();
     redis = redisConnectUnix(server.socket_path);
     cr_assert(redis && !redis->err);
 }
@@ -36,20 +35,11 @@ static void stop(void)
 {
     redisFree(redis);
     redis_server_stop(&server);
-    folder_remove(folder);
+    clock_file_remove(&redis_clock);
     leak_guard();
 }
 
 TestSuite(lua_time, .init = start, .fini = stop);
-
-/* By how many seconds Redis' clock is ahead of this machine's, which is the true time. */
-static void set_clock(int seconds)
-{
-    char text[16];
-
-    snprintf(text, sizeof text, "%d\n", seconds);
-    file_write(clock_path, text);
-}
 
 static void ask(const char *command)
 {
@@ -181,9 +171,9 @@ static void expect_field(const char *name, const char *wanted)
 Test(lua_time, is_redis_clock_while_nothing_is_scheduled_and_nothing_is_written)
 {
     expect_time(beat(NOTHING, "-", "-"), 0, 0);
-    set_clock(-60);
+    clock_file_set(&redis_clock, -60);
     expect_time(fresh_beat(), -60 * S, -60 * S);
-    set_clock(60);
+    clock_file_set(&redis_clock, 60);
     expect_time(fresh_beat(), 60 * S, 60 * S);
     expect_field("time", "(none)");
     expect_field("settlement", "(none)");
@@ -196,12 +186,12 @@ Test(lua_time, changes_only_by_what_was_measured)
 
     schedule();
     for (unsigned i = 0; i < 5; i++) {
-        set_clock(CLOCKS[i]);
+        clock_file_set(&redis_clock, CLOCKS[i]);
         expect_time(fresh_beat(), CLOCKS[i] * S, CLOCKS[i] * S);
         expect_field("ahead", "0");
         expect_truth(knowing_beat(CLOCKS[i]), 28);
         expect_truth(knowing_beat(CLOCKS[i]), 28);
-        set_clock(0);
+        clock_file_set(&redis_clock, 0);
         (void)knowing_beat(CLOCKS[i]);
         expect_time(fresh_beat(), 0, 0);
         expect_field("ahead", "0");
@@ -216,11 +206,11 @@ Test(lua_time, is_kept_by_the_least_when_the_clock_was_set)
 {
     schedule();
     ask("HSET t:store time 1");
-    set_clock(3600);
+    clock_file_set(&redis_clock, 3600);
     cr_expect_eq(fresh_beat().how, 1);
     EXPECT_NEAR(kept_now() - clock_wall_ms(), -23);
     ask("HSET t:store time 1");
-    set_clock(-3600);
+    clock_file_set(&redis_clock, -3600);
     cr_expect_eq(fresh_beat().how, 1);
     EXPECT_NEAR(kept_now() - clock_wall_ms(), -23);
 }
@@ -229,7 +219,7 @@ Test(lua_time, is_kept_by_the_least_when_the_clock_was_set)
 Test(lua_time, lies_within_what_all_members_know)
 {
     schedule();
-    set_clock(60);
+    clock_file_set(&redis_clock, 60);
     ask("HSET t:store time 1");
     expect_truth(beat((struct measured){60, -60 * S - 500, -60 * S + 600}, "-", NULL), 600);
     expect_truth(beat((struct measured){60, -60 * S - 20, -60 * S + 300}, "-", NULL), 300);
@@ -252,7 +242,7 @@ Test(lua_time, is_not_said_by_a_member_that_knows_nothing_while_others_may)
 {
     schedule();
     int64_t kept_ms = kept_now();
-    set_clock(30);
+    clock_file_set(&redis_clock, 30);
     struct said said = beat(NOTHING, "-", "-");
     cr_expect_eq(said.how, 0);
     cr_expect_eq(kept_now(), kept_ms);
@@ -265,10 +255,10 @@ Test(lua_time, is_not_said_by_a_member_that_knows_nothing_while_others_may)
 Test(lua_time, is_what_a_member_has_heard_once_nobody_else_keeps_it)
 {
     schedule();
-    set_clock(3600);
+    clock_file_set(&redis_clock, 3600);
     expect_time(beat((struct measured){3600, 0, 0}, "-", "kept"), 3600 * S, 3600 * S);
     expect_field("ahead", "0");
-    set_clock(-3600);
+    clock_file_set(&redis_clock, -3600);
     expect_time(beat((struct measured){-3600, 7200 * S, 7200 * S}, "-", "kept"), 3600 * S, 3600 * S);
 }
 
@@ -286,7 +276,7 @@ Test(lua_time, is_not_said_by_a_member_whose_knowledge_is_below_what_was_kept)
 Test(lua_time, is_redis_clock_again_once_nothing_is_scheduled)
 {
     schedule();
-    set_clock(-3600);
+    clock_file_set(&redis_clock, -3600);
     expect_truth(knowing_beat(-3600), 28);
     ask("DEL t:key_ends");
     struct said said = fresh_beat();
@@ -311,7 +301,7 @@ Test(lua_time, what_is_written_down_as_due_is_due_by_what_the_node_knows)
     reply =
         redisCommand(redis, "ZADD t:key_ends %lld key_8 %lld key_7", (long long)now_ms + HOUR, (long long)now_ms - S);
     freeReplyObject(reply);
-    set_clock(7200);
+    clock_file_set(&redis_clock, 7200);
     snprintf(known, sizeof known, "%" PRId64 " %" PRId64 " -", now_ms - 23, now_ms + 28);
     freeReplyObject(CALL(SCRIPT_key_end_due, "100", known));
     reply = redisCommand(redis, "ZRANGE t:key_ends 0 -1");
@@ -372,7 +362,7 @@ Test(lua_time, what_is_not_due_by_what_the_node_knows_can_end_sooner)
 
     make_key();
     schedule_key(1);
-    set_clock(7200);
+    clock_file_set(&redis_clock, 7200);
     snprintf(known, sizeof known, "%" PRId64 " %" PRId64 " -", now_ms - 23, now_ms + 28);
     snprintf(at, sizeof at, "%" PRId64, now_ms + HOUR / 2);
     freeReplyObject(CALL(SCRIPT_key_schedule, "key_1", "acct_A", "api_key", "0", "usr_U", "", "", "100", "", "-", "-",
@@ -389,7 +379,7 @@ Test(lua_time, the_first_schedule_keeps_what_the_node_knows)
     char known[64], at[32];
 
     make_key();
-    set_clock(3600);
+    clock_file_set(&redis_clock, 3600);
     snprintf(known, sizeof known, "%" PRId64 " %" PRId64 " -", now_ms - 23, now_ms + 28);
     snprintf(at, sizeof at, "%" PRId64, now_ms + 2 * HOUR);
     freeReplyObject(CALL(SCRIPT_key_schedule, "key_1", "acct_A", "api_key", "0", "usr_U", "", "", "100", "", "-", "-",
@@ -426,7 +416,7 @@ Test(lua_time, an_overlap_is_as_long_as_it_was_asked_for_whatever_the_clock)
         int64_t now_ms = clock_wall_ms();
         redisReply *reply;
 
-        set_clock(CLOCKS[i]);
+        clock_file_set(&redis_clock, CLOCKS[i]);
         snprintf(known, sizeof known, "%" PRId64 " %" PRId64 " -", now_ms - 23, now_ms + 28);
         snprintf(record, sizeof record, "%s acct_A live wxyz 3 7 - Name", NEW[i]);
         freeReplyObject(CALL(SCRIPT_key_replace, DIGESTS[i], record, "usr_U", "", "", "100", "", "100", "100", OLD[i],
@@ -465,7 +455,7 @@ Test(lua_time, is_not_kept_by_a_second_schedule)
     make_key();
     schedule();
     int64_t kept_ms = kept_now();
-    set_clock(3600);
+    clock_file_set(&redis_clock, 3600);
     schedule_key(2);
     cr_expect_eq(kept_now(), kept_ms);
 }
@@ -476,7 +466,7 @@ Test(lua_time, is_told_whole_to_a_check)
     int64_t now_ms;
 
     schedule();
-    set_clock(-3600);
+    clock_file_set(&redis_clock, -3600);
     expect_truth(knowing_beat(-3600), 28);
     now_ms = clock_wall_ms();
     reply = call(SCRIPT_store_time, "ok", 0, NULL);
@@ -532,7 +522,7 @@ Test(lua_time, says_how_many_end_when_it_is_settled)
     schedule_key(1);
     schedule();
     ask("HSET t:store ahead -7200000 time 5");
-    set_clock(7200);
+    clock_file_set(&redis_clock, 7200);
     reply = settle("ok", "n9");
     EXPECT_NEAR(reply->element[1]->integer, -2 * HOUR);
     cr_expect_eq(reply->element[3]->integer, 1);
@@ -540,4 +530,27 @@ Test(lua_time, says_how_many_end_when_it_is_settled)
     reply = CALL(SCRIPT_key_end_due, "100", "0");
     cr_expect_eq(reply->elements, 2);
     freeReplyObject(reply);
+}
+
+/* A reader that saw the file empty went by the true time for a moment, and Redis dropped what had a short life. */
+Test(lua_time, a_clock_that_is_set_is_never_seen_empty)
+{
+    enum { SETS = 2000 };
+    pid_t reader = fork();
+    int status;
+
+    while (reader == 0) {
+        char *text = file_read(redis_clock.path);
+
+        if (strcmp(text, "-7200\n") == 0)
+            _exit(0);
+        if (strcmp(text, "0\n") != 0)
+            _exit(1);
+        free(text);
+    }
+    for (unsigned i = 0; i < SETS; i++)
+        clock_file_set(&redis_clock, 0);
+    clock_file_set(&redis_clock, -7200);
+    cr_assert_eq(waitpid(reader, &status, 0), reader);
+    cr_expect_eq(status, 0);
 }
