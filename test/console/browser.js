@@ -4,7 +4,7 @@ import {chromium} from 'playwright-core';
 
 import {PASSWORD, PATIENCE_MS} from '../support/deployment.js';
 
-export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium';
+export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 export const FIREFOX = process.env.CHATELAINE_FIREFOX ?? '/usr/bin/firefox-esr';
 const SIZES = {wide: {width: 1280, height: 860}, narrow: {width: 320, height: 720}};
 
