@@ -40,12 +40,16 @@ static int unseal(const struct tls_ticket_key *key, const unsigned char *iv, EVP
     return TICKET_USABLE;
 }
 
+/* Only TLS 1.3: a ticket of TLS 1.2 holds the keys of the connections that use it, so whoever has recorded one and
+ * later gets the key of the ticket reads it. */
 static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac,
                      int is_new)
 {
     const struct tls_context *context = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
-    const struct tls_ticket_key *key = context->find_ticket_key(context->arg, is_new ? NULL : name);
+    const struct tls_ticket_key *key = NULL;
 
+    if (SSL_version(ssl) == TLS1_3_VERSION)
+        key = context->find_ticket_key(context->arg, is_new ? NULL : name);
     if (!key)
         return TICKET_UNKNOWN;
     return is_new ? seal(key, name, iv, cipher, mac) : unseal(key, iv, cipher, mac);

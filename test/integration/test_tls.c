@@ -389,7 +389,7 @@ Test(tls, reloading_under_load_fails_no_request)
 
 /* Session tickets. */
 
-static void check_resumption(int version)
+static void check_resumption(int version, bool resumes)
 {
     struct tls_wish wish = {.ca = &ca, .version = version};
     struct http_client client;
@@ -402,7 +402,7 @@ static void check_resumption(int version)
         }
         connect_as(&client, visit == 1 ? 1 : 0, &wish);
         cr_assert_eq(whoami(&client), 200);
-        cr_assert_eq(tls_client_is_resumed(&client), visit > 0, "TLS 1.%d, visit %d", version - 10, visit);
+        cr_assert_eq(tls_client_is_resumed(&client), resumes && visit > 0, "TLS 1.%d, visit %d", version - 10, visit);
         SSL_SESSION_free(wish.session);
         wish.session = tls_client_session(&client);
         http_client_close(&client);
@@ -414,9 +414,9 @@ Test(tls, every_node_accepts_the_tickets_of_every_other)
 {
     add_node();
     add_node();
-    check_resumption(13);
+    check_resumption(13, true);
     cr_expect_eq(count(HANDSHAKES, "resumed"), 1);
-    check_resumption(12);
+    check_resumption(12, false);
 }
 
 /* Many bytes. */
