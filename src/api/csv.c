@@ -2,18 +2,54 @@
 
 #include <string.h>
 
-/* Spreadsheets run what begins so as a formula, quoted or not. */
-static bool begins_a_formula(struct text cell)
+static bool is_one_of(char c, struct text those)
 {
-    return cell.len > 0 && memchr("=+-@\t\r", cell.ptr[0], 6);
+    return memchr(those.ptr, c, those.len);
+}
+
+/* Spreadsheets run what begins so as a formula, quoted or not. The last four are the first four, full-width. */
+static bool begins_a_formula(struct text text)
+{
+    static const struct text SIGNS[] = {TEXT("="),
+                                        TEXT("+"),
+                                        TEXT("-"),
+                                        TEXT("@"),
+                                        TEXT("\xEF\xBC\x9D"),
+                                        TEXT("\xEF\xBC\x8B"),
+                                        TEXT("\xEF\xBC\x8D"),
+                                        TEXT("\xEF\xBC\xA0")};
+
+    for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
+        if (text_starts_with(text, SIGNS[i]))
+            return true;
+    return false;
 }
 
 static bool needs_quotes(struct text cell)
 {
     for (size_t i = 0; i < cell.len; i++)
-        if (memchr(",\"\r\n", cell.ptr[i], 4))
+        if (is_one_of(cell.ptr[i], TEXT(",;\t\"\r\n")))
             return true;
     return false;
+}
+
+/* Where cells are separated by semicolons or tabs, because of the locale, quotes within a cell do not count, and what
+ * follows such a character begins a cell. */
+static void put_content(struct buf *out, struct text cell)
+{
+    bool may_begin = true;
+
+    if (cell.len > 0 && is_one_of(cell.ptr[0], TEXT("\t\r")))
+        buf_append_char(out, '\'');
+    for (size_t i = 0; i < cell.len; i++) {
+        if (may_begin && begins_a_formula(text_skip(cell, i)))
+            buf_append_char(out, '\'');
+        if (cell.ptr[i] != ' ')
+            may_begin = is_one_of(cell.ptr[i], TEXT(";\t\r\n"));
+        if (cell.ptr[i] == '"')
+            buf_append_char(out, '"');
+        buf_append_char(out, cell.ptr[i]);
+    }
 }
 
 void csv_put(struct csv_writer *w, struct text cell)
@@ -25,13 +61,7 @@ void csv_put(struct csv_writer *w, struct text cell)
     w->has_cells = true;
     if (is_quoted)
         buf_append_char(w->out, '"');
-    if (begins_a_formula(cell))
-        buf_append_char(w->out, '\'');
-    for (size_t i = 0; i < cell.len; i++) {
-        if (cell.ptr[i] == '"')
-            buf_append_char(w->out, '"');
-        buf_append_char(w->out, cell.ptr[i]);
-    }
+    put_content(w->out, cell);
     if (is_quoted)
         buf_append_char(w->out, '"');
 }
