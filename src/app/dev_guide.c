@@ -13,16 +13,24 @@ enum { GUIDE_MAX_BYTES = 256 * 1024, WHY_MAX_BYTES = 512 };
 
 /* The guide: a shell file; what is not for the shell is in comments */
 
-/* A shell assignment: NAME='value'. */
-static void put_variable(struct buf *out, const char *name, const char *value)
+/* One word for a shell, whatever it contains. */
+static void put_quoted(struct buf *out, const char *value)
 {
-    buf_printf(out, "%s='", name);
+    buf_append_char(out, '\'');
     for (; *value; value++) {
         if (*value == '\'')
             buf_append_str(out, "'\\'");
         buf_append_char(out, *value);
     }
-    buf_append_str(out, "'\n");
+    buf_append_char(out, '\'');
+}
+
+/* A shell assignment: NAME='value'. */
+static void put_variable(struct buf *out, const char *name, const char *value)
+{
+    buf_printf(out, "%s=", name);
+    put_quoted(out, value);
+    buf_append_char(out, '\n');
 }
 
 /* As comments, because the file is for a shell. */
@@ -121,15 +129,21 @@ static void put_sign_in(struct buf *out, const struct dev_guide *guide)
     buf_printf(out,
                "\nChatelaine " CHATELAINE_VERSION ", development mode. Everything is stored in clear text in %s\n"
                "  Internal      http://%s (livez, readyz, metrics)\n"
-               "  Terminal      . '%s' && tour\n"
-               "  QR code       %s dev --dir '%s' --guide\n"
+               "  Terminal      . ",
+               guide->home->path, guide->internal_address);
+    put_quoted(out, guide->home->guide);
+    buf_append_str(out, " && tour\n  QR code       ");
+    put_quoted(out, binary);
+    buf_append_str(out, " dev --dir ");
+    put_quoted(out, guide->home->path);
+    buf_printf(out,
+               " --guide\n"
                "  Stop          ^C\n\n"
                "  Console       %s/console/\n"
                "  Email         %s\n"
                "  Password      %s\n"
                "  TOTP secret   %.*s\n",
-               guide->home->path, guide->internal_address, guide->home->guide, binary, guide->home->path, guide->origin,
-               c->email, c->password, TEXT_ARG(uri_secret(c->totp_uri)));
+               guide->origin, c->email, c->password, TEXT_ARG(uri_secret(c->totp_uri)));
     put_code(out, c->totp_uri);
     buf_append_char(out, '\n');
 }

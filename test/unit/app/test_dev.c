@@ -303,6 +303,25 @@ Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout =
     stop_dev(&dev, SIGTERM);
 }
 
+/* A path is text of others: pasting the line must not run what it says. */
+Test(dev, the_lines_to_paste_name_any_folder)
+{
+    char line[512];
+    const char *const paste[] = {"sh", "-c", line, NULL};
+    struct process dev, shell;
+
+    snprintf(home, sizeof home, "%s/it's $(touch ran); here", folder);
+    start_dev(&dev);
+    read_line(&dev, "Terminal", line, sizeof line);
+    cr_expect_eq(process_run(&shell, folder, "shell", paste, NULL, PATIENCE_MS), 0, "%s: %s", line,
+                 file_read(shell.err_path));
+    cr_expect(file_contains(shell.out_path, "Reads patients"));
+    read_line(&dev, "QR code", line, sizeof line);
+    cr_expect_eq(process_run(&shell, folder, "shell", paste, NULL, PATIENCE_MS), 0, "%s: %s", line,
+                 file_read(shell.err_path));
+    stop_dev(&dev, SIGTERM);
+}
+
 Test(dev, prints_its_guide_to_whoever_asks_while_it_runs)
 {
     const char *const argv[] = {binary, "dev", "--dir", home, "--guide", NULL};
