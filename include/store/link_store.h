@@ -49,7 +49,8 @@ typedef void user_was_reset(void *arg, enum store_result result, int64_t session
 void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
                       user_was_reset *done, void *arg);
 
-/* link: with STORE_OK, valid during the call. STORE_NOT_FOUND: no link that can be used. STORE_REFUSED: throttled. */
+/* link: with STORE_OK, valid during the call. STORE_NOT_FOUND: no link that can be used. STORE_REFUSED: none either,
+ * and the address must wait. */
 typedef void link_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s);
 /* The link of a code. Codes that are none count against the address. The caller keeps ip_tag, a keyed digest in hex,
  * until done. */

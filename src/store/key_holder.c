@@ -66,7 +66,6 @@ static void find_answered(void *arg, enum store_result result, const struct key_
 
 struct revoke_call {
     const struct partitions *partitions;
-    struct token_digests secret;
     struct text ip_tag;
     struct audit_source source;
     struct key_record key; /* as found */
@@ -74,7 +73,6 @@ struct revoke_call {
     void *arg;
 };
 
-static void address_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 static void key_was_found(void *arg, enum store_result result, const struct key_record *key);
 static void key_was_revoked(void *arg, enum store_result result, const struct key_record *key);
 static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
@@ -91,19 +89,9 @@ void key_holder_revoke(const struct partitions *partitions, const struct token_d
 {
     struct revoke_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct revoke_call){
-        .partitions = partitions, .secret = *secret, .ip_tag = ip_tag, .source = *source, .done = done, .arg = arg};
-    throttle_judge_address(partitions, ip_tag, THROTTLE_CHECK, address_checked, call);
-}
-
-static void address_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
-{
-    struct revoke_call *call = arg;
-
-    if (result == STORE_OK)
-        key_holder_find(call->partitions, &call->secret, key_was_found, call);
-    else
-        revoke_finish(call, result, NULL, verdict->retry_after_s);
+    *call =
+        (struct revoke_call){.partitions = partitions, .ip_tag = ip_tag, .source = *source, .done = done, .arg = arg};
+    key_holder_find(partitions, secret, key_was_found, call);
 }
 
 /* The record is sealed to its digest, so the key that is revoked is the one with this secret. */

@@ -320,8 +320,9 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
     store_call_script(store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
 }
 
-/* Finding one: an address that must wait is refused. The partitions of the code's digests are asked in turn. A wrong
- * code is counted before it is answered. */
+/* Finding one: the partitions of the code's digests are asked in turn. A wrong code is counted before it is answered,
+ * and refused once the address must wait. A right one is never refused: it cannot be guessed, and neighbours share
+ * addresses. */
 
 struct find_call {
     const struct partitions *partitions;
@@ -331,7 +332,6 @@ struct find_call {
     void *arg;
 };
 
-static void address_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 static void find_on(void *arg, enum store_result result);
 static void find_called(void *arg, enum store_result result, const struct redis_reply *reply);
 static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
@@ -343,7 +343,7 @@ void link_store_find(const struct partitions *partitions, const struct token_dig
 
     *call = (struct find_call){.partitions = partitions, .ip_tag = ip_tag, .done = done, .arg = arg};
     token_search_begin(&call->search, partitions, code);
-    throttle_judge_address(partitions, ip_tag, THROTTLE_CHECK, address_checked, call);
+    token_search_go_on(&call->search, find_on, call);
 }
 
 static void find_finish(struct find_call *call, enum store_result result, const struct link_record *link,
@@ -351,16 +351,6 @@ static void find_finish(struct find_call *call, enum store_result result, const 
 {
     call->done(call->arg, result, link, retry_after_s);
     free(call);
-}
-
-static void address_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
-{
-    struct find_call *call = arg;
-
-    if (result == STORE_OK)
-        token_search_go_on(&call->search, find_on, call);
-    else
-        find_finish(call, result, NULL, verdict->retry_after_s);
 }
 
 static void find_send(struct find_call *call)

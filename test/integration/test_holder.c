@@ -146,7 +146,7 @@ Test(holder, keys_of_suspended_and_closed_accounts)
 Test(holder, guesses_are_limited_and_revocations_of_keys_are_not)
 {
     unsigned done = 0, limited = 0;
-    struct fixture_key key;
+    struct fixture_key key, leaked;
     struct http_answer answer;
     struct secret guess;
     char wait[16];
@@ -154,6 +154,7 @@ Test(holder, guesses_are_limited_and_revocations_of_keys_are_not)
 
     fixture_start(&fixture, 2, NULL);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &leaked);
     for (unsigned i = 0; i < 2 * MISSES_FREE; i++)
         expect_revoked(&fixture, i % 2, key.secret);
     for (unsigned i = 0; i < 2 * MISSES_FREE; i++) {
@@ -168,6 +169,8 @@ Test(holder, guesses_are_limited_and_revocations_of_keys_are_not)
     }
     cr_expect_eq(done, MISSES_FREE);
     cr_expect_eq(limited, MISSES_FREE);
+    expect_revoked(&fixture, 0, leaked.secret);
+    expect_refused_everywhere(&fixture, leaked.secret, "api_key_revoked");
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200, "others are not affected");
     fixture_stop(&fixture);
 }
