@@ -1017,10 +1017,10 @@ end
 local function session_rotate(old, new, session, step_up, mac)
     redis.call('RENAME', K.session(old), K.session(new))
     redis.call('SREM', K.user_sessions(session.user), old)
-    redis.call('SADD', K.user_sessions(session.user), new)
     redis.call('HSET', K.session(new), 'step_up', step_up, 'mac', mac)
     session.step_up, session.mac = step_up, mac
 end
+    redis.call('SADD', K.user_sessions(session.user), new) -- first: an empty set is gone, and its time to live with it
 
 -- Ends all sessions of a user except the one with this digest ('' for none), or only the one with this sid ('' for
 -- all). Writes session.ended for each. Returns how many.

@@ -2115,7 +2115,7 @@ Test(lua, session_step_up)
           {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS " ''", "(not_found)"},
           {"@session_load s2" LIMITS " ''", "(ok sid1 1* 1* 1* (usr_U *))"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
           {"HGET t:user:usr_U totp_step", "8"}, {"EXISTS t:throttle:s", "0"}, {"HGET t:throttle:u n", "19"},
-          {"PTTL t:session:s2", "~1800000"},
+          {"PTTL t:session:s2", "~1800000"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.step_up actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
           {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS " ''", "(ok sid1 1* 1* 0 (*))"});
