@@ -2,6 +2,7 @@
 #pragma once
 #include "core/id.h"
 #include "core/limits.h"
+#include "core/scope.h"
 
 /* Trims an email, checks its shape (one '@', no blanks or control characters, at most 254 bytes) and lower-cases ASCII
  * letters, so that a user has one spelling. ret_email has room for EMAIL_MAX_BYTES + 1 and is NUL-terminated. */
@@ -20,6 +21,11 @@ enum role {
 /* "owner" */
 struct text role_text(enum role role);
 MUST_CHECK bool role_parse(struct text name, enum role *ret_role);
+/* The scopes of a key that is worth as much as this role. Nobody may make a stronger credential than his own: a person
+ * gives keys no more than this, and a key invites only to roles of which it holds all this. */
+scope_set role_scopes(enum role role);
+/* The least role that is worth all of these. */
+enum role role_least_for(scope_set scopes);
 
 /* Only keys and sessions of an active account are accepted. ACCOUNT_CLOSING: suspended, and on its way to closed, which
  * is for good. */

@@ -4,6 +4,7 @@
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
+#include "key_grant_internal.h"
 #include "people_view_internal.h"
 #include "team_internal.h"
 
@@ -68,7 +69,7 @@ static bool invitation_read(struct exchange *exchange, struct link_record *link)
         team_refuse_role(exchange);
         return false;
     }
-    return true;
+    return !exchange->key || scopes_may_be_granted(exchange, role_scopes(link->role), TEXT("role"));
 }
 
 void invitation_create(struct exchange *exchange)

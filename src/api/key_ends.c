@@ -220,14 +220,14 @@ static bool make_key(struct replacement *op, const struct key_record *replaced)
         exchange_refuse_value(exchange, KEY_NAME_RULE);
         return false;
     }
-    return key_may_be_granted(exchange, key);
+    return key_may_be_granted(exchange, key, false);
 }
 
 static void on_found_to_replace(void *arg, enum store_result result, const struct key_record *replaced)
 {
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
-    struct audit_source source = exchange_source(exchange);
+    struct audit_source source;
 
     if (result == STORE_OK && replaced->revoked_ms > 0) {
         exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
@@ -238,6 +238,7 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
     } else if (make_key(op, replaced)) {
         key_grant_begin(&op->grant, exchange);
         key_grant_draw(&op->grant);
+        source = key_grant_source(exchange, op->grant.key.scopes);
         key_store_replace(exchange_store(exchange),
                           &(struct key_replacement){.key = &op->grant.key,
                                                     .digest = op->grant.digest,

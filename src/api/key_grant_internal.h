@@ -25,5 +25,11 @@ void key_grant_reply(struct key_grant *grant);
 
 /* In key_routes.c. What the principal may see: a test key sees only test keys; a live key and a user see both modes. */
 struct key_view key_view_of(const struct exchange *exchange, enum key_kind kind);
-/* A key grants only what it holds itself; a console user grants everything. False if the exchange has been refused. */
-MUST_CHECK bool key_may_be_granted(struct exchange *exchange, const struct key_record *key);
+/* A key grants only what it holds itself, unless --grant-policy is any; a person, what the role may. A decoy, which no
+ * node accepts, may have any scopes. False if the exchange has been refused. */
+MUST_CHECK bool key_may_be_granted(struct exchange *exchange, const struct key_record *key, bool is_decoy);
+/* exchange_source() for a key with these scopes: the role that they take must still be the user's when the key is made.
+ */
+struct audit_source key_grant_source(const struct exchange *exchange, scope_set scopes);
+/* False, and the exchange refused, if the principal lacks one of these scopes. param is what asked for them. */
+MUST_CHECK bool scopes_may_be_granted(struct exchange *exchange, scope_set scopes, struct text param);

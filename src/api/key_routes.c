@@ -47,11 +47,12 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
 void keys_create(struct exchange *exchange)
 {
     struct key_grant *grant = http_request_alloc(exchange->request, sizeof *grant);
-    struct audit_source source = exchange_source(exchange);
+    struct audit_source source;
     bool is_decoy;
 
-    if (!key_json_read(exchange, &grant->key, &is_decoy) || !key_may_be_granted(exchange, &grant->key))
+    if (!key_json_read(exchange, &grant->key, &is_decoy) || !key_may_be_granted(exchange, &grant->key, is_decoy))
         return;
+    source = key_grant_source(exchange, is_decoy ? SCOPE_NONE : grant->key.scopes);
     grant->key.account = *exchange_account(exchange);
     grant->key.by = *exchange_actor(exchange);
     key_grant_begin(grant, exchange);
@@ -62,25 +63,37 @@ void keys_create(struct exchange *exchange)
     key_store_insert(exchange_store(exchange), &grant->key, grant->digest, &source, key_stored, grant);
 }
 
-bool key_may_be_granted(struct exchange *exchange, const struct key_record *key)
+bool scopes_may_be_granted(struct exchange *exchange, scope_set scopes, struct text param)
 {
-    struct problem problem;
-    scope_set missing;
+    scope_set held = exchange->key ? exchange->key->scopes : role_scopes(exchange->session->user.role);
+    struct problem problem = problem_param(PROBLEM_SCOPE_NOT_GRANTABLE, param);
 
-    if (!exchange->key)
+    if (scope_includes(held, scopes))
         return true;
-    if (exchange->key->mode == MODE_TEST && key->mode == MODE_LIVE) {
-        exchange_refuse_with(exchange, problem_param(PROBLEM_MODE_NOT_PERMITTED, TEXT("mode")));
-        return false;
-    }
-    missing = key->scopes & ~exchange->key->scopes;
-    if (missing == SCOPE_NONE || exchange->service->grant_any)
-        return true;
-    problem = problem_param(PROBLEM_SCOPE_NOT_GRANTABLE, TEXT("scopes"));
-    problem.required_scopes = missing;
+    problem.required_scopes = scopes & ~held;
     problem.has_required_scopes = true;
     exchange_refuse_with(exchange, problem);
     return false;
+}
+
+bool key_may_be_granted(struct exchange *exchange, const struct key_record *key, bool is_decoy)
+{
+    if (exchange->key && exchange->key->mode == MODE_TEST && key->mode == MODE_LIVE) {
+        exchange_refuse_with(exchange, problem_param(PROBLEM_MODE_NOT_PERMITTED, TEXT("mode")));
+        return false;
+    }
+    return is_decoy || (exchange->key && exchange->service->grant_any) ||
+           scopes_may_be_granted(exchange, key->scopes, TEXT("scopes"));
+}
+
+struct audit_source key_grant_source(const struct exchange *exchange, scope_set scopes)
+{
+    struct audit_source source = exchange_source(exchange);
+    enum role least = role_least_for(scopes);
+
+    if (source.credential.kind == CREDENTIAL_SESSION && source.credential.least_role < least)
+        source.credential.least_role = least;
+    return source;
 }
 
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s)

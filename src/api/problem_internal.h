@@ -27,7 +27,7 @@
     X(PROBLEM_TOTP_ALREADY_USED, 401, "totp_already_used", "This code was used before. Wait for the next one.")     \
     X(PROBLEM_INSUFFICIENT_SCOPE, 403, "insufficient_scope", "The key lacks the scope for this request.")           \
     X(PROBLEM_MODE_NOT_PERMITTED, 403, "mode_not_permitted", "A test key cannot create a live key.")                \
-    X(PROBLEM_SCOPE_NOT_GRANTABLE, 403, "scope_not_grantable", "A key can grant only scopes that it holds itself.") \
+    X(PROBLEM_SCOPE_NOT_GRANTABLE, 403, "scope_not_grantable", "This would grant scopes that you do not hold.")     \
     X(PROBLEM_ACCOUNT_SUSPENDED, 403, "account_suspended",                                                          \
       "The account is suspended: none of its keys and sessions is accepted. Ask the operator.")                     \
     X(PROBLEM_CSRF_FAILED, 403, "csrf_failed", "X-CSRF-Token is missing or wrong, or Origin is not the console's.") \

@@ -61,6 +61,41 @@ bool role_parse(struct text name, enum role *ret_role)
     return false;
 }
 
+/* By scope: the least role whose worth it is. */
+static const enum role LEAST_ROLES[SCOPE_COUNT] = {
+    ROLE_DEVELOPER, /* exchanges:read */
+    ROLE_DEVELOPER, /* exchanges:write */
+    ROLE_DEVELOPER, /* patients:read */
+    ROLE_DEVELOPER, /* patients:write */
+    ROLE_DEVELOPER, /* webhooks:manage */
+    ROLE_RESPONDER, /* keys:manage */
+    ROLE_AUDITOR,   /* audit:read */
+    ROLE_OWNER,     /* team:manage */
+    ROLE_OWNER,     /* org:manage */
+    ROLE_AUDITOR,   /* usage:read */
+    ROLE_DEVELOPER, /* documents:write */
+    ROLE_DEVELOPER, /* sandbox:manage */
+};
+
+scope_set role_scopes(enum role role)
+{
+    scope_set scopes = SCOPE_NONE;
+
+    for (unsigned n = 0; n < SCOPE_COUNT; n++)
+        if (LEAST_ROLES[n] <= role)
+            scopes |= 1U << n;
+    return scopes;
+}
+
+enum role role_least_for(scope_set scopes)
+{
+    enum role role = ROLE_AUDITOR;
+
+    while (!scope_includes(role_scopes(role), scopes))
+        role++;
+    return role;
+}
+
 static const struct text STATUSES[] = {
     [ACCOUNT_ACTIVE] = TEXT("active"),
     [ACCOUNT_SUSPENDED] = TEXT("suspended"),

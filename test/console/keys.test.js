@@ -9,6 +9,10 @@ import {enrolDevice} from './seed.js';
 
 // Of the contract, each with one request.
 const REASONS = {revoked: 1, insufficient_scope: 1, mode_not_permitted: 1, account_suspended: 1};
+const SCOPES = [
+    ...['exchanges:read', 'exchanges:write', 'patients:read', 'patients:write', 'webhooks:manage', 'keys:manage'],
+    ...['audit:read', 'team:manage', 'org:manage', 'usage:read', 'documents:write', 'sandbox:manage'],
+];
 const REVOKE_PATH = '/v1/console/api_keys/revoke';
 const NO_KEY = `key_${'0'.repeat(26)}`;
 const namesShown = (page) => page.locator('.row-name').allTextContents();
@@ -595,6 +599,35 @@ describe('what a role may not do is not offered', () => {
             assert.equal(await isThere('Approve'), approve);
             assert.equal(await isThere('Deny'), deny);
             await judge(page, `${role}, a device waits`);
+        });
+
+    // The form offers exactly what the service grants.
+    for (const role of ['developer', 'owner'])
+        browse(`scopes of keys by a ${role}`, async (page) => {
+            const person = deployment.addPerson({role});
+            const session = await deployment.signIn(person);
+            const {
+                made: [key],
+            } = await someKeys([`Of a stronger role than ${role}`, 'test', ['team:manage']]);
+
+            await session.stepUp();
+            await signIn(page, person);
+            await page.getByRole('button', {name: 'Create key'}).first().click();
+            const dialog = page.getByRole('dialog', {name: 'Create an API key'});
+            const scopes = await dialog.locator('input[name="scopes"]').evaluateAll((all) => all.map(({value}) => value));
+            const granted = [];
+            for (const scope of SCOPES) {
+                const json = {name: scope, mode: 'test', scopes: [scope]};
+                const {status} = await session.send('POST', '/v1/console/api_keys', json);
+
+                if (status === 201) granted.push(scope);
+            }
+            assert.deepEqual(scopes.sort(), granted.sort());
+            assert.equal(await dialog.getByLabel('Give this key every scope').count(), role === 'owner' ? 1 : 0);
+            await judge(page, `${role} creates a key`);
+            await page.goto(`/console/keys/${key.id}`);
+            await page.getByRole('button', {name: 'Revoke', exact: true}).waitFor();
+            assert.equal(await page.getByRole('button', {name: 'Replace'}).count(), role === 'owner' ? 1 : 0);
         });
 
     browse('a role of tomorrow is offered nothing', async (page, {person}) => {

@@ -97,7 +97,10 @@ void people_make_key(const struct people *people, const struct fixture_session *
     struct http_answer answer;
     char body[64];
 
-    snprintf(body, sizeof body, "{\"name\":\"made\",\"mode\":\"%s\"}", mode);
+    snprintf(body, sizeof body,
+             "{\"name\":\"made\",\"mode\":\"%s\",\"scopes\":[\"exchanges:read\",\"patients:read\",\"patients:write\","
+             "\"keys:manage\",\"audit:read\",\"usage:read\",\"documents:write\"]}",
+             mode);
     cr_assert_eq(people_ask(people, 0, session, "POST", "/v1/console/api_keys", body, &answer), 201, "%s", answer.body);
     cr_assert(http_answer_json(&answer, "id", ret_key->id, sizeof ret_key->id) &&
               http_answer_json(&answer, "secret", ret_key->secret, sizeof ret_key->secret));

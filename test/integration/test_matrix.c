@@ -35,7 +35,8 @@ static const struct expectation {
     {HTTP_POST, "/v1/console/step_up", ROLE_AUDITOR, NOTHING, "{}"},
     {HTTP_POST, "/v1/auth/logout", ROLE_AUDITOR, OWN_SESSION, NULL},
     {HTTP_GET, "/v1/console/api_keys", ROLE_AUDITOR, NOTHING, NULL},
-    {HTTP_POST, "/v1/console/api_keys", ROLE_DEVELOPER, NOTHING, "{\"name\":\"n\",\"mode\":\"test\"}"},
+    {HTTP_POST, "/v1/console/api_keys", ROLE_DEVELOPER, NOTHING,
+     "{\"name\":\"n\",\"mode\":\"test\",\"scopes\":[\"usage:read\"]}"},
     {HTTP_GET, "/v1/console/api_keys/{id}", ROLE_AUDITOR, API_KEY, NULL},
     {HTTP_DELETE, "/v1/console/api_keys/{id}", ROLE_RESPONDER, API_KEY, NULL},
     {HTTP_POST, "/v1/console/api_keys/revoke", ROLE_RESPONDER, NOTHING, "{\"ids\":[]}"},
@@ -162,7 +163,7 @@ static void make_key(struct fixture *fixture, const char *account, enum object o
     struct fixture_key key;
 
     fixture_add_key(fixture, account, is_api_key ? KEY_API : KEY_DEVICE, MODE_LIVE,
-                    is_api_key ? SCOPE_ALL : SCOPE_DOCUMENTS_WRITE, &key);
+                    is_api_key ? SCOPE_USAGE_READ : SCOPE_DOCUMENTS_WRITE, &key);
     if (object == REVOKED_API_KEY || object == REVOKED_DEVICE_KEY)
         fixture_revoke_key(fixture, &key);
     snprintf(ret_id, 64, "%s", key.id);
@@ -298,7 +299,7 @@ Test(matrix, only_team_manage_opens_the_team)
         scope_set scope = 1U << n;
         struct fixture_key key;
 
-        fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, scope, &key);
+        fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, scope | SCOPE_AUDIT_READ | SCOPE_USAGE_READ, &key);
         for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
             const struct http_call call = {
                 .method = WAYS[i].method, .target = WAYS[i].target, .json = WAYS[i].json, .bearer = key.secret};

@@ -102,35 +102,47 @@ Test(people, a_role_counts_from_the_next_request_on)
     people_stop(&people);
 }
 
-/* Each node has seen the request's head and waits for its body when the role falls. */
-Test(people, a_role_that_falls_while_a_body_comes_makes_no_key)
+/* A node has seen the request's head and waits for its body when the role falls. */
+static void create_while_the_role_falls(enum role from, const char *to, const char *body)
 {
-    static const char BODY[] = "{\"name\":\"late\",\"mode\":\"live\"}";
     struct fixture_session session;
     struct http_client client;
     struct fixture_user user;
     struct http_answer answer;
     struct people people;
-    char head[512];
+    char head[512], role[32];
     int len;
 
     people_start(&people, 2, NULL);
-    people_add(&people, "dev@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_add(&people, "dev@clinic.test", from, &user, &session);
     len = snprintf(head, sizeof head,
                    "POST /v1/console/api_keys HTTP/1.1\r\nHost: t\r\nCookie: __Host-session=%s\r\nX-CSRF-Token: %s\r\n"
                    "Content-Type: application/json\r\nContent-Length: %zu\r\nExpect: 100-continue\r\n\r\n",
-                   session.token, session.csrf, strlen(BODY));
+                   session.token, session.csrf, strlen(body));
     http_client_connect(&client, people.fixture.nodes[1].port);
     cr_assert(http_client_send(&client, head, (size_t)len));
     cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     cr_assert_eq(answer.status, 100);
-    cr_assert_eq(people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"responder\"}", &answer), 200);
-    cr_assert(http_client_send(&client, BODY, strlen(BODY)));
+    snprintf(role, sizeof role, "{\"role\":\"%s\"}", to);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/role", role, &answer), 200);
+    cr_assert(http_client_send(&client, body, strlen(body)));
     cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     cr_expect_eq(answer.status, 403, "%s", answer.body);
     cr_expect_str_eq(http_answer_code(&answer), "role_not_permitted");
     http_client_close(&client);
     people_stop(&people);
+}
+
+Test(people, a_role_that_falls_while_a_body_comes_makes_no_key)
+{
+    create_while_the_role_falls(ROLE_DEVELOPER, "responder",
+                                "{\"name\":\"late\",\"mode\":\"live\",\"scopes\":[\"usage:read\"]}");
+}
+
+/* What is left may make keys, but not this one. */
+Test(people, a_role_that_falls_while_a_body_comes_makes_no_key_that_is_worth_more)
+{
+    create_while_the_role_falls(ROLE_OWNER, "developer", "{\"name\":\"late\",\"mode\":\"live\"}");
 }
 
 Test(people, the_last_owner_stays)
@@ -244,10 +256,11 @@ Test(people, who_is_disabled_has_nothing_left)
     people_make_key(&people, &people.owner, "live", &others);
     /* Made with the leaver's key: it is nobody's, so it is kept, and named. */
     cr_assert_eq(fixture_call(&people.fixture, 0,
-                              &(struct http_call){.method = "POST",
-                                                  .target = "/v1/api_keys",
-                                                  .bearer = live.secret,
-                                                  .json = "{\"name\":\"child\",\"mode\":\"live\"}"},
+                              &(struct http_call){
+                                  .method = "POST",
+                                  .target = "/v1/api_keys",
+                                  .bearer = live.secret,
+                                  .json = "{\"name\":\"child\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}"},
                               &answer),
                  201);
     cr_assert(http_answer_json(&answer, "id", child.id, sizeof child.id) &&
@@ -422,6 +435,94 @@ Test(people, a_removal_that_was_cut_is_completed_by_the_next)
     people_stop(&people);
 }
 
+/* A person gives keys what the role may; --grant-policy is about keys that keys make. */
+Test(people, a_key_holds_at_most_what_its_maker_may)
+{
+    static const char *const MORE[] = {"--grant-policy", "any", NULL};
+    static const struct {
+        const char *json;
+        int by_developer;
+    } CASES[] = {
+        {"{\"name\":\"a\",\"mode\":\"live\"}", 403},
+        {"{\"name\":\"a\",\"mode\":\"test\"}", 403},
+        {"{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"team:manage\"]}", 403},
+        {"{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"usage:read\",\"org:manage\"]}", 403},
+        {"{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"keys:manage\",\"documents:write\",\"audit:read\"]}", 201},
+        {"{\"name\":\"a\",\"mode\":\"live\",\"decoy\":true}", 201},
+    };
+    struct fixture_session session;
+    struct fixture_user developer;
+    struct fixture_key powerful, plain;
+    struct http_answer answer;
+    struct people people;
+    char target[96];
+
+    people_start(&people, 1, MORE);
+    people_add(&people, "dev@clinic.test", ROLE_DEVELOPER, &developer, &session);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        people_ask(&people, 0, &session, "POST", "/v1/console/api_keys", CASES[i].json, &answer);
+        cr_expect_eq(answer.status, CASES[i].by_developer, "%s: %s", CASES[i].json, answer.body);
+        if (answer.status == 403)
+            cr_expect_str_eq(http_answer_code(&answer), "scope_not_grantable");
+        people_ask(&people, 0, &people.owner, "POST", "/v1/console/api_keys", CASES[i].json, &answer);
+        cr_expect_eq(answer.status, 201, "%s: %s", CASES[i].json, answer.body);
+    }
+    /* By way of replacing one. */
+    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_TEAM_MANAGE, &powerful);
+    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_USAGE_READ, &plain);
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/replacement", powerful.id);
+    people_ask(&people, 0, &session, "POST", target, "{\"overlap_seconds\":3600}", &answer);
+    cr_expect_eq(answer.status, 403, "%s", answer.body);
+    cr_expect_not_null(strstr(answer.body, "Missing: team:manage."));
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/replacement", plain.id);
+    people_ask(&people, 0, &session, "POST", target, "{\"overlap_seconds\":3600}", &answer);
+    cr_expect_eq(answer.status, 201, "%s", answer.body);
+    people_stop(&people);
+}
+
+Test(people, a_key_invites_to_no_role_that_is_worth_more)
+{
+    enum { READS = SCOPE_AUDIT_READ | SCOPE_USAGE_READ, MOST = SCOPE_ALL & ~(SCOPE_TEAM_MANAGE | SCOPE_ORG_MANAGE) };
+    static const struct {
+        scope_set scopes;
+        int auditor, responder, developer;
+    } CASES[] = {
+        {SCOPE_NONE, 403, 403, 403},
+        {SCOPE_AUDIT_READ, 403, 403, 403},
+        {SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE, 403, 403, 403},
+        {READS, 201, 403, 403},
+        {READS | SCOPE_KEYS_MANAGE, 201, 201, 403},
+        {MOST & ~SCOPE_SANDBOX_MANAGE, 201, 201, 403},
+        {MOST, 201, 201, 201},
+    };
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const int expected[] = {CASES[i].auditor, CASES[i].responder, CASES[i].developer};
+        struct fixture_key key;
+
+        fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, CASES[i].scopes | SCOPE_TEAM_MANAGE, &key);
+        for (enum role role = ROLE_AUDITOR; role <= ROLE_DEVELOPER; role++) {
+            char body[96];
+
+            snprintf(body, sizeof body, "{\"email\":\"n%zu%d@clinic.test\",\"role\":\"%s\"}", i, role,
+                     role_text(role).ptr);
+            fixture_call(&people.fixture, 0,
+                         &(struct http_call){
+                             .method = "POST", .target = "/v1/team/invitations", .bearer = key.secret, .json = body},
+                         &answer);
+            cr_expect_eq(answer.status, expected[role], "%zu: %s: %s", i, body, answer.body);
+            if (answer.status == 403) {
+                cr_expect_str_eq(http_answer_code(&answer), "scope_not_grantable");
+                cr_expect_not_null(strstr(answer.body, "\"param\":\"role\""));
+            }
+        }
+    }
+    people_stop(&people);
+}
+
 Test(people, team_is_for_live_keys_and_never_above_developers)
 {
     struct fixture_key live, test, narrow;
@@ -432,8 +533,8 @@ Test(people, team_is_for_live_keys_and_never_above_developers)
     struct people people;
 
     people_start(&people, 1, NULL);
-    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_TEAM_MANAGE, &live);
-    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_TEST, SCOPE_TEAM_MANAGE, &test);
+    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &live);
+    fixture_add_key(&people.fixture, NULL, KEY_API, MODE_TEST, SCOPE_ALL, &test);
     fixture_add_key(&people.fixture, NULL, KEY_API, MODE_LIVE, SCOPE_KEYS_MANAGE, &narrow);
     people_add(&people, "second@clinic.test", ROLE_OWNER, &owner, &session);
     people_add(&people, "dev@clinic.test", ROLE_DEVELOPER, &developer, &session);

@@ -6,6 +6,7 @@ import {h, newId, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
 import {explainNewKey, nameProblem, openSecretSheet} from './new_key.js';
 import {modeBadge} from './parts.js';
+import {mayGrant} from './permissions.js';
 import {SCOPE_GROUPS} from './texts.js';
 
 const ALL_SCOPES = SCOPE_GROUPS.flatMap((group) => group.scopes.map(([name]) => name));
@@ -87,7 +88,7 @@ function scopeGroup(group, changed) {
         h(
             'div',
             null,
-            group.scopes.map(([name, words]) => scopeBox(name, words, changed)),
+            group.scopes.filter(([name]) => mayGrant(name)).map(([name, words]) => scopeBox(name, words, changed)),
         ),
     );
 }
@@ -137,7 +138,7 @@ function scopesField() {
         h('p', {class: 'hint'}, CREATE.scopesHint),
         error,
         groups,
-        allScopesBox(drawGroups),
+        ALL_SCOPES.every(mayGrant) ? allScopesBox(drawGroups) : h('p', {class: 'hint'}, CREATE.ownersOnly),
     );
 
     drawGroups();

@@ -14,6 +14,7 @@ export const CREATE = {
     scopesHint: 'What the key may do. Choose as few as possible: scopes cannot be changed later.',
     scopesMissing: 'Choose at least one scope.',
     scopesCount: (n) => `${n} chosen`,
+    ownersOnly: 'Only owners can create keys that manage people or the organisation.',
     powerful: 'Powerful: only for administrators’ tools.',
     allTitle: 'Every scope',
     allText:

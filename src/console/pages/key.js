@@ -14,7 +14,7 @@ import {KEY} from './key_texts.js';
 import {addressOfList, loaded} from './keys.js';
 import {makerElement} from './names.js';
 import {copyButton, explain, facts, loading, modeBadge, segments, skeletonRows} from './parts.js';
-import {mayAs} from './permissions.js';
+import {mayAs, mayGrant} from './permissions.js';
 import {revokeKey} from './revoke.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
 import {readTrail} from './trail.js';
@@ -288,7 +288,8 @@ export function keyPage() {
     function activeButtons() {
         if (key.revoked_at) return [];
         return [
-            mayAs('developer') && h('button', {type: 'button', class: 'secondary', onclick: replace}, REPLACE.button),
+            key.scopes.every(mayGrant) &&
+                h('button', {type: 'button', class: 'secondary', onclick: replace}, REPLACE.button),
             mayAs('responder') && !end && h('button', {type: 'button', class: 'secondary', onclick: schedule}, SCHEDULE.button),
             mayAs('responder') &&
                 h('button', {type: 'button', class: 'danger-quiet', onclick: revoke}, icon('ban'), TEXTS.keys.revoke),

@@ -95,7 +95,7 @@ Test(problem, prints_bodies)
     p.has_required_scopes = true;
     p.required_scopes = SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE;
     assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"scope_not_grantable\","
-                      "\"message\":\"A key can grant only scopes that it holds itself. Missing: keys:manage "
+                      "\"message\":\"This would grant scopes that you do not hold. Missing: keys:manage "
                       "org:manage.\",\"param\":\"scopes\",\"request_id\":\"req_1\"}}");
 }
 

@@ -73,6 +73,31 @@ Test(account, roles_are_ordered_and_have_names)
         cr_expect(!role_parse(text_of(NONE[i]), &role) && role == ROLE_OWNER, "'%s'", NONE[i]);
 }
 
+/* By name, so that another order of scopes is noticed. */
+Test(account, each_role_is_worth_its_scopes)
+{
+    static const struct {
+        enum role role;
+        const char *more; /* than the role before */
+    } ROLES[] = {
+        {ROLE_AUDITOR, "audit:read usage:read"},
+        {ROLE_RESPONDER, "keys:manage"},
+        {ROLE_DEVELOPER, "exchanges:read exchanges:write patients:read patients:write webhooks:manage documents:write "
+                         "sandbox:manage"},
+        {ROLE_OWNER, "team:manage org:manage"},
+    };
+    scope_set expected = SCOPE_NONE;
+
+    for (size_t i = 0; i < ROLE_COUNT; i++) {
+        struct text more = text_of(ROLES[i].more), name;
+
+        while (text_next(&more, ' ', &name))
+            expected |= scope_parse(name);
+        cr_expect_eq(role_scopes(ROLES[i].role), expected, "%zu", i);
+    }
+    cr_expect_eq(expected, SCOPE_ALL);
+}
+
 Test(account, judges_passwords)
 {
     static const struct {
