@@ -84,7 +84,8 @@ void own_sessions_end(struct exchange *exchange)
                        others_ended, exchange);
 }
 
-/* DELETE /v1/console/sessions/{id} */
+/* DELETE /v1/console/sessions/{id}: any other one needs a step-up, as all others at once do, because a thief could end
+ * them one by one. */
 
 /* Empty: not the name of a session. */
 static struct text read_sid(const struct exchange *exchange)
@@ -119,7 +120,13 @@ void own_session_end(struct exchange *exchange)
 {
     struct audit_source source = exchange_source(exchange);
     struct text sid = read_sid(exchange);
+    bool is_other = !text_equal(sid, text_of(exchange->session->sid));
 
+    if (is_other && exchange->session->step_up_expires_ms == 0) {
+        exchange_refuse(exchange, PROBLEM_STEP_UP_REQUIRED);
+        return;
+    }
+    source.credential.needs_step_up = is_other;
     if (sid.len == 0) {
         exchange_refuse(exchange, PROBLEM_SESSION_NOT_FOUND);
         return;

@@ -64,7 +64,8 @@ const struct route ROUTES[] = {
      ROUTE_STEP_UP},
     {HTTP_GET,    "/v1/console/recovery_codes", recovery_codes_show, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
     {HTTP_GET,    "/v1/console/sessions",      own_sessions_list, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0},
-    {HTTP_DELETE, "/v1/console/sessions",      own_sessions_end,  WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF},
+    {HTTP_DELETE, "/v1/console/sessions",      own_sessions_end,  WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF |
+     ROUTE_STEP_UP},
     {HTTP_DELETE, "/v1/console/sessions/{id}", own_session_end,   WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_CSRF},
     {HTTP_POST,   "/v1/console/api_keys",      keys_create,       WHO_SESSION, SCOPE_NONE, ROLE_DEVELOPER,
      ROUTE_JSON | ROUTE_CSRF | ROUTE_STEP_UP},

@@ -65,6 +65,7 @@ describe('my account', () => {
             .first()
             .click();
         await page.getByRole('button', {name: 'End session'}).click();
+        await confirmStepUp(page, person);
         await until('one less', async () => (await page.locator('.sessions tbody tr').count()) === 3);
         const ended = async () => {
             const answers = await Promise.all(others.map((session) => session.send('GET', '/v1/console/session')));

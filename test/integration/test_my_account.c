@@ -244,6 +244,17 @@ Test(my_account, a_password_that_somebody_else_chose_must_be_changed_first)
     cr_expect_eq(call(1, "GET", "/v1/console/api_keys", &session, NULL, &answer), 200, "%s", answer.body);
 }
 
+static void step_up(struct fixture_session *session)
+{
+    struct http_answer answer;
+    char json[256];
+
+    forget_step();
+    snprintf(json, sizeof json, "{\"password\":\"" FIXTURE_PASSWORD "\",\"totp\":\"%s\"}", code_now(false));
+    cr_assert_eq(call(0, "POST", "/v1/console/step_up", session, json, &answer), 200);
+    cr_assert(fixture_read_cookie(&answer, session->token));
+}
+
 /* ASVS 7.4.5, 7.5.2 */
 Test(my_account, sessions_are_listed_and_ended_on_every_node)
 {
@@ -280,6 +291,13 @@ Test(my_account, sessions_are_listed_and_ended_on_every_node)
             cr_assert(http_answer_json(&answer, path, id, sizeof id));
     }
     snprintf(target, sizeof target, "/v1/console/sessions/%s", id);
+    cr_expect_eq(call(0, "DELETE", target, &here, NULL, &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "step_up_required");
+    cr_expect_eq(call(0, "DELETE", "/v1/console/sessions", &here, NULL, &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "step_up_required");
+    cr_expect_eq(status_of(1, &there), 200);
+    cr_expect_eq(status_of(1, &elsewhere), 200);
+    step_up(&here);
     cr_expect_eq(call(0, "DELETE", target, &here, NULL, &answer), 204);
     cr_expect_eq((status_of(1, &there) == 401) + (status_of(1, &elsewhere) == 401), 1);
     cr_expect_eq(call(1, "DELETE", target, &here, NULL, &answer), 404);
@@ -303,6 +321,7 @@ Test(my_account, a_session_of_another_user_is_not_found)
     cr_assert_eq(call(0, "GET", "/v1/console/sessions", &theirs, NULL, &answer), 200);
     cr_assert(http_answer_json(&answer, "data.0.id", id, sizeof id));
     snprintf(target, sizeof target, "/v1/console/sessions/%s", id);
+    step_up(&mine);
     cr_expect_eq(call(0, "DELETE", target, &mine, NULL, &answer), 404);
     cr_expect_eq(call(0, "DELETE", "/v1/console/sessions/sess_", &mine, NULL, &answer), 404);
     cr_expect_eq(call(0, "DELETE", "/v1/console/sessions/x", &mine, NULL, &answer), 404);
@@ -399,12 +418,8 @@ Test(my_account, an_authenticator_that_waits_ends_with_the_password)
 static void make_codes(struct fixture_session *session, char ret_code[32])
 {
     struct http_answer answer;
-    char json[256];
 
-    forget_step();
-    snprintf(json, sizeof json, "{\"password\":\"" FIXTURE_PASSWORD "\",\"totp\":\"%s\"}", code_now(false));
-    cr_assert_eq(call(0, "POST", "/v1/console/step_up", session, json, &answer), 200);
-    cr_assert(fixture_read_cookie(&answer, session->token));
+    step_up(session);
     cr_assert_eq(call(1, "POST", "/v1/console/recovery_codes", session, NULL, &answer), 201, "%s", answer.body);
     cr_assert_eq(http_answer_json_count(&answer, "recovery_codes"), 10);
     cr_assert(http_answer_json(&answer, "recovery_codes.0", ret_code, 32));
@@ -632,6 +647,7 @@ Test(my_account, without_redis_nothing_changes)
     sign_in(1, FIXTURE_PASSWORD, &other);
     cr_assert_eq(begin_totp(0, &mine, &answer), 200);
     expect_uri(&answer, &renewed);
+    step_up(&mine);
     forget_step();
     redis_server_kill(&fixture.redis);
     cr_expect_eq(change_password(0, &mine, FIXTURE_PASSWORD, NEW_PASSWORD, code_now(false), &answer), 503);

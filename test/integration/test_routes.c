@@ -104,6 +104,8 @@ static void try_rows(const struct fixture *fixture, enum route_who who, unsigned
 
 static void make_credentials(struct fixture *fixture, struct credentials *made)
 {
+    struct fixture_user stepped;
+
     fixture_start(fixture, 1, NULL);
     made->manager = fixture->manager;
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_SANDBOX_MANAGE, &made->bare);
@@ -111,7 +113,9 @@ static void make_credentials(struct fixture *fixture, struct credentials *made)
     fixture_revoke_key(fixture, &made->revoked);
     fixture_add_key(fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &made->device);
     fixture_add_session(fixture, NULL, false, &made->session);
-    fixture_add_session(fixture, NULL, true, &made->stepped);
+    /* Of somebody else, because one of the rows ends all other sessions. */
+    fixture_add_person(fixture, NULL, "stepped@clinic.test", ROLE_OWNER, &stepped);
+    fixture_add_session(fixture, &stepped, true, &made->stepped);
 }
 
 #define TWO_AUTHORIZATIONS "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n"
