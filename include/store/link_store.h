@@ -4,10 +4,16 @@
 #include "core/account.h"
 #include "core/token.h"
 #include "core/totp.h"
+#include "core/user_agent.h"
 #include "store/account_store.h"
 #include "store/partitions.h"
 
-enum { LINK_LIFETIME_MS = 72 * 60 * 60 * 1000, LINK_MAKER_BYTES = ID_TEXT_BYTES };
+enum {
+    LINK_LIFETIME_MS = 72 * 60 * 60 * 1000,
+    LINK_MAKER_BYTES = ID_TEXT_BYTES,
+    LINK_NETWORK_BYTES = 48,
+    LINK_OPENINGS_MAX = 5, /* kept; as in link_open.lua */
+};
 
 struct link_record {
     uint8_t digest[KEYRING_DIGEST_BYTES]; /* of the code */
@@ -20,9 +26,9 @@ struct link_record {
     char by[LINK_MAKER_BYTES]; /* "usr_…", "key_…" or "operator" */
     int64_t created_ms;
     int64_t expires_ms;
-    struct record_mac mac; /* as stored */
-    bool has_totp;
-    uint8_t totp_sealed[TOTP_SEALED_BYTES]; /* keyring_seal() bound to the link's id */
+    struct record_mac mac;                  /* as stored */
+    bool has_totp;                          /* a browser has started, not long ago */
+    uint8_t totp_sealed[TOTP_SEALED_BYTES]; /* by the caller of link_store_start() */
 };
 typedef void link_done(void *arg, enum store_result result, uint32_t retry_after_s);
 
@@ -56,11 +62,23 @@ typedef void link_found(void *arg, enum store_result result, const struct link_r
  * until done. */
 void link_store_find(const struct partitions *partitions, const struct token_digests *code, struct text ip_tag,
                      link_found *done, void *arg);
-/* Keeps this authenticator with the link, unless it has one. link is then as stored. */
-void link_store_begin(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
+/* Somebody opened a link. */
+struct link_opening {
+    int64_t at_ms;
+    char network[LINK_NETWORK_BYTES]; /* "192.0.2.7", "2001:db8::/64", or empty: none is known */
+    char browser[BROWSER_NAME_BYTES];
+};
+/* Notes an opening; at_ms is Redis' to set. earlier: newest first, as many as are kept; valid during the call, as is
+ * link. Event: link.opened, for the first 20. */
+typedef void link_opened(void *arg, enum store_result result, const struct link_record *link,
+                         const struct link_opening *earlier, size_t count);
+void link_store_open(struct store *store, const struct link_record *link, const struct link_opening *opening,
+                     const struct audit_source *source, link_opened *done, void *arg);
+/* Keeps this authenticator with the link for half an hour, in place of any other. link is then as stored. */
+void link_store_start(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
                       link_found *done, void *arg);
 /* Uses the link, once. user: the new user of an invitation, or the user of a reset, with password_hash and totp_sealed
- * set. STORE_NOT_FOUND: it has ended meanwhile, or the email has a user. Events: user.joined; or user.password_changed
- * and user.totp_changed. */
+ * set. STORE_NOT_FOUND: it has ended meanwhile, another authenticator was kept with it, or the email has a user.
+ * Events: user.joined; or user.password_changed and user.totp_changed. */
 void link_store_use(struct partitions *partitions, const struct link_record *link, const struct user_record *user,
                     const struct audit_source *source, store_done *done, void *arg);

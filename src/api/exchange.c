@@ -259,6 +259,13 @@ struct text exchange_client_network(const struct exchange *exchange)
     return exchange_client_block(exchange, IPV4_BITS, CLIENT_NETWORK_IPV6_BITS);
 }
 
+void exchange_browser(const struct exchange *exchange, char ret_name[BROWSER_NAME_BYTES])
+{
+    size_t count;
+
+    user_agent_name(http_request_header(exchange->request, TEXT("User-Agent"), &count), ret_name);
+}
+
 static struct credential read_credential(const struct exchange *exchange)
 {
     const struct route *route = exchange->match.route;

@@ -4,6 +4,7 @@
 #include "api/routes.h"
 #include "api/service.h"
 #include "base/json.h"
+#include "core/user_agent.h"
 #include "http/response.h"
 #include "problem_internal.h"
 #include "query_internal.h"
@@ -77,6 +78,8 @@ struct store *exchange_store(const struct exchange *exchange);
  * events. Limits count by network instead, because a client may use every address of its /64. */
 struct text exchange_client_address(const struct exchange *exchange);
 struct text exchange_client_network(const struct exchange *exchange);
+/* The name of the browser that it says it is. */
+void exchange_browser(const struct exchange *exchange, char ret_name[BROWSER_NAME_BYTES]);
 /* The client's address block of that many bits; empty for 0 bits. Failed attempts are counted by block, because one
  * stranger may own a whole block. */
 struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4_bits, unsigned ipv6_bits);

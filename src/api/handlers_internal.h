@@ -74,6 +74,7 @@ void invitation_create(struct exchange *exchange);
 void invitations_list(struct exchange *exchange);
 void invitation_withdraw(struct exchange *exchange);
 void join_begin(struct exchange *exchange);
+void join_start(struct exchange *exchange);
 void join_finish(struct exchange *exchange);
 void team_remove(struct exchange *exchange);
 

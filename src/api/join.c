@@ -1,6 +1,7 @@
-/* Joining by a link: /v1/auth/join/begin shows what it offers and a new authenticator; /v1/auth/join sets password and
- * authenticator, and signs in. A link that is unknown, used, expired or withdrawn is answered alike. */
-#include "base/check.h"
+/* Joining by a link: /v1/auth/join/begin shows what it offers; /v1/auth/join/start gives this browser a new
+ * authenticator; /v1/auth/join sets password and authenticator, and signs in. Whoever only opens the link (a scanner of
+ * mails, whoever forwarded or made it) learns no second factor. A link that is unknown, used, expired or withdrawn is
+ * answered alike. */
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/secure.h"
@@ -8,6 +9,7 @@
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "login_internal.h"
+#include "session_cookie_internal.h"
 #include "store/link_store.h"
 #include "totp_view_internal.h"
 #include "user_check_internal.h"
@@ -25,8 +27,10 @@ struct join {
     struct text password, totp; /* point into the exchange's body */
     char ip_tag[THROTTLE_TAG_CHARS + 1];
     struct password_turn turn;
-    struct link_record link; /* wiped when the request is freed, as is user */
+    struct link_record link; /* wiped when the request is freed, as are the next three */
     struct user_record user;
+    struct token cookie;
+    struct totp_secret secret;
     int64_t totp_step;
 };
 
@@ -34,8 +38,6 @@ static void join_found(void *arg, enum store_result result, const struct link_re
 static bool join_check(struct join *op);
 static void join_hashed(void *arg, const char *hash);
 static void join_used(void *arg, enum store_result result);
-static void begin_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s);
-static void begin_stored(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s);
 
 static void join_wipe(void *op)
 {
@@ -43,6 +45,8 @@ static void join_wipe(void *op)
 
     secure_wipe(&join->link, sizeof join->link);
     secure_wipe(&join->user, sizeof join->user);
+    token_wipe(&join->cookie);
+    secure_wipe(&join->secret, sizeof join->secret);
 }
 
 static void join_refuse(struct join *op, enum store_result result, uint32_t retry_after_s)
@@ -78,43 +82,46 @@ static void join_find(struct join *op, struct text code, link_found *found)
         join_refuse(op, STORE_NOT_FOUND, 0);
 }
 
-/* POST /v1/auth/join/begin */
-
-void join_begin(struct exchange *exchange)
+static bool read_code(struct exchange *exchange, struct text *ret_code)
 {
     static const struct json_field FIELDS[] = {{"code", JSON_FIELD_TEXT, true, offsetof(struct join_input, code)}};
-    struct join *op = http_request_alloc(exchange->request, sizeof *op);
     struct join_input input = {0};
 
-    op->exchange = exchange;
-    if (exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        join_find(op, input.code, begin_found);
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return false;
+    *ret_code = input.code;
+    return true;
 }
 
-static void begin_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
-{
-    struct join *op = arg;
-    const struct service *service = op->exchange->service;
-    uint8_t sealed[TOTP_SEALED_BYTES];
-    struct totp_secret secret;
+/* POST /v1/auth/join/begin */
 
-    if (result != STORE_OK || link->has_totp) {
-        begin_stored(op, result, link, retry_after_s);
-        return;
+static void put_openings(struct json_writer *w, const struct link_opening *openings, size_t count)
+{
+    json_key(w, "opened");
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(w);
+        view_put_time(w, "time", openings[i].at_ms);
+        json_put_member(w, "network", text_of(openings[i].network));
+        json_put_member(w, "browser", text_of(openings[i].browser));
+        json_object_end(w);
     }
-    op->link = *link;
-    totp_secret_mint(&secret);
-    keyring_seal(service->keyring, id_text(&link->id), secret.bytes, sizeof secret.bytes, sealed);
-    secure_wipe(&secret, sizeof secret);
-    link_store_begin(partition_of_account(service->partitions, &link->account), &op->link, sealed, begin_stored, op);
+    json_array_end(w);
 }
 
-static void begin_reply(struct exchange *exchange, const struct link_record *link, const struct totp_secret *secret)
+static void begin_opened(void *arg, enum store_result result, const struct link_record *link,
+                         const struct link_opening *earlier, size_t count)
 {
-    char storage[ANSWER_SMALL_BYTES + VIEW_TOTP_MAX_BYTES];
+    char storage[ANSWER_SMALL_BYTES + LINK_OPENINGS_MAX * 2 * sizeof *earlier];
+    struct join *op = arg;
+    struct exchange *exchange = op->exchange;
     struct json_writer w;
     struct buf out;
 
+    if (result != STORE_OK) {
+        join_refuse(op, result, 0);
+        return;
+    }
     buf_init_fixed(&out, storage, sizeof storage);
     w = (struct json_writer){.out = &out};
     json_object_begin(&w);
@@ -123,32 +130,105 @@ static void begin_reply(struct exchange *exchange, const struct link_record *lin
     json_put_member(&w, "email", text_of(link->email));
     json_put_member(&w, "role", role_text(link->role));
     view_put_time(&w, "expires_at", link->expires_ms);
-    view_put_totp(&w, secret, text_of(link->email));
+    put_openings(&w, earlier, count);
     json_object_end(&w);
     http_reply_json(exchange->request, 200, &out);
-    secure_wipe(storage, sizeof storage);
+    http_request_release(exchange->request);
 }
 
-static bool open_totp(struct exchange *exchange, const struct link_record *link, struct totp_secret *ret_secret)
-{
-    return link->has_totp && keyring_open(exchange->service->keyring, id_text(&link->id), link->totp_sealed,
-                                          sizeof link->totp_sealed, ret_secret->bytes);
-}
-
-static void begin_stored(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
+static void begin_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
 {
     struct join *op = arg;
-    struct totp_secret secret;
+    struct exchange *exchange = op->exchange;
+    struct audit_source source = exchange_source(exchange);
+    struct link_opening opening = {0};
 
-    if (result == STORE_OK && !open_totp(op->exchange, link, &secret))
-        result = STORE_NOT_FOUND; /* altered in Redis */
     if (result != STORE_OK) {
         join_refuse(op, result, retry_after_s);
         return;
     }
-    begin_reply(op->exchange, link, &secret);
-    secure_wipe(&secret, sizeof secret);
+    snprintf(opening.network, sizeof opening.network, "%.*s", TEXT_ARG(exchange_client_network(exchange)));
+    exchange_browser(exchange, opening.browser);
+    link_store_open(partition_of_account(exchange->service->partitions, &link->account), link, &opening, &source,
+                    begin_opened, op);
+}
+
+void join_begin(struct exchange *exchange)
+{
+    struct join *op = http_request_alloc(exchange->request, sizeof *op);
+    struct text code;
+
+    op->exchange = exchange;
+    if (read_code(exchange, &code))
+        join_find(op, code, begin_found);
+}
+
+/* POST /v1/auth/join/start: the secret of a new authenticator is sealed with the cookie that the browser gets, so that
+ * nobody else can go on with it, and what others were shown is void. */
+
+enum { BOUND_BYTES = ID_TEXT_BYTES + TOKEN_CHARS + 1 };
+
+static struct text bound_to(const struct link_record *link, const struct token *cookie, char storage[BOUND_BYTES])
+{
+    snprintf(storage, BOUND_BYTES, "%s %s", link->id.text, cookie->text);
+    return text_of(storage);
+}
+
+static void start_reply(const struct join *op, const struct link_record *link)
+{
+    char storage[ANSWER_SMALL_BYTES + VIEW_TOTP_MAX_BYTES];
+    struct json_writer w;
+    struct buf out;
+
+    buf_init_fixed(&out, storage, sizeof storage);
+    w = (struct json_writer){.out = &out};
+    json_object_begin(&w);
+    view_put_totp(&w, &op->secret, text_of(link->email));
+    json_object_end(&w);
+    join_cookie_set(op->exchange, &op->cookie);
+    http_reply_json(op->exchange->request, 200, &out);
+    secure_wipe(storage, sizeof storage);
+}
+
+static void start_stored(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
+{
+    const struct join *op = arg;
+
+    if (result != STORE_OK) {
+        join_refuse(arg, result, retry_after_s);
+        return;
+    }
+    start_reply(op, link);
     http_request_release(op->exchange->request);
+}
+
+static void start_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
+{
+    struct join *op = arg;
+    const struct service *service = op->exchange->service;
+    uint8_t sealed[TOTP_SEALED_BYTES];
+    char storage[BOUND_BYTES];
+
+    if (result != STORE_OK) {
+        join_refuse(op, result, retry_after_s);
+        return;
+    }
+    totp_secret_mint(&op->secret);
+    token_mint(&op->cookie);
+    keyring_seal(service->keyring, bound_to(link, &op->cookie, storage), op->secret.bytes, sizeof op->secret.bytes,
+                 sealed);
+    secure_wipe(storage, sizeof storage);
+    link_store_start(partition_of_account(service->partitions, &link->account), link, sealed, start_stored, op);
+}
+
+void join_start(struct exchange *exchange)
+{
+    struct join *op = http_request_alloc(exchange->request, sizeof *op);
+    struct text code;
+
+    op->exchange = exchange;
+    if (read_code(exchange, &code))
+        join_find(op, code, start_found);
 }
 
 /* POST /v1/auth/join */
@@ -195,10 +275,16 @@ static void join_found(void *arg, enum store_result result, const struct link_re
     password_rehash(op->exchange->service->passwords, &op->turn, op->password, id_text(&op->user.id), join_hashed, op);
 }
 
-static bool code_is_right(struct join *op, struct totp_secret *ret_secret)
+/* False if the link's authenticator is not this browser's. */
+static bool open_secret(struct join *op)
 {
-    return open_totp(op->exchange, &op->link, ret_secret) &&
-           totp_verify(ret_secret, op->totp, http_request_wall_ms(op->exchange->request), &op->totp_step);
+    char storage[BOUND_BYTES];
+    bool is_open = op->link.has_totp && join_cookie_read(op->exchange, &op->cookie) &&
+                   keyring_open(op->exchange->service->keyring, bound_to(&op->link, &op->cookie, storage),
+                                op->link.totp_sealed, sizeof op->link.totp_sealed, op->secret.bytes);
+
+    secure_wipe(storage, sizeof storage);
+    return is_open;
 }
 
 /* False if the exchange has been refused. */
@@ -206,11 +292,14 @@ static bool join_check(struct join *op)
 {
     const struct password_context context = {text_of(op->link.email), text_of(op->link.account_name)};
     enum password_verdict verdict = account_check_password(op->password, &context);
-    struct totp_secret secret = {0};
-    bool is_right = code_is_right(op, &secret);
     struct problem problem;
+    bool is_right;
 
-    secure_wipe(&secret, sizeof secret);
+    if (!open_secret(op)) {
+        exchange_refuse(op->exchange, PROBLEM_LINK_NOT_STARTED);
+        return false;
+    }
+    is_right = totp_verify(&op->secret, op->totp, http_request_wall_ms(op->exchange->request), &op->totp_step);
     if (verdict != PASSWORD_OK) {
         problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("password"));
         problem.message = account_explain_password(verdict);
@@ -239,17 +328,14 @@ static void join_hashed(void *arg, const char *hash)
     struct join *op = arg;
     struct exchange *exchange = op->exchange;
     struct audit_source source = exchange_source(exchange);
-    struct totp_secret secret = {0};
 
     if (!hash) {
         refuse_overloaded(exchange);
         return;
     }
     snprintf(op->user.password_hash, sizeof op->user.password_hash, "%s", hash);
-    CHECK(open_totp(exchange, &op->link, &secret));
-    keyring_seal(exchange->service->keyring, id_text(&op->user.id), secret.bytes, sizeof secret.bytes,
+    keyring_seal(exchange->service->keyring, id_text(&op->user.id), op->secret.bytes, sizeof op->secret.bytes,
                  op->user.totp_sealed);
-    secure_wipe(&secret, sizeof secret);
     link_store_use(exchange->service->partitions, &op->link, &op->user, &source, join_used, op);
 }
 

@@ -116,13 +116,6 @@ static void sid_mint(char ret_sid[ID_TEXT_BYTES])
     ret_sid[out.len] = '\0';
 }
 
-static void name_browser(const struct exchange *exchange, char ret_name[BROWSER_NAME_BYTES])
-{
-    size_t count;
-
-    user_agent_name(http_request_header(exchange->request, TEXT("User-Agent"), &count), ret_name);
-}
-
 static void login_create(struct sign_in *sign_in)
 {
     struct login *op = (struct login *)sign_in;
@@ -133,7 +126,7 @@ static void login_create(struct sign_in *sign_in)
     source.actor = id_text(&user->id);
     sid_mint(op->sid);
     sign_in_know_browser(sign_in);
-    name_browser(sign_in->exchange, op->browser);
+    exchange_browser(sign_in->exchange, op->browser);
     token_draw(service->keyring, bucket_of_account(&user->account), KEYRING_SESSION_DIGEST, &op->token,
                op->token_digest);
     const struct session_start start = {

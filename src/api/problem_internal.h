@@ -56,6 +56,8 @@
     X(PROBLEM_ALREADY_REVOKED, 409, "already_revoked", "This key is revoked already.")                              \
     X(PROBLEM_USER_LIMIT_REACHED, 409, "user_limit_reached",                                                        \
       "The account has reached its limit of people and invitations. Remove some first.")                            \
+    X(PROBLEM_LINK_NOT_STARTED, 409, "link_not_started",                                                            \
+      "This browser has not started, another one has since, or 30 minutes are over. Start again.")                  \
     X(PROBLEM_LAST_OWNER, 409, "last_owner",                                                                        \
       "The account would be left without an owner who can sign in. Make somebody else an owner first.")             \
     X(PROBLEM_USER_EXISTS, 409, "user_exists", "A user with this email exists already.")                            \

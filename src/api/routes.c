@@ -112,6 +112,8 @@ const struct route ROUTES[] = {
      ROUTE_CSRF | ROUTE_STEP_UP},
     {HTTP_POST,   "/v1/auth/join/begin",       join_begin,        WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_JSON | ROUTE_ORIGIN},
+    {HTTP_POST,   "/v1/auth/join/start",       join_start,        WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_JSON | ROUTE_ORIGIN},
     {HTTP_POST,   "/v1/auth/join",             join_finish,       WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_JSON | ROUTE_ORIGIN},
     {HTTP_GET,    "/v1/team",                  people_list,       WHO_API_KEY, SCOPE_TEAM_MANAGE, ROLE_AUDITOR,

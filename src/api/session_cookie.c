@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { BROWSER_MAX_AGE_S = 365 * 24 * 60 * 60 };
+enum { BROWSER_MAX_AGE_S = 365 * 24 * 60 * 60, JOIN_MAX_AGE_S = 30 * 60 };
 
 static void put_cookie(struct exchange *exchange, struct text name, struct text value, int64_t max_age_s)
 {
@@ -48,15 +48,30 @@ void browser_cookie_set(struct exchange *exchange, const struct token *token)
     put_cookie(exchange, BROWSER_COOKIE_NAME, text_of(token->text), BROWSER_MAX_AGE_S);
 }
 
-bool browser_cookie_read(const struct exchange *exchange, struct token *ret_token)
+void join_cookie_set(struct exchange *exchange, const struct token *token)
+{
+    put_cookie(exchange, JOIN_COOKIE_NAME, text_of(token->text), JOIN_MAX_AGE_S);
+}
+
+static bool token_read(const struct exchange *exchange, struct text name, struct token *ret_token)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
     struct text token;
 
-    if (!find_cookie(exchange, BROWSER_COOKIE_NAME, &token) ||
+    if (!find_cookie(exchange, name, &token) ||
         !token_digest(exchange->service->keyring, KEYRING_THROTTLE, token, digest))
         return false;
     memcpy(ret_token->text, token.ptr, TOKEN_CHARS);
     ret_token->text[TOKEN_CHARS] = '\0';
     return true;
+}
+
+bool browser_cookie_read(const struct exchange *exchange, struct token *ret_token)
+{
+    return token_read(exchange, BROWSER_COOKIE_NAME, ret_token);
+}
+
+bool join_cookie_read(const struct exchange *exchange, struct token *ret_token)
+{
+    return token_read(exchange, JOIN_COOKIE_NAME, ret_token);
 }

@@ -1,4 +1,4 @@
-/* The session cookie and the browser cookie. */
+/* The cookies of sessions, of browsers, and of joining by a link. */
 #pragma once
 #include "exchange_internal.h"
 
@@ -12,5 +12,10 @@ MUST_CHECK bool session_cookie_digest(const struct exchange *exchange, uint8_t r
  * out a known browser. */
 #define BROWSER_COOKIE_NAME TEXT("__Host-browser")
 void browser_cookie_set(struct exchange *exchange, const struct token *token);
-/* False if there is none of the right form. */
+/* A token that says that this browser has started with a link, for half an hour. Nothing clears it: it is worthless
+ * once the link is used. */
+#define JOIN_COOKIE_NAME TEXT("__Host-join")
+void join_cookie_set(struct exchange *exchange, const struct token *token);
+/* These are false if there is none of the right form. */
+MUST_CHECK bool join_cookie_read(const struct exchange *exchange, struct token *ret_token);
 MUST_CHECK bool browser_cookie_read(const struct exchange *exchange, struct token *ret_token);

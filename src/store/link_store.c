@@ -396,15 +396,60 @@ static void miss_counted(void *arg, enum store_result result, const struct throt
 
 /* Using one */
 
-struct link_begin_call {
+struct open_call {
+    struct store *store;
+    link_opened *done;
+    void *arg;
+};
+
+static bool opening_read(const struct redis_reply *reply, struct link_opening *ret_opening)
+{
+    return reply && reply_time(reply_at(reply, 0), &ret_opening->at_ms) &&
+           reply_chars(reply_at(reply, 1), ret_opening->network, sizeof ret_opening->network) &&
+           reply_chars(reply_at(reply, 2), ret_opening->browser, sizeof ret_opening->browser);
+}
+
+static void open_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct open_call call = *(struct open_call *)arg;
+    struct link_opening earlier[LINK_OPENINGS_MAX];
+    struct link_record link;
+    size_t count = 0;
+
+    free(arg);
+    if (result == STORE_OK)
+        result = link_read_believed(call.store, reply_at(reply, 0), &link);
+    if (result == STORE_OK)
+        while (count < LINK_OPENINGS_MAX && opening_read(reply_at(reply, count + 1), &earlier[count]))
+            count++;
+    call.done(call.arg, result, result == STORE_OK ? &link : NULL, earlier, count);
+    secure_wipe(&link, sizeof link);
+}
+
+void link_store_open(struct store *store, const struct link_record *link, const struct link_opening *opening,
+                     const struct audit_source *source, link_opened *done, void *arg)
+{
+    struct open_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct open_call){store, done, arg};
+    args_begin(&args);
+    args_add_hex(&args, link->digest, sizeof link->digest);
+    args_add(&args, text_of(opening->network));
+    args_add(&args, text_of(opening->browser));
+    args_add_source(&args, store, source);
+    store_call_script(store, SCRIPT_link_open, SCRIPT_CHANGES, args.count, args.argv, open_called, call);
+}
+
+struct start_call {
     struct store *store;
     link_found *done;
     void *arg;
 };
 
-static void begin_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void start_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct link_begin_call call = *(struct link_begin_call *)arg;
+    struct start_call call = *(struct start_call *)arg;
     struct link_record link;
 
     free(arg);
@@ -414,15 +459,15 @@ static void begin_called(void *arg, enum store_result result, const struct redis
     secure_wipe(&link, sizeof link);
 }
 
-void link_store_begin(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
+void link_store_start(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
                       link_found *done, void *arg)
 {
-    struct link_begin_call *call = mem_alloc(sizeof *call);
+    struct start_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct link_begin_call){store, done, arg};
+    *call = (struct start_call){store, done, arg};
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES});
-    store_call_script(store, SCRIPT_link_begin, SCRIPT_CHANGES, args.count, args.argv, begin_called, call);
+    store_call_script(store, SCRIPT_link_start, SCRIPT_CHANGES, args.count, args.argv, start_called, call);
 }

@@ -15,9 +15,8 @@ struct creation {
     struct store *store;     /* of the account */
     struct user_record user; /* wiped */
     struct kept_source kept_source;
-    bool has_link, is_reset; /* a reset's link creates nobody: the user exists and has the email */
-    uint8_t link_digest[KEYRING_DIGEST_BYTES];
-    struct record_mac link_mac;
+    bool has_link, is_reset;  /* a reset's link creates nobody: the user exists and has the email */
+    struct link_record link;  /* as read */
     enum store_result result; /* once the record is written, or refused */
     store_done *done;
     void *arg;
@@ -64,8 +63,7 @@ void link_store_use(struct partitions *partitions, const struct link_record *lin
 
     call->has_link = true;
     call->is_reset = link->user.text[0] != '\0';
-    memcpy(call->link_digest, link->digest, sizeof call->link_digest);
-    call->link_mac = link->mac;
+    call->link = *link;
     if (call->is_reset)
         creation_write(call);
     else
@@ -89,9 +87,9 @@ static void creation_claimed(void *arg, enum store_result result)
         finish(call, result == STORE_CONFLICT && call->has_link ? STORE_NOT_FOUND : result);
 }
 
-static struct text sealed_totp(const struct user_record *user)
+static struct text sealed_totp(const uint8_t sealed[TOTP_SEALED_BYTES])
 {
-    return (struct text){(const char *)user->totp_sealed, sizeof user->totp_sealed};
+    return (struct text){(const char *)sealed, TOTP_SEALED_BYTES};
 }
 
 static void add_creation(struct script_args *args, const struct creation *call)
@@ -102,7 +100,7 @@ static void add_creation(struct script_args *args, const struct creation *call)
     args_add(args, id_text(&user->account));
     args_add(args, text_of(user->email));
     args_add(args, text_of(user->password_hash));
-    args_add(args, sealed_totp(user));
+    args_add(args, sealed_totp(user->totp_sealed));
     args_add_int(args, user->created_ms);
     args_add_source(args, call->store, &call->kept_source.source);
     args_add(args, text_of(user->mac.text));
@@ -114,16 +112,17 @@ static void add_link_use(struct script_args *args, const struct creation *call)
 {
     const struct user_record *user = &call->user;
 
-    args_add_hex(args, call->link_digest, sizeof call->link_digest);
-    args_add(args, text_of(call->link_mac.text));
+    args_add_hex(args, call->link.digest, sizeof call->link.digest);
+    args_add(args, text_of(call->link.mac.text));
     args_add(args, id_text(&user->id));
     args_add(args, text_of(user->password_hash));
-    args_add(args, sealed_totp(user));
+    args_add(args, sealed_totp(user->totp_sealed));
     args_add(args, text_of(user->mac.text));
     args_add_int(args, user->created_ms);
     args_add_client(args, call->store, &call->kept_source.source);
     args_add(args, call->is_reset ? TEXT("") : id_text(&user->account));
     args_add(args, call->is_reset ? TEXT("") : text_of(user->email));
+    args_add(args, call->link.has_totp ? sealed_totp(call->link.totp_sealed) : TEXT(""));
 }
 
 static void creation_write(struct creation *call)

@@ -125,6 +125,7 @@ describe('events', () => {
         ['browser.new', 'Signed in with a new browser'],
         ['user.created', 'Added the user Grace as auditor'],
         ['user.invited', 'Invited Grace as auditor'],
+        ['link.opened', 'Opened the link for Grace'],
         ['user.joined', 'Joined as Grace'],
         ['user.role_changed', 'Changed the role of Grace to auditor'],
         ['user.disabled', 'Disabled Grace'],

@@ -35,9 +35,13 @@ export const postOf = async (path, json) => await deployment.api('POST', path, {
 // Accepts an invitation outside the browser. Returns a Person.
 export async function accept(invitation) {
     const code = invitation.path.split('#')[1];
-    const begun = await postOf('/v1/auth/join/begin', {code});
-    const person = deployment.personOf(invitation.email, begun.json.totp_uri);
-    const joined = await postOf('/v1/auth/join', {code, password: PASSWORD, totp: await person.freshCode()});
+    const started = await postOf('/v1/auth/join/start', {code});
+    const Cookie = started.headers.get('set-cookie').split(';')[0];
+    const person = deployment.personOf(invitation.email, started.json.totp_uri);
+    const joined = await deployment.api('POST', '/v1/auth/join', {
+        headers: {Cookie},
+        json: {code, password: PASSWORD, totp: await person.freshCode()},
+    });
 
     assert.equal(joined.status, 200);
     return person;
@@ -47,6 +51,13 @@ export async function idOf(person) {
     const {json} = await (await asOwner()).send('GET', '/v1/console/users?limit=100');
 
     return json.data.find(({email}) => email === person.email).id;
+}
+
+// Opens a link, and goes on with it.
+export async function openLink(page, path) {
+    await page.goto(path);
+    await page.getByRole('button', {name: 'Continue'}).click();
+    await newPassword(page).waitFor();
 }
 
 // As somebody does who cannot scan.

@@ -66,8 +66,11 @@ export class Deployment extends Basis {
         return Array.from({length: count}, () => this.addPerson({account: this.addAccount('Southern Clinic')}));
     }
 
-    async api(method, path, {bearer, json} = {}) {
-        return await ask(this.url, method, path, {headers: bearer && {Authorization: `Bearer ${bearer}`}, json});
+    async api(method, path, {bearer, headers, json} = {}) {
+        return await ask(this.url, method, path, {
+            headers: bearer ? {...headers, Authorization: `Bearer ${bearer}`} : headers,
+            json,
+        });
     }
 
     // For what has to be there before a page is opened.

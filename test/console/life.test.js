@@ -85,6 +85,7 @@ async function join(visitor, link) {
     await visitor.says(EMAIL);
     await visitor.says('Developer');
     assert.equal(visitor.page.url(), `${deployment.origin}/console/join`);
+    await visitor.press('Continue');
     const grace = await scan(visitor);
     await visitor.read('.qr');
     await visitor.fill('input[name="new-password"]', PASSWORD);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {PASSWORD, until} from '../support/deployment.js';
-import {NEW_PASSWORD, accept, asOwner, idOf, invite, newPassword, scan} from './acts.js';
+import {NEW_PASSWORD, accept, asOwner, idOf, invite, newPassword, openLink, postOf, scan} from './acts.js';
 import {confirmStepUp, fillSignIn, settled, signIn, signOut} from './browser.js';
 import {browse, deployment, judge, row} from './scene.js';
 
@@ -59,7 +59,7 @@ describe('links', () => {
     browse('two people with one link: the second is told, when it is too late', async (page) => {
         const invitation = await invite();
 
-        await page.goto(invitation.path);
+        await openLink(page, invitation.path);
         const late = await scan(page, invitation.email);
         const first = await accept(invitation);
         await newPassword(page).fill(PASSWORD);
@@ -67,6 +67,29 @@ describe('links', () => {
         await page.getByRole('button', {name: 'Join'}).click();
         await page.getByRole('heading', {name: 'This link does not work'}).waitFor();
         await signIn(page, first);
+    });
+
+    browse('only the browser that continued last goes on, and who opens a link sees that others have', async (page) => {
+        const invitation = await invite();
+        const code = invitation.path.split('#')[1];
+
+        await openLink(page, invitation.path);
+        const early = await scan(page, invitation.email);
+        assert.equal((await postOf('/v1/auth/join/start', {code})).status, 200);
+        await newPassword(page).fill(PASSWORD);
+        await page.getByLabel('Code shown by the app').fill(await early.freshCode());
+        await page.getByRole('button', {name: 'Join'}).click();
+        await page.getByText('This page is no longer the one that goes on').waitFor();
+        await page.goto('/console/');
+        await page.goto(invitation.path);
+        await page.getByText('This link was opened before').waitFor();
+        await page.getByRole('listitem').filter({hasText: 'on Linux, from 127.0.0.1'}).waitFor();
+        await page.getByRole('button', {name: 'Continue'}).click();
+        const person = await scan(page, invitation.email);
+        await newPassword(page).fill(PASSWORD);
+        await page.getByLabel('Code shown by the app').fill(await person.freshCode());
+        await page.getByRole('button', {name: 'Join'}).click();
+        await page.getByRole('heading', {name: 'Welcome to Köln Clinic'}).waitFor();
     });
 
     browse('one link after another in the same tab', async (page) => {
@@ -82,7 +105,7 @@ describe('links', () => {
     browse('mistakes while joining are told at their fields', async (page) => {
         const invitation = await invite('auditor');
 
-        await page.goto(invitation.path);
+        await openLink(page, invitation.path);
         const person = await scan(page, invitation.email);
         const join = page.getByRole('button', {name: 'Join'});
         await join.click();
@@ -119,6 +142,7 @@ describe('links', () => {
         const second = await context.newPage();
         await second.goto(invitation.path);
         await second.getByText(`You are signed in as ${other.email}`).waitFor();
+        await second.getByRole('button', {name: 'Continue'}).click();
         const person = await scan(second, invitation.email);
         await newPassword(second).fill(PASSWORD);
         await second.getByLabel('Code shown by the app').fill(await person.freshCode());
@@ -154,6 +178,7 @@ describe('links', () => {
         await page.getByText('Email, password or code is wrong').waitFor();
         await page.goto(link);
         await page.getByRole('heading', {name: 'Reset your access'}).waitFor();
+        await page.getByRole('button', {name: 'Continue'}).click();
         const renewed = await scan(page, person.email);
         await newPassword(page).fill(NEW_PASSWORD);
         await page.getByLabel('Code shown by the app').fill(await renewed.freshCode());

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {PASSWORD} from '../support/deployment.js';
-import {invite, postOf} from './acts.js';
+import {invite, newPassword, postOf} from './acts.js';
 import {confirmStepUp, signIn} from './browser.js';
 import {browse, deployment, judge} from './scene.js';
 
@@ -109,6 +109,9 @@ for (const [scheme, size, more] of [
                 await page.goto((await invite()).path);
                 await page.getByRole('heading', {name: 'Join Köln Clinic'}).waitFor();
                 await look(page, 'join');
+                await page.getByRole('button', {name: 'Continue'}).click();
+                await newPassword(page).waitFor();
+                await look(page, 'join, continued');
                 await page.getByRole('button', {name: 'Join'}).click();
                 await look(page, 'join, fields missing');
                 await page.goto('/console/join#none');

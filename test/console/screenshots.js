@@ -346,8 +346,11 @@ async function takeOutside(page, shoot, {session}) {
     const {json} = await session.send('POST', '/v1/console/invitations', invitation);
 
     await page.goto(json.url);
-    await page.locator('.qr').waitFor();
+    await page.getByRole('button', {name: 'Continue'}).waitFor();
     await shoot('join');
+    await page.getByRole('button', {name: 'Continue'}).click();
+    await page.locator('.qr').waitFor();
+    await shoot('join-continued');
     await page.goto('/console/join#none');
     await page.getByRole('heading', {name: 'This link does not work'}).waitFor();
     await shoot('join-dead-link');

@@ -597,16 +597,21 @@ void fixture_totp(const struct fixture_user *user, int steps, char ret_code[8])
     totp_print(secret.bytes, sizeof secret.bytes, totp_step(clock_wall_ms()) + steps, TOTP_DIGITS, ret_code);
 }
 
-bool fixture_read_cookie(const struct http_answer *answer, char ret_token[FIXTURE_TOKEN_BYTES])
+bool fixture_read_cookie_of(const struct http_answer *answer, const char *name, char ret_token[FIXTURE_TOKEN_BYTES])
 {
-    static const char NAME[] = "__Host-session=";
+    size_t len = strlen(name);
     char value[512];
 
-    if (!http_answer_field(answer, "set-cookie", value, sizeof value) || strncmp(value, NAME, sizeof NAME - 1) != 0)
+    if (!http_answer_field(answer, "set-cookie", value, sizeof value) || strncmp(value, name, len) != 0 ||
+        value[len] != '=')
         return false;
-    snprintf(ret_token, FIXTURE_TOKEN_BYTES, "%.*s", (int)strcspn(value + sizeof NAME - 1, ";"),
-             value + sizeof NAME - 1);
+    snprintf(ret_token, FIXTURE_TOKEN_BYTES, "%.*s", (int)strcspn(value + len + 1, ";"), value + len + 1);
     return true;
+}
+
+bool fixture_read_cookie(const struct http_answer *answer, char ret_token[FIXTURE_TOKEN_BYTES])
+{
+    return fixture_read_cookie_of(answer, "__Host-session", ret_token);
 }
 
 int fixture_login(struct fixture *fixture, size_t node, const struct fixture_user *user, const char *password,

@@ -31,7 +31,8 @@ struct fixture_user {
     char id[ID_TEXT_BYTES];
     char account[ID_TEXT_BYTES]; /* empty: the fixture's own */
     char email[64];
-    char totp_uri[512]; /* empty without a real password */
+    char totp_uri[512];                    /* empty without a real password */
+    char join_cookie[FIXTURE_TOKEN_BYTES]; /* of who has started with a link */
 };
 
 struct fixture {
@@ -113,8 +114,10 @@ void fixture_totp(const struct fixture_user *user, int steps, char ret_code[8]);
 /* POST /v1/auth/login; code NULL: the current one. ret_session may be NULL; it is filled on 200. Returns the status. */
 int fixture_login(struct fixture *fixture, size_t node, const struct fixture_user *user, const char *password,
                   const char *code, struct fixture_session *ret_session, struct http_answer *ret_answer);
-/* The new token in an answer's Set-Cookie; false where there is none. */
+/* The new token of a session in an answer's Set-Cookie; false where there is none. */
 bool fixture_read_cookie(const struct http_answer *answer, char ret_token[FIXTURE_TOKEN_BYTES]);
+/* Of the cookie with that name. */
+bool fixture_read_cookie_of(const struct http_answer *answer, const char *name, char ret_token[FIXTURE_TOKEN_BYTES]);
 
 /* Runs the program with these arguments (up to a NULL), --redis and --master-key-file added. ret_out and ret_err (may
  * be NULL) are freed by the caller. Returns the exit code. */

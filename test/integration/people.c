@@ -62,40 +62,57 @@ void people_invite(const struct people *people, const char *email, const char *r
     people_read_link(&answer, ret_code);
 }
 
+int people_open(const struct people *people, size_t node, const char *code, const char *target,
+                struct http_answer *ret_answer)
+{
+    char body[128];
+
+    snprintf(body, sizeof body, "{\"code\":\"%s\"}", code);
+    return fixture_call(&people->fixture, node, &(struct http_call){.method = "POST", .target = target, .json = body},
+                        ret_answer);
+}
+
 int people_begin(const struct people *people, size_t node, const char *code, struct fixture_user *ret_user,
                  struct http_answer *ret_answer)
 {
-    char body[128];
-    int status;
+    static struct http_answer started;
+    int status = people_open(people, node, code, "/v1/auth/join/begin", ret_answer);
 
-    snprintf(body, sizeof body, "{\"code\":\"%s\"}", code);
-    status =
-        fixture_call(&people->fixture, node,
-                     &(struct http_call){.method = "POST", .target = "/v1/auth/join/begin", .json = body}, ret_answer);
     if (status == 200) {
         *ret_user = (struct fixture_user){0};
-        cr_assert(http_answer_json(ret_answer, "totp_uri", ret_user->totp_uri, sizeof ret_user->totp_uri) &&
-                  http_answer_json(ret_answer, "email", ret_user->email, sizeof ret_user->email));
+        cr_assert(http_answer_json(ret_answer, "email", ret_user->email, sizeof ret_user->email));
+        cr_assert_eq(people_open(people, node, code, "/v1/auth/join/start", &started), 200, "%s", started.body);
+        cr_assert(http_answer_json(&started, "totp_uri", ret_user->totp_uri, sizeof ret_user->totp_uri) &&
+                  fixture_read_cookie_of(&started, "__Host-join", ret_user->join_cookie));
     }
     return status;
+}
+
+void people_print_cookie(const struct fixture_user *user, char *ret_field, size_t size)
+{
+    *ret_field = '\0';
+    if (user->join_cookie[0])
+        snprintf(ret_field, size, "Cookie: __Host-join=%s\r\n", user->join_cookie);
 }
 
 int people_join(const struct people *people, size_t node, const char *code, const struct fixture_user *user,
                 const char *password, struct http_answer *ret_answer)
 {
-    char body[512], totp[8];
+    char body[512], totp[8], cookie[128];
 
     fixture_totp(user, 0, totp);
     snprintf(body, sizeof body, "{\"code\":\"%s\",\"password\":\"%s\",\"totp\":\"%s\"}", code, password, totp);
-    return fixture_call(&people->fixture, node,
-                        &(struct http_call){.method = "POST", .target = "/v1/auth/join", .json = body}, ret_answer);
+    people_print_cookie(user, cookie, sizeof cookie);
+    return fixture_call(
+        &people->fixture, node,
+        &(struct http_call){.method = "POST", .target = "/v1/auth/join", .json = body, .fields = cookie}, ret_answer);
 }
 
 void people_make_key(const struct people *people, const struct fixture_session *session, const char *mode,
                      struct fixture_key *ret_key)
 {
     struct http_answer answer;
-    char body[64];
+    char body[256];
 
     snprintf(body, sizeof body,
              "{\"name\":\"made\",\"mode\":\"%s\",\"scopes\":[\"exchanges:read\",\"patients:read\",\"patients:write\","

@@ -25,9 +25,14 @@ void people_read_link(const struct http_answer *answer, char ret_code[FIXTURE_TO
 /* An invitation by the owner at the first node. */
 void people_invite(const struct people *people, const char *email, const char *role,
                    char ret_code[FIXTURE_TOKEN_BYTES]);
-/* POST /v1/auth/join/begin; user gets its totp_uri. */
+/* POST /v1/auth/join/begin or another target with the code alone. */
+int people_open(const struct people *people, size_t node, const char *code, const char *target,
+                struct http_answer *ret_answer);
+/* POST /v1/auth/join/begin, and if that is 200, /v1/auth/join/start; user gets the totp_uri and the cookie. */
 int people_begin(const struct people *people, size_t node, const char *code, struct fixture_user *ret_user,
                  struct http_answer *ret_answer);
+/* The cookie's header field for POST /v1/auth/join; empty for who has none. */
+void people_print_cookie(const struct fixture_user *user, char *ret_field, size_t size);
 /* POST /v1/auth/join with the code that the authenticator shows. */
 int people_join(const struct people *people, size_t node, const char *code, const struct fixture_user *user,
                 const char *password, struct http_answer *ret_answer);

@@ -34,7 +34,7 @@ static void expect_no_link(const struct people *people, size_t node, const char 
 
 Test(links, an_invitation_from_the_owner_to_the_session)
 {
-    struct fixture_user user, again;
+    struct fixture_user user;
     struct fixture_session session;
     struct http_answer answer;
     char code[FIXTURE_TOKEN_BYTES];
@@ -51,9 +51,11 @@ Test(links, an_invitation_from_the_owner_to_the_session)
     expect_json(&answer, "email", "new@clinic.test");
     expect_json(&answer, "role", "responder");
     expect_json(&answer, "account_name", "North Clinic");
-    /* A second page, or a scanner of mails, sees the same and spoils nothing. */
-    cr_assert_eq(people_begin(&people, 0, code, &again, &answer), 200);
-    cr_expect_str_eq(again.totp_uri, user.totp_uri);
+    /* A scanner of mails learns nothing and spoils nothing. */
+    cr_assert_eq(people_open(&people, 0, code, "/v1/auth/join/begin", &answer), 200);
+    cr_expect_null(strstr(answer.body, "totp"));
+    expect_json(&answer, "opened.0.network", "127.0.0.1");
+    expect_json(&answer, "opened.0.browser", "Unknown browser");
 
     cr_expect_eq(people_join(&people, 0, code, &user, "password1234", &answer), 400);
     expect_json(&answer, "error.param", "password");
@@ -75,6 +77,38 @@ Test(links, an_invitation_from_the_owner_to_the_session)
     cr_assert_eq(people_ask(&people, 0, &session, "GET", "/v1/console/audit_events?limit=100", NULL, &answer), 200);
     cr_expect_not_null(strstr(answer.body, "\"type\":\"user.joined\""));
     cr_expect_not_null(strstr(answer.body, "\"type\":\"user.invited\""));
+    cr_expect_not_null(strstr(answer.body, "\"type\":\"link.opened\""));
+    cr_expect_not_null(strstr(answer.body, "\"same_address\":\"yes\""));
+    people_stop(&people);
+}
+
+/* Whoever opened the link first kept a copy of the second factor. */
+Test(links, only_the_browser_that_started_last_goes_on)
+{
+    struct fixture_user early, late, none;
+    struct fixture_session session;
+    struct http_answer answer;
+    char code[FIXTURE_TOKEN_BYTES], now[8];
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_invite(&people, "new@clinic.test", "developer", code);
+    cr_assert_eq(people_begin(&people, 0, code, &early, &answer), 200);
+    cr_assert_eq(people_begin(&people, 1, code, &late, &answer), 200);
+    cr_expect_str_neq(early.totp_uri, late.totp_uri);
+    cr_expect_str_neq(early.join_cookie, late.join_cookie);
+    none = late;
+    none.join_cookie[0] = '\0';
+    cr_expect_eq(people_join(&people, 0, code, &early, NEW_PASSWORD, &answer), 409, "%s", answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "link_not_started");
+    cr_expect_eq(people_join(&people, 1, code, &none, NEW_PASSWORD, &answer), 409, "a code, and no cookie");
+    snprintf(early.join_cookie, sizeof early.join_cookie, "%s", late.join_cookie);
+    cr_expect_eq(people_join(&people, 0, code, &early, NEW_PASSWORD, &answer), 401, "the earlier secret");
+    cr_assert_eq(people_join(&people, 0, code, &late, NEW_PASSWORD, &answer), 200, "%s", answer.body);
+    fixture_totp(&early, 1, now);
+    cr_expect_eq(fixture_login(&people.fixture, 1, &early, NEW_PASSWORD, now, &session, &answer), 401);
+    fixture_totp(&late, 1, now);
+    cr_expect_eq(fixture_login(&people.fixture, 1, &late, NEW_PASSWORD, now, &session, &answer), 200);
     people_stop(&people);
 }
 
@@ -83,7 +117,7 @@ Test(links, two_at_once_join_once)
     struct http_client clients[2];
     struct http_answer answer;
     struct fixture_user user;
-    char code[FIXTURE_TOKEN_BYTES], body[512], totp[8];
+    char code[FIXTURE_TOKEN_BYTES], body[512], totp[8], cookie[128];
     struct people people;
     int joined = 0;
 
@@ -92,7 +126,8 @@ Test(links, two_at_once_join_once)
     cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200);
     fixture_totp(&user, 0, totp);
     snprintf(body, sizeof body, "{\"code\":\"%s\",\"password\":\"" NEW_PASSWORD "\",\"totp\":\"%s\"}", code, totp);
-    const struct http_call call = {.method = "POST", .target = "/v1/auth/join", .json = body};
+    people_print_cookie(&user, cookie, sizeof cookie);
+    const struct http_call call = {.method = "POST", .target = "/v1/auth/join", .json = body, .fields = cookie};
     for (size_t i = 0; i < 2; i++) {
         http_client_connect(&clients[i], people.fixture.nodes[i].port);
         http_client_send_call(&clients[i], &call);
@@ -220,6 +255,8 @@ Test(links, nobody_guesses_codes)
         cr_assert_lt(++wrong, 100);
     cr_expect_eq(answer.status, 429, "%s", answer.body);
     cr_expect_eq(wrong, 30);
+    cr_expect_eq(people_begin(&people, 0, code, &user, &answer), 200, "who has the code shares the address: %s",
+                 answer.body);
     people_stop(&people);
 }
 
@@ -255,8 +292,6 @@ Test(links, a_reset_ends_the_old_and_makes_the_new)
     expect_no_link(&people, 0, second, "used");
 
     /* Disabled with a reset under way. */
-    cr_expect_eq(people_begin(&people, 0, code, &user, &answer), 200, "who has the code shares the address: %s",
-                 answer.body);
     cr_assert_eq(people_change(&people, 0, &user, "POST", "/reset", NULL, &answer), 200);
     people_read_link(&answer, second);
     cr_assert_eq(people_change(&people, 0, &user, "POST", "/disable", "{}", &answer), 200);

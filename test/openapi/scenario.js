@@ -371,10 +371,15 @@ async function ownSessions(talk, person, browser) {
     const {json} = await talk.right('the sessions', list(), 200);
     const other = json.data.find((one) => !one.current);
     if (json.data.length !== 2 || other.browser !== 'Firefox on Linux') talk.faults.push(`sessions: ${json.data}`);
-    const end = remove(`/v1/console/sessions/${other.id}`, browser.changing);
-    await talk.right('ending one', end, 204);
-    await talk.right('ending it again', end, 404, 'session_not_found');
-    await talk.right('ending all others', remove('/v1/console/sessions', browser.changing), 200);
+    const end = () => remove(`/v1/console/sessions/${other.id}`, browser.changing);
+    const endAll = () => remove('/v1/console/sessions', browser.changing);
+    await talk.right('ending one, unproven', end(), 403, 'step_up_required');
+    await talk.right('ending all others, unproven', endAll(), 403, 'step_up_required');
+    const proof = {password: PASSWORD, totp: await person.freshCode()};
+    browser.take(await talk.right('stepping up', stepUp(browser, proof), 200));
+    await talk.right('ending one', end(), 204);
+    await talk.right('ending it again', end(), 404, 'session_not_found');
+    await talk.right('ending all others', endAll(), 200);
 }
 
 async function lostAuthenticator(talk, person, browser) {
@@ -524,7 +529,8 @@ async function everyRoute(talk, contract, {browser, early, auditor, all, narrow}
         if (changes) await talk.wrong(`${name} without a CSRF token`, ask(browser.reading), 403, 'csrf_failed');
         if (!isKey && contract.tells(operation, 403, 'role_not_permitted'))
             await talk.right(`${name} as an auditor`, ask(auditor.changing), 403, 'role_not_permitted');
-        if (contract.tells(operation, 403, 'step_up_required'))
+        // A time needs one only if a sooner one stands.
+        if (contract.tells(operation, 403, 'step_up_required') && operation.operationId !== 'console_schedule_revocation')
             await talk.right(`${name} without a step-up`, ask(early.changing), 403, 'step_up_required');
         if (operation.responses[400]) {
             await talk.wrong(
@@ -807,6 +813,12 @@ async function team(talk, browser, {all, owner, member}) {
     await talk.right('the team', get('/v1/team?limit=2', bearer(all)), 200);
     await talk.right('for no test key', get('/v1/team', trial), 403, 'mode_not_permitted');
     await talk.right('an auditor by key', invite('auditor', bearer(all)), 201);
+    const {json: narrow} = await talk.right(
+        'a key for the team alone',
+        post('/v1/console/api_keys', {name: 'HR', mode: 'live', scopes: ['team:manage']}, browser.changing),
+        201,
+    );
+    await talk.right('nobody worth more', invite('auditor', bearer(narrow)), 403, 'scope_not_grantable');
     await talk.right('no owner by key', invite('owner', bearer(all)), 403, 'role_not_permitted');
     await talk.right('by no test key', invite('auditor', trial), 403, 'mode_not_permitted');
     const {json: known} = await talk.right('whom it knows', get('/v1/team', bearer(all)), 200);
@@ -823,6 +835,7 @@ async function people(talk, browser, all) {
     const bare = (id, verb) => ({method: 'POST', path: `/v1/console/users/${id}/${verb}`, headers: browser.changing});
     const invite = (value) => post('/v1/console/invitations', value, browser.changing);
     const open = (code, headers = {}) => post('/v1/auth/join/begin', {code}, headers);
+    const start = (code, headers = {}) => post('/v1/auth/join/start', {code}, headers);
     const codeIn = (answer) => answer.json.url.split('#')[1];
 
     const page = (await talk.right('people', users('?limit=100'), 200)).json.data;
@@ -861,7 +874,14 @@ async function people(talk, browser, all) {
     const offer = (await talk.right('what it offers', open(codeIn(invited)), 200)).json;
     await talk.right('from elsewhere', open('x', {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');
     await talk.right('no link', open('A'.repeat(43)), 404, 'link_not_found');
-    const join = (value, headers = {}) => post('/v1/auth/join', {code: codeIn(invited), ...value}, headers);
+    await talk.right('and who has seen it', open(codeIn(invited)), 200);
+    let Cookie = '';
+    const join = (value, headers = {}) => post('/v1/auth/join', {code: codeIn(invited), ...value}, {Cookie, ...headers});
+    await talk.right('not started', join({password: PASSWORD, totp: '000000'}), 409, 'link_not_started');
+    await talk.right('starting with no link', start('A'.repeat(43)), 404, 'link_not_found');
+    await talk.right('from elsewhere', start('x', {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');
+    const started = await talk.right('starting', start(codeIn(invited)), 200);
+    Cookie = started.headers['set-cookie'][0].split(';')[0];
     await talk.right('a wrong code', join({password: PASSWORD, totp: '000000'}), 401, 'invalid_login');
     await talk.other('a weak password', join({password: 'password1234', totp: '000000'}), 400, 'parameter_invalid');
     await talk.right(
@@ -870,7 +890,7 @@ async function people(talk, browser, all) {
         403,
         'csrf_failed',
     );
-    const grace = new Person(offer.email, offer.totp_uri);
+    const grace = new Person(offer.email, started.json.totp_uri);
     const factors = {password: PASSWORD, totp: await grace.freshCode()};
     const arrival = await talk.right('joining', join(factors), 200);
     const {json: joined} = arrival;
@@ -878,11 +898,9 @@ async function people(talk, browser, all) {
     newcomer.take(
         await talk.right('stepping up', stepUp(newcomer, {password: PASSWORD, totp: await grace.freshCode()}), 200),
     );
-    await talk.right(
-        'a key of theirs',
-        post('/v1/console/api_keys', {name: 'Of Grace', mode: 'test'}, newcomer.changing),
-        201,
-    );
+    const theirs = (scopes) => post('/v1/console/api_keys', {name: 'Of Grace', mode: 'test', scopes}, newcomer.changing);
+    await talk.right('a key of theirs', theirs(['keys:manage']), 201);
+    await talk.right('a key that is stronger', theirs(undefined), 403, 'scope_not_grantable');
     await talk.right('disabled, without the key', change(joined.user.id, 'disable', {revoke_keys: false}), 200);
     await talk.right('and enabled', bare(joined.user.id, 'enable'), 200);
     await talk.right('joining again', join(factors), 404, 'link_not_found');
@@ -899,6 +917,7 @@ async function people(talk, browser, all) {
     await talk.right('what became of it', get('/v1/console/audit_events?limit=100', browser.reading), 200);
     await untilThrottled(talk, 'codes are guessed', open('A'.repeat(43)), 404, 'link_not_found');
     await talk.right('then nobody joins', join(factors), 429, 'rate_limited');
+    await talk.right('and nobody starts', start('A'.repeat(43)), 429, 'rate_limited');
 }
 
 async function signOut(talk, browser) {

@@ -61,8 +61,9 @@ export function words(name) {
 // The page's path with this query; default values are left out.
 export const withState = (values, path = location.pathname) => withQuery(path, values);
 
-// A link to join: its secret is the fragment, which browsers send to nobody. It leaves the address, and with it the
-// history, before anything else happens.
+// A link to join: its secret is the fragment, which browsers send to nobody. It leaves the address before anything else
+// happens. The browser's history on disk may keep it, which no script can change: it is worthless once the link is used,
+// and to whoever opens it before, it shows no second factor.
 
 const JOIN_PAGE = '/console/join';
 

@@ -69,6 +69,7 @@ const GROUPS = {
     'People': {
         'user.created': ['Person added', (t, data) => ['Added the user ', t, inRole(data)]],
         'user.invited': ['Person invited', (t, data) => ['Invited ', t, inRole(data)]],
+        'link.opened': ['Link opened', (t, {browser}) => ['Opened the link for ', t, browser ? `, with ${browser}` : '']],
         'user.joined': ['Person joined', (t) => ['Joined as ', t]],
         'user.role_changed': [
             'Role changed',
@@ -151,6 +152,8 @@ export const EVENTS = {
         to: 'After',
         email: 'Email',
         invitation: 'Invitation',
+        link_by: 'Link made by',
+        same_address: 'From the address where the link was made',
         reason: 'Reason',
         revoke_at: 'Revoked at',
         replaced_by: 'Replaced by',

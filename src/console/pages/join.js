@@ -1,15 +1,16 @@
-// Joining by a link, or choosing a new password and authenticator by one. Opening the link changes nothing: mail scanners
-// do that.
+// Joining by a link, or choosing a new password and authenticator by one. Opening the link shows no secret and changes
+// nothing: mail scanners do that. The authenticator belongs to the browser that goes on.
 import {forgetLinkCode, linkCode, takeLinkCode} from './address.js';
 import {callOnce} from './api.js';
 import {authenticatorView, newCodeField, newCodeRefusals} from './authenticator.js';
 import {h, show} from './dom.js';
 import {checkFields, codeOf, codeProblem, notice, userNameField, workingForm} from './form.js';
+import {timeElement} from './format.js';
 import {JOIN} from './join_texts.js';
 import {explainPassword, newPasswordField} from './new_password.js';
 import {foreignNotice} from './origin.js';
 import {outsideCard, signInLink} from './outside.js';
-import {facts, loading} from './parts.js';
+import {explain, facts, loading} from './parts.js';
 import {ROLES, roleName} from './roles.js';
 import {join} from './session.js';
 
@@ -38,6 +39,30 @@ async function whoIsSignedIn() {
     } catch {
         return '';
     }
+}
+
+// Who else has opened it, so that nobody goes on with a link that others have seen without knowing.
+function openedNotice({opened}) {
+    if (opened.length === 0) return null;
+    return notice(
+        'info',
+        JOIN.opened,
+        h(
+            'ul',
+            null,
+            opened.map(({time, network, browser}) => h('li', null, timeElement(time), JOIN.openedFrom(browser, network))),
+        ),
+    );
+}
+
+function startForm(link, {dead, started}) {
+    return workingForm({
+        fields: [openedNotice(link)],
+        submitText: JOIN.start,
+        workingText: JOIN.starting,
+        submit: async () => started((await callOnce('POST', '/v1/auth/join/start', {code: linkCode()})).answer),
+        explain: (refusal) => (refusal.status === 404 ? (dead(), []) : [explain(refusal)]),
+    }).element;
 }
 
 function joinForm(link, {dead}) {
@@ -72,12 +97,13 @@ function joinForm(link, {dead}) {
         },
         explain: (refusal) => {
             if (refusal.code === 'user_exists') return [notice('error', JOIN.taken)];
+            if (refusal.code === 'link_not_started') return [notice('error', JOIN.notStarted)];
             return explainPassword(refusal, password, 'password') ? [] : explainCode(refusal);
         },
     }).element;
 }
 
-function joinCard(link, signedIn, ends) {
+function joinCard(link, signedIn, form) {
     return outsideCard(
         isReset(link) ? JOIN.resetTitle : JOIN.inviteTitle(link.account_name),
         isReset(link) ? JOIN.resetLead : JOIN.inviteLead,
@@ -91,7 +117,7 @@ function joinCard(link, signedIn, ends) {
                 h('span', {class: 'faint'}, ` ${ROLES[link.role]?.text ?? ''}`),
             ],
         ]),
-        joinForm(link, ends),
+        form,
     );
 }
 
@@ -112,7 +138,13 @@ export function joinPage() {
 
             return {link, signedIn};
         },
-        draw: ({link, signedIn}) => (link ? step(joinCard(link, signedIn, {dead})) : dead()),
+        draw: ({link, signedIn}) => {
+            const started = (authenticator) =>
+                step(joinCard(link, signedIn, joinForm({...link, ...authenticator}, {dead})));
+
+            if (link) step(joinCard(link, signedIn, startForm(link, {dead, started})));
+            else dead();
+        },
     });
     const start = () => {
         takeLinkCode();

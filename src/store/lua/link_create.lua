@@ -31,7 +31,7 @@ if link then
     link_forget(link)
 end
 redis.call('HSET', K.link(digest), 'id', ARGV[3], 'account', account, 'email', email, 'role', ARGV[6], 'user', '',
-           'by', actor, 'created', ARGV[7], 'expires', ARGV[8], 'mac', ARGV[9])
+           'by', actor, 'ip', ARGV[11], 'created', ARGV[7], 'expires', ARGV[8], 'mac', ARGV[9])
 redis.call('PEXPIREAT', K.link(digest), ARGV[8])
 redis.call('ZADD', K.account_invitations(account), 0, ARGV[3] .. ' ' .. digest .. ' ' .. email)
 redis.call('HSET', K.account_invited(account), email, digest)

@@ -33,7 +33,7 @@ if user_guard(user).locked then
 end
 user_forgive(user, now)
 redis.call('HSET', K.link(digest), 'id', ARGV[3], 'account', account, 'email', u[2], 'role', ARGV[15],
-           'user', user, 'by', ARGV[10], 'created', ARGV[8], 'expires', ARGV[6], 'mac', ARGV[7])
+           'user', user, 'by', ARGV[10], 'ip', ARGV[11], 'created', ARGV[8], 'expires', ARGV[6], 'mac', ARGV[7])
 redis.call('PEXPIREAT', K.link(digest), ARGV[6])
 audit(account, 'user.reset', user, source)
 return {'ok', ended}

@@ -799,6 +799,8 @@ end
 
 -- A link: an invitation ('user' is empty), or a reset of a user. The set of invitations has '<id> <digest> <email>'.
 local LINK_FIELDS = {'id', 'account', 'email', 'role', 'user', 'by', 'created', 'expires', 'mac', 'totp'}
+-- How long a browser that has started may take, as long as its cookie lasts (src/api/join.c).
+local LINK_START_MS = 30 * 60 * 1000
 
 local function link_forget(link)
     redis.call('DEL', K.link(link.digest))
@@ -843,11 +845,14 @@ local function link_read(digest, now)
         link_forget(link)
         return nil
     end
+    if now >= tonumber(redis.call('HGET', K.link(digest), 'started') or '0') + LINK_START_MS then
+        link.totp = ''
+    end
     return link
 end
 
 -- A link as scripts return it: {digest, id, account, email, role, user, by, created, expires, MAC, sealed TOTP secret
--- ('' if none was made yet), name of the account}.
+-- ('' if no browser has started, or too long ago), name of the account}.
 local function link_reply(link)
     local reply = {link.digest}
     for i, field in ipairs(LINK_FIELDS) do
@@ -1016,11 +1021,11 @@ end
 -- Gives a session a new digest and a fresh step-up. The old digest is unknown from now on.
 local function session_rotate(old, new, session, step_up, mac)
     redis.call('RENAME', K.session(old), K.session(new))
+    redis.call('SADD', K.user_sessions(session.user), new) -- first: an empty set is gone, and its time to live with it
     redis.call('SREM', K.user_sessions(session.user), old)
     redis.call('HSET', K.session(new), 'step_up', step_up, 'mac', mac)
     session.step_up, session.mac = step_up, mac
 end
-    redis.call('SADD', K.user_sessions(session.user), new) -- first: an empty set is gone, and its time to live with it
 
 -- Ends all sessions of a user except the one with this digest ('' for none), or only the one with this sid ('' for
 -- all). Writes session.ended for each. Returns how many.

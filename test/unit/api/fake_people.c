@@ -13,6 +13,7 @@ struct away {
     link_done *link_done;
     links_listed *links_listed;
     link_found *link_found;
+    link_opened *link_opened;
     user_was_reset *was_reset;
     store_done *done;
     void *arg;
@@ -35,6 +36,8 @@ static void run_away(void *arg)
         away.links_listed(away.arg, STORE_UNAVAILABLE, NULL, 0, false);
     if (away.link_found)
         away.link_found(away.arg, STORE_UNAVAILABLE, NULL, 0);
+    if (away.link_opened)
+        away.link_opened(away.arg, STORE_UNAVAILABLE, NULL, NULL, 0);
     if (away.was_reset)
         away.was_reset(away.arg, STORE_UNAVAILABLE, 0);
     if (away.done)
@@ -101,7 +104,14 @@ void link_store_find(UNUSED const struct partitions *partitions, UNUSED const st
     later((struct away){.link_found = done, .arg = arg});
 }
 
-void link_store_begin(UNUSED struct store *store, UNUSED const struct link_record *link,
+void link_store_open(UNUSED struct store *store, UNUSED const struct link_record *link,
+                     UNUSED const struct link_opening *opening, UNUSED const struct audit_source *source,
+                     link_opened *done, void *arg)
+{
+    later((struct away){.link_opened = done, .arg = arg});
+}
+
+void link_store_start(UNUSED struct store *store, UNUSED const struct link_record *link,
                       UNUSED const uint8_t totp_sealed[TOTP_SEALED_BYTES], link_found *done, void *arg)
 {
     later((struct away){.link_found = done, .arg = arg});

@@ -2957,18 +2957,36 @@ Test(lua, invitations_are_limited)
           {"EXISTS t:link:a2 t:link:a4", "0"}, {INVITE("a5", "operator"), "(ok)"});
 }
 
-#define USE_LINK(mac) "@link_use a1 " mac " usr_N hash sealed mac2 $now '' '' 100 acct_A n@b.test"
+#define USE_LINK(mac, totp) "@link_use a1 " mac " usr_N hash sealed mac2 $now '' '' 100 acct_A n@b.test " totp
 Test(lua, a_link_is_used_as_it_was_read)
 {
-    STEPS(ACCOUNT, USER, {INVITE("a1", "usr_U"), "(ok)"}, {"@link_begin a1 seed1", "(ok *)"},
-          {"@link_begin a1 seed2", "(ok *)"}, {"HGET t:link:a1 totp", "seed1"}, {USE_LINK("mac9"), "(not_found)"},
-          {"HSET t:acct:acct_A suspended 5", "1"}, {USE_LINK("mac"), "(suspended)"},
-          {"HDEL t:acct:acct_A suspended", "1"}, {"EXISTS t:user:usr_N", "0"}, {USE_LINK("mac"), "(ok)"},
-          {USE_LINK("mac"), "(ok)"}, {"XLEN t:acct:acct_A:audit", "3"},
-          {"@link_use a1 mac usr_M hash sealed mac2 $now '' '' 100 acct_A n@b.test", "(not_found)"},
-          {INVITE("a2", "usr_U"), "(ok)"}, {"@user_void usr_M n@b.test", "(ok)"},
-          {"@link_use a2 mac usr_M hash sealed mac2 $now '' '' 100 acct_A n@b.test", "(not_found)"},
+    STEPS(ACCOUNT, USER, {INVITE("a1", "usr_U"), "(ok)"}, {USE_LINK("mac", "seed1"), "(not_found)"},
+          {"@link_start a1 seed1", "(ok *)"}, {"@link_start a1 seed2", "(ok *)"}, {"HGET t:link:a1 totp", "seed2"},
+          {USE_LINK("mac9", "seed2"), "(not_found)"}, {USE_LINK("mac", "seed1"), "(not_found)"},
+          {"HSET t:acct:acct_A suspended 5", "1"}, {USE_LINK("mac", "seed2"), "(suspended)"},
+          {"HDEL t:acct:acct_A suspended", "1"}, {"HSET t:link:a1 started $now-1800000", "0"},
+          {USE_LINK("mac", "seed2"), "(not_found)"}, {"@link_start a1 seed2", "(ok *)"}, {"EXISTS t:user:usr_N", "0"},
+          {USE_LINK("mac", "seed2"), "(ok)"}, {USE_LINK("mac", "seed2"), "(ok)"}, {"XLEN t:acct:acct_A:audit", "3"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type user.joined actor usr_N target usr_N * data:invitation inv_a1 data:link_by usr_U data:role *)))"},
+          {"@link_use a1 mac usr_M hash sealed mac2 $now '' '' 100 acct_A n@b.test seed2", "(not_found)"},
+          {"@link_start a1 seed3", "(not_found)"}, {INVITE("a2", "usr_U"), "(ok)"},
+          {"@user_void usr_M n@b.test", "(ok)"},
+          {"@link_use a2 mac usr_M hash sealed mac2 $now '' '' 100 acct_A n@b.test ''", "(not_found)"},
           {"EXISTS t:user:usr_M", "0"}, {"EXISTS t:link:a2", "1"});
+}
+
+#define OPEN(network) "@link_open a1 " network " Firefox '' 192.0.2.1 req_1 100"
+Test(lua, openings_of_a_link_are_noted)
+{
+    STEPS(ACCOUNT, USER, {OPEN("n1"), "(not_found)"}, {INVITE("a1", "usr_U"), "(ok)"}, {OPEN("n1"), "(ok (a1 *))"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type link.opened *)))"},
+          {OPEN("n2"), "(ok (a1 *) (1* n1 Firefox))"}, {OPEN("n3"), "(ok (a1 *) (1* n2 Firefox) (1* n1 Firefox))"},
+          {OPEN("n4"), "(ok *)"}, {OPEN("n5"), "(ok *)"}, {OPEN("n6"), "(ok *)"},
+          {OPEN("n7"), "(ok (a1 *) (1* n6 Firefox) (1* n5 Firefox) (1* n4 Firefox) (1* n3 Firefox) (1* n2 Firefox))"},
+          {"XLEN t:acct:acct_A:audit", "9"}, {"HSET t:link:a1 openings 20", "0"}, {OPEN("n8"), "(ok *)"},
+          {"XLEN t:acct:acct_A:audit", "9"}, {"HSET t:link:a1 expires 1", "0"}, {OPEN("n9"), "(not_found)"},
+          {INVITE("a1", "usr_U"), "(ok)"}, {OPEN("''"), "(ok *)"}, {OPEN("n1"), "(ok (a1 *) (1*  Firefox))"});
 }
 
 Test(lua, links_end_with_what_their_maker_may)
