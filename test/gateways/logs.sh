@@ -5,7 +5,8 @@
 send_secrets() { # GATEWAY
     local line method target
     while read -r line; do
-        read -r method target <<<"$(fill_in "$line")"
+        fill_in line
+        read -r method target <<<"$line"
         curl -sS -g -o "$dir/body" --max-time 20 -X "$method" -H "Authorization: Bearer ${value[LIVE]}" -H "X-CSRF-Token: ${value[CSRF]}" \
             -H "Cookie: ${value[SESSION]}" "${gateway_url[$1]}$target" || true
     done <<'END'

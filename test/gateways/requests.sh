@@ -1,6 +1,7 @@
 # Sourced by scripts/gateways: the credentials and the table of requests (requests.table).
 # shellcheck shell=bash
 
+declare -A answer_of=() # GATEWAY, TITLE
 declare -A value=([ORIGIN]=https://console.test [CODE]=BCDF-GHJK)
 make_key() { # NAME JSON: by the first node
     http POST /v1/api_keys -H "Authorization: Bearer $first" -H 'Content-Type: application/json' -d "$2" >/dev/null
@@ -23,45 +24,65 @@ make_credentials() {
     expect 200 'revoking a key'
 }
 
+# trim VARIABLE…, fill_in VARIABLE…: in place, because a process for each of thousands would take most of the time.
 trim() {
-    local text=$1
-    text=${text#"${text%%[! ]*}"}
-    echo "${text%"${text##*[! ]}"}"
+    local name
+    for name; do
+        local -n text=$name
+        text=${text#"${text%%[! ]*}"}
+        text=${text%"${text##*[! ]}"}
+    done
 }
-fill_in() { # TEXT: with the values of ${NAME}
-    local text=$1 key
-    for key in "${!value[@]}"; do text=${text//"\${$key}"/${value[$key]}}; done
-    echo "$text"
-}
-# What must not differ between gateways. Usage does: it counts these very requests, and midnight may come between them.
-essence() {
-    local varying='.last_used_at, .idle_expires_at, .from, .to, (.. | objects | .requests, .billable, .refused)'
-    if [ "$(<"$dir/status")" = 200 ]; then
-        jq -cS "del($varying)" "$dir/body" 2>/dev/null || cat "$dir/body"
-    else jq -cS '.error | del(.request_id, .message)' "$dir/body" 2>/dev/null || cat "$dir/body"; fi
-    sed -n 's/\r$//; s/^[Ww][Ww][Ww]-[Aa]uthenticate: /WWW-Authenticate: /p; s/^[Aa]llow: /Allow: /p' "$dir/head"
+fill_in() { # with the values of ${NAME}
+    local name key
+    for name; do
+        local -n text=$name
+        [[ $text == *'${'* ]] || continue
+        for key in "${!value[@]}"; do text=${text//"\${$key}"/${value[$key]}}; done
+    done
 }
 send_line() { # GATEWAY TITLE REQUEST HEADERS BODY
     local method target header headers arguments=(--path-as-is --max-time 20)
     read -r method target <<<"$3"
     IFS=';' read -ra headers <<<"$4"
-    for header in "${headers[@]}"; do arguments+=(-H "$(trim "$header")"); done
+    for header in "${headers[@]}"; do
+        trim header
+        arguments+=(-H "$header")
+    done
     [ -z "$5" ] || arguments+=(--data-raw "$5")
     if [ "$method" = HEAD ]; then arguments+=(--head); else arguments+=(-X "$method"); fi
     curl -sS -g -D "$dir/head" -o "$dir/body" -w '%{http_code}' "${arguments[@]}" "${gateway_url[$1]}$target" >"$dir/status" || true
     [ "$method" != HEAD ] || : >"$dir/body"
 }
-answer_line() { printf '%s: %s %s\n' "$1" "$(<"$dir/status")" "$(essence | tr -d '\0' | tr '\n' ' ')"; } # TITLE
+# answer_line TITLE: what must not differ between gateways, to $answer. Usage does: it counts these very requests, and
+# midnight may come between them.
+answer_line() {
+    local told status line
+    read -r status <"$dir/status" || true
+    read_body "essence $status"
+    [ "$told" != none ] || told=$(tr -d '\0' <"$dir/body" | tr '\n' ' ')
+    answer="$1: $status $told"
+    while IFS= read -r line; do
+        line=${line%$'\r'}
+        case ${line,,} in
+            www-authenticate:*) answer+=" WWW-Authenticate:${line#*:}" ;;
+            allow:*) answer+=" Allow:${line#*:}" ;;
+        esac
+    done <"$dir/head"
+}
 # send_table GATEWAY [PATTERN]: the lines that are like it; the answers go to $dir/answers.GATEWAY.
 send_table() {
-    local title request headers body verdict count=0
+    local title request headers body verdict answer count=0
     : >"$dir/answers.$1"
     while IFS='|' read -r title request headers body verdict; do
         [[ -n $title && $title != \#* && "$headers|$verdict" =~ ${2:-} ]] || continue
-        title=$(trim "$title") verdict=$(fill_in "$(trim "$verdict")")
-        send_line "$1" "$title" "$(fill_in "$(trim "$request")")" "$(fill_in "$(trim "$headers")")" "$(trim "$body")"
+        trim title request headers body verdict
+        fill_in request headers verdict
+        send_line "$1" "$title" "$request" "$headers" "$body"
         judge "$1: $title" "$verdict"
-        answer_line "$title" >>"$dir/answers.$1"
+        answer_line "$title"
+        printf '%s\n' "$answer" >>"$dir/answers.$1"
+        answer_of[$1, $title]=$answer
         count=$((count + 1))
     done <test/gateways/requests.table
     say "$1: $count requests sent"

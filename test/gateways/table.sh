@@ -10,19 +10,23 @@ is_for_table() { # REQUEST HEADERS VERDICT
 }
 # look_at_hits GATEWAY: every request again, until the key is in the table: with the same answer. Others never.
 look_at_hits() {
-    local title request headers body verdict hits=0 others=0 attempt
+    local title request headers body verdict is_hit hits=0 others=0 attempt answer
     while IFS='|' read -r title request headers body verdict; do
         [[ -n $title && $title != \#* ]] || continue
-        title=$(trim "$title") request=$(trim "$request") headers=$(trim "$headers") verdict=$(trim "$verdict")
-        for attempt in $(seq 1000); do
-            send_line "$1" "$title" "$(fill_in "$request")" "$(fill_in "$headers")" "$(trim "$body")"
-            judge "$1, attempt $attempt: $title" "$(fill_in "$verdict")"
-            grep -aqxF "$(answer_line "$title")" "$dir/answers.$1" ||
+        trim title request headers body verdict
+        is_hit=false
+        ! is_for_table "$request" "$headers" "$verdict" || is_hit=true
+        fill_in request headers verdict
+        for ((attempt = 1; attempt <= 1000; attempt++)); do
+            send_line "$1" "$title" "$request" "$headers" "$body"
+            judge "$1, attempt $attempt: $title" "$verdict"
+            answer_line "$title"
+            [ "${answer_of[$1, $title]-}" = "$answer" ] ||
                 fail "$1: $title: answered otherwise when it was checked by the $(checked_by)"
-            is_for_table "$request" "$headers" "$verdict" && [ "$(checked_by)" != table ] || break
+            $is_hit && [ "$(checked_by)" != table ] || break
             sleep 0.02
         done
-        if is_for_table "$request" "$headers" "$verdict"; then
+        if $is_hit; then
             [ "$(checked_by)" = table ] || fail "$1: $title: not decided by the table"
             hits=$((hits + 1))
         else
