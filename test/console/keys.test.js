@@ -614,6 +614,8 @@ describe('what a role may not do is not offered', () => {
             await signIn(page, person);
             await page.getByRole('button', {name: 'Create key'}).first().click();
             const dialog = page.getByRole('dialog', {name: 'Create an API key'});
+
+            await dialog.waitFor();
             const scopes = await dialog.locator('input[name="scopes"]').evaluateAll((all) => all.map(({value}) => value));
             const granted = [];
             for (const scope of SCOPES) {

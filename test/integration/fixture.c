@@ -23,6 +23,7 @@
 enum { NODE_ARGS_MAX = 32 };
 
 #define REDIS_TIMEOUT_MS "10000"
+#define PASSWORD_COST "10" /* 2^10: see test/support/quick_password.c */
 
 #define MASTER_KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -452,6 +453,7 @@ static void make_files(struct fixture *fixture)
     file_write(fixture->password_path, FIXTURE_PASSWORD "\n");
     /* Commands, as nodes, wait longer than by default for a Redis that a busy machine or disk holds up. */
     setenv("CHATELAINE_REDIS_TIMEOUT_MS", REDIS_TIMEOUT_MS, 0);
+    setenv("CHATELAINE_TEST_PASSWORD_COST", PASSWORD_COST, 0);
 }
 
 static void fill(struct fixture *fixture)

@@ -13,6 +13,7 @@ export const PATIENCE_MS = 120000; // for a machine that has other things to do
 const TOTP_STEP_MS = 30000;
 const STEP_UP_MS = 240000; // it is valid for five minutes
 const REDIS_TIMEOUT = ['--redis-timeout-ms', '5s']; // more than by default: a busy disk holds Redis up
+process.env.CHATELAINE_TEST_PASSWORD_COST ??= '10'; // see quick_password.c
 const REPORT = /AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:/;
 
 // Calls holds() until it is true; fails with `what` if that takes too long.
