@@ -14,25 +14,48 @@ const ALWAYS = {
 // A file: kept, and asked for again by its ETag.
 const OF_FILES = {...ALWAYS, 'cache-control': /^no-cache$/};
 
+// Of each template of a path: its form, and the names of its parameters.
+const templates = new Map();
+
+function templateOf(text) {
+    if (!templates.has(text))
+        templates.set(text, {
+            names: [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+            form: new RegExp(`^${text.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '([^/]+)')}$`),
+        });
+    return templates.get(text);
+}
+
 export class Contract {
     #document;
-    #ajv = new Ajv2020({strict: true, strictTypes: false, strictRequired: false, allErrors: true, coerceTypes: false});
-    #coercing = new Ajv2020({strict: true, strictTypes: false, strictRequired: false, coerceTypes: true});
+    #ajv;
+    #coercing;
     #compiled = new Map();
 
-    constructor(document) {
+    /** isVariant: it differs in one place from a document that was found to be valid, and is used for a few answers. */
+    constructor(document, {isVariant = false} = {}) {
+        const options = {
+            ...{strict: true, strictTypes: false, strictRequired: false},
+            ...(isVariant && {validateSchema: false, code: {optimize: false}}),
+        };
+
         this.#document = document;
+        this.#ajv = new Ajv2020({...options, allErrors: true, coerceTypes: false});
+        this.#coercing = new Ajv2020({...options, coerceTypes: true});
         for (const ajv of [this.#ajv, this.#coercing]) {
             addFormats(ajv);
             ajv.addFormat('password', true);
             ajv.addKeyword('components');
-            ajv.addSchema(
-                {$id: 'document', components: {schemas: document.components.schemas}},
-                'document',
-                true,
-                false,
-            );
         }
+    }
+
+    #compile(ajv, key) {
+        const schema = key.replaceAll('"#/components/', '"document#/components/');
+        if (schema !== key && !ajv.schemas.document) {
+            const {schemas} = this.#document.components;
+            ajv.addSchema({$id: 'document', components: {schemas}}, 'document', true, false);
+        }
+        return ajv.compile(JSON.parse(schema));
     }
 
     get document() {
@@ -50,8 +73,7 @@ export class Contract {
     find(method, target) {
         const path = target.split('?')[0];
         for (const [template, item] of Object.entries(this.#document.paths)) {
-            const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-            const form = new RegExp(`^${template.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '([^/]+)')}$`);
+            const {names, form} = templateOf(template);
             const match = path.match(form);
             const operation = item[method.toLowerCase()];
             if (match && operation)
@@ -95,8 +117,7 @@ export class Contract {
     #validate(ajv, schema, value, where) {
         const key = JSON.stringify(schema);
         const known = this.#compiled.get(ajv) ?? this.#compiled.set(ajv, new Map()).get(ajv);
-        if (!known.has(key))
-            known.set(key, ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"document#/components/'))));
+        if (!known.has(key)) known.set(key, this.#compile(ajv, key));
         const check = known.get(key);
         return check(value)
             ? []

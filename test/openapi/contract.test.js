@@ -32,7 +32,7 @@ function survivors(contract, exchanges) {
         parts: contract.partsOf(exchange.request, exchange.answer),
     }));
     const survives = (mutant) => {
-        const liar = new Contract(mutate(contract.document, mutant));
+        const liar = new Contract(mutate(contract.document, mutant), {isVariant: true});
         return !judged.some(
             ({request, answer, parts}) => parts.has(partOf(mutant)) && liar.judgeAnswer(request, answer).length,
         );

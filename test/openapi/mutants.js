@@ -4,9 +4,15 @@
 const NEVER = '^nothing is like this$';
 const at = (document, path) => path.reduce((value, name) => value[name], document);
 
-/** A copy with one place changed. */
+/** A copy with one place changed; it shares the rest with the document. */
 export function mutate(document, [, path, change]) {
-    const copy = structuredClone(document);
+    const copyAlong = (value, [name, ...rest]) => {
+        if (rest.length === 0) return structuredClone(value);
+        const copy = Array.isArray(value) ? [...value] : {...value};
+        copy[name] = copyAlong(value[name], rest);
+        return copy;
+    };
+    const copy = copyAlong(document, path);
     change(at(copy, path.slice(0, -1)), path.at(-1));
     return copy;
 }

@@ -797,7 +797,11 @@ async function storeAway(talk, deployment, browser) {
     deployment.pauseRedis();
     await talk.right('no store', get('/v1/console/session', browser.reading), 503, 'store_unavailable');
     deployment.resumeRedis();
-    await until('the store is back', async () => (await send(deployment.nodes[0].internalUrl, get('/readyz'))).status === 200);
+    const [{url, internalUrl}] = deployment.nodes;
+    await until('the store is back', async () => (await send(internalUrl, get('/readyz'))).status === 200);
+    // A node is ready by its lease; the connection for changes may be down a moment longer.
+    const change = {method: 'DELETE', path: '/v1/console/sessions', headers: browser.changing};
+    await until('changes are stored', async () => (await send(url, change)).status === 200);
 }
 
 /** Keys that manage people, and may not. */
