@@ -16,6 +16,7 @@ if not exists(K.account(account)) then
 end
 local now, changes_max, people_max = now_ms(), tonumber(ARGV[16]), tonumber(ARGV[15])
 node_time(ARGV[7], now)
+invitations_sweep(account, now)
 if credential ~= '' then
     local limited = limit_refused(actor, account, 'live', changes_max)
     local people = redis.call('SCARD', K.account_users(account)) + redis.call('ZCARD', K.account_invitations(account))

@@ -3,20 +3,12 @@
 -- Returns: ok, has_more (0 or 1), link_reply()...
 
 local account, limit, now = ARGV[2], tonumber(ARGV[3]), now_ms()
-local invitations, found, has_ended = K.account_invitations(account), {}, false
-for _, member in ipairs(redis.call('ZREVRANGEBYLEX', invitations, ARGV[4] ~= '' and '(' .. ARGV[4] or '+', '-',
+local found, has_ended = {}, false
+for _, member in ipairs(redis.call('ZREVRANGEBYLEX', K.account_invitations(account), ARGV[4] ~= '' and '(' .. ARGV[4] or '+', '-',
                                    'LIMIT', 0, limit + 1)) do
-    local digest, email = member:match('^%S+ (%S+) (%S+)$')
-    local link = digest and link_read(digest, now)
-    if link then
-        found[#found + 1] = link
-    else
-        has_ended = true
-        redis.call('ZREM', invitations, member)
-        if email and redis.call('HGET', K.account_invited(account), email) == digest then
-            redis.call('HDEL', K.account_invited(account), email)
-        end
-    end
+    local link = invitation_read(account, member, now)
+    found[#found + 1] = link
+    has_ended = has_ended or not link
 end
 if has_ended then
     return {'again'}

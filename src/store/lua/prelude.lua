@@ -851,6 +851,29 @@ local function link_read(digest, now)
     return link
 end
 
+-- The link of a member of the set of invitations; nil if it has ended, then the member is removed.
+local function invitation_read(account, member, now)
+    local digest, email = member:match('^%S+ (%S+) (%S+)$')
+    local link = digest and link_read(digest, now)
+    if not link then
+        redis.call('ZREM', K.account_invitations(account), member)
+        if email and redis.call('HGET', K.account_invited(account), email) == digest then
+            redis.call('HDEL', K.account_invited(account), email)
+        end
+    end
+    return link
+end
+
+-- The set is in the order in which invitations were made, and they last equally long. So whoever makes one looks at the
+-- oldest, and none that has ended counts for long.
+local INVITATIONS_SWEPT = 16
+
+local function invitations_sweep(account, now)
+    for _, member in ipairs(redis.call('ZRANGE', K.account_invitations(account), 0, INVITATIONS_SWEPT - 1)) do
+        invitation_read(account, member, now)
+    end
+end
+
 -- A link as scripts return it: {digest, id, account, email, role, user, by, created, expires, MAC, sealed TOTP secret
 -- ('' if no browser has started, or too long ago), name of the account}.
 local function link_reply(link)

@@ -2957,6 +2957,17 @@ Test(lua, invitations_are_limited)
           {"EXISTS t:link:a2 t:link:a4", "0"}, {INVITE("a5", "operator"), "(ok)"});
 }
 
+/* Nobody has to look at the list for that. */
+Test(lua, invitations_that_have_ended_do_not_count)
+{
+    STEPS(ACCOUNT, USER, OWNER_SESSION, {INVITE_BY_SESSION("a1", "3", "0"), "(ok)"},
+          {INVITE_BY_SESSION("a2", "3", "0"), "(ok)"}, {INVITE_BY_SESSION("a3", "3", "0"), "(full)"},
+          {"DEL t:link:a1", "1"}, {INVITE_BY_SESSION("a3", "3", "0"), "(ok)"},
+          {INVITE_BY_SESSION("a4", "3", "0"), "(full)"}, {"HSET t:link:a3 by key_gone", "0"},
+          {INVITE_BY_SESSION("a4", "3", "0"), "(ok)"}, {"ZCARD t:acct:acct_A:invitations", "2"},
+          {"HKEYS t:acct:acct_A:invited", "(a2@b.test a4@b.test)"});
+}
+
 #define USE_LINK(mac, totp) "@link_use a1 " mac " usr_N hash sealed mac2 $now '' '' 100 acct_A n@b.test " totp
 Test(lua, a_link_is_used_as_it_was_read)
 {
