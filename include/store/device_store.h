@@ -18,8 +18,13 @@ struct device_request {
     struct text client, name; /* validated by the caller */
     scope_set scopes;
     struct text ip;
-    struct text ip_tag; /* keyed digest in hex */
+    struct text ip_tag;      /* keyed digest in hex */
+    struct text network_tag; /* the same of its IPv4 /24 or IPv6 /48 */
 };
+
+/* Kept in all, 70 minutes at most. Whoever begins one more makes the network that has begun the most lose its oldest.
+ */
+enum { ENROLMENTS_MAX = 16384 };
 
 /* STORE_OK: begun. STORE_CONFLICT: one of the codes is taken; generate new ones. STORE_REFUSED: the address has begun
  * too many; retry after retry_after_s. The caller keeps the request until done. */

@@ -55,7 +55,7 @@ struct authorization {
     struct device_request request;
     struct token device_code; /* wiped when the request is freed */
     struct user_code user_code;
-    char ip_tag[THROTTLE_TAG_CHARS + 1];
+    char ip_tag[THROTTLE_TAG_CHARS + 1], network_tag[THROTTLE_TAG_CHARS + 1];
     unsigned tries;
 };
 
@@ -74,6 +74,9 @@ void device_authorize(struct exchange *exchange)
     throttle_tag(exchange->service->keyring, TEXT("device"), exchange_client_network(exchange), op->ip_tag);
     op->request.ip = exchange_client_address(exchange);
     op->request.ip_tag = text_of(op->ip_tag);
+    throttle_tag(exchange->service->keyring, TEXT("enrolments"), exchange_client_block(exchange, 24, 48),
+                 op->network_tag);
+    op->request.network_tag = text_of(op->network_tag);
     http_request_defer(exchange->request, token_wipe, &op->device_code);
     http_request_hold(exchange->request);
     authorization_try(op);

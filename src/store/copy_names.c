@@ -50,6 +50,8 @@ static const struct {
     {"usage:seq:", ALL_BELOW, COPY_LEFT},
     {"device:", ALL_BELOW, COPY_LEFT},
     {"user_code:", ALL_BELOW, COPY_LEFT},
+    {"enrolments", EXACTLY, COPY_LEFT},
+    {"enrolment_networks", EXACTLY, COPY_LEFT},
     {"void:", ALL_BELOW, COPY_LEFT},
 };
 

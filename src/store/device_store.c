@@ -68,6 +68,8 @@ static void begin_write(struct begin_call *call)
     args_add_int(&args, DEVICE_LIFETIME_S * MS_PER_S);
     args_add_int(&args, DEVICE_INTERVAL_S * MS_PER_S);
     args_add(&args, text_of(mac.text));
+    args_add(&args, request->network_tag);
+    args_add_int(&args, ENROLMENTS_MAX / partitions_count(call->partitions));
     store_call_script(store, SCRIPT_device_begin, SCRIPT_CHANGES, args.count, args.argv, begin_written, call);
 }
 

@@ -95,6 +95,8 @@ function K.strangers() return prefix .. 'strangers' end
 function K.strangers_counts() return prefix .. 'strangers:counts' end
 function K.device(digest) return prefix .. 'device:' .. digest end
 function K.user_code(digest) return prefix .. 'user_code:' .. digest end
+function K.enrolments() return prefix .. 'enrolments' end
+function K.enrolment_networks() return prefix .. 'enrolment_networks' end
 function K.account_device(account, digest) return prefix .. 'acct:' .. account .. ':device:' .. digest end
 
 local function now_ms()

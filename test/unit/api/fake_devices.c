@@ -38,7 +38,8 @@ void device_store_begin(const struct partitions *partitions, const struct device
     bool conflict = world.begins++ < world.begin_conflicts;
 
     (void)partitions;
-    cr_assert(request->scopes == SCOPE_DOCUMENTS_WRITE && request->ip_tag.len == THROTTLE_TAG_CHARS);
+    cr_assert(request->scopes == SCOPE_DOCUMENTS_WRITE && request->ip_tag.len == THROTTLE_TAG_CHARS &&
+              request->network_tag.len == THROTTLE_TAG_CHARS && !text_equal(request->ip_tag, request->network_tag));
     cr_assert_eq(bucket_of_digest(request->code_digest), bucket_of_digest(request->user_code_digest));
     memcpy(world.ip_tag, request->ip_tag.ptr, request->ip_tag.len);
     snprintf(world.device_name, sizeof world.device_name, "%.*s", TEXT_ARG(request->name));

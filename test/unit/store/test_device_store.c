@@ -52,7 +52,8 @@ static enum store_result begin(const struct device *device, struct wait_answer *
                                      .name = TEXT("Ward"),
                                      .scopes = SCOPE_DOCUMENTS_WRITE,
                                      .ip = TEXT("192.0.2.9"),
-                                     .ip_tag = TEXT("begin")};
+                                     .ip_tag = TEXT("begin"),
+                                     .network_tag = TEXT("network")};
 
     memcpy(request.code_digest, device->code, sizeof device->code);
     memcpy(request.user_code_digest, device->user_code, sizeof device->user_code);

@@ -2732,7 +2732,9 @@ Test(lua, usage_read)
           {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (nil nil) (key_1 0   (0) (0 0 0 0)))"});
 }
 
-#define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 mac1"
+#define BEGIN_AT(network, device) \
+    "@device_begin " device " c" device " agent Ward 1024 192.0.2.9 600000 5000 mac1 " network " 3"
+#define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 mac1 net 100"
 #define POLL(device, client) "@device_poll " device " " client
 #define CLAIM_AS(device, approval, key) \
     "@device_claim " device " " approval " h" key " dev_" key "+acct_A+live+wxyz+1024+7+-+Ward 192.0.2.9 req_9 100 0"
@@ -2759,6 +2761,21 @@ Test(lua, device_begin)
           {"HGET t:device:d1 created", "1????????????"}, {"PTTL t:device:d1", "~4200000"}, {"GET t:user_code:c1", "d1"},
           {"PTTL t:user_code:c1", "~4200000"}, {BEGIN("d1", "c2"), "(conflict)"}, {BEGIN("d2", "c1"), "(conflict)"},
           {"EXISTS t:device:d2 t:user_code:c2", "0"});
+}
+
+/* Whoever fills Redis with them displaces his own. */
+Test(lua, enrolments_have_a_bound)
+{
+    STEPS({BEGIN_AT("n1", "d1"), "(ok)"}, {BEGIN_AT("n2", "d2"), "(ok)"}, {BEGIN_AT("n2", "d3"), "(ok)"},
+          {"EXISTS t:device:d1 t:device:d2 t:device:d3", "3"}, {BEGIN_AT("n2", "d4"), "(ok)"},
+          {"EXISTS t:device:d2 t:user_code:cd2", "0"}, {"EXISTS t:device:d1 t:device:d3 t:device:d4", "3"},
+          {BEGIN_AT("n3", "d5"), "(ok)"}, {"EXISTS t:device:d3", "0"}, {BEGIN_AT("n3", "d6"), "(ok)"},
+          {"EXISTS t:device:d5", "0"}, {"EXISTS t:device:d1 t:device:d4 t:device:d6", "3"},
+          {"ZRANGE t:enrolment_networks 0 -1 WITHSCORES", "(n1 1 n2 1 n3 1)"}, {"ZCARD t:enrolments", "3"},
+          {"PTTL t:enrolments", "~4200000"}, {"PTTL t:enrolment_networks", "~4200000"},
+          /* Those that Redis has forgotten make room as others do. */
+          {"DEL t:device:d4 t:user_code:cd4", "2"}, {BEGIN_AT("n2", "d7"), "(ok)"},
+          {"EXISTS t:device:d1 t:device:d6 t:device:d7", "3"});
 }
 
 #define COUNT(tag) "@throttle_fail '' address:" tag ", 0"
