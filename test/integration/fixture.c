@@ -8,6 +8,7 @@
 #include "core/secret.h"
 #include "core/totp.h"
 #include "deadline.h"
+#include "redis_names.h"
 #include "store/account_store.h"
 #include "store/key_store.h"
 #include "store/partitions.h"
@@ -507,8 +508,11 @@ void fixture_stop(struct fixture *fixture)
         if (fixture->nodes[i].process.pid != 0)
             node_stop(&fixture->nodes[i]);
     }
-    if (fixture->redis.folder[0])
+    if (fixture->redis.folder[0]) {
+        if (!fixture->wrote_names)
+            redis_names_judge(&fixture->redis, "chatelaine:");
         redis_server_stop(&fixture->redis);
+    }
     folder_remove(fixture->folder);
 }
 

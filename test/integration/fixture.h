@@ -49,6 +49,7 @@ struct fixture {
     int64_t min_replicas;       /* for the test's own verbs */
     struct direct *kept;        /* the store, between fixture_open_store() and fixture_close_store() */
     bool draws_elsewhere;       /* keys and sessions lie in another bucket than their account, as before it was so */
+    bool wrote_names;           /* the test itself has written names that have a time to live otherwise */
 };
 
 /* Starts Redis and `nodes` nodes (0 is fine: account and keys are there all the same). more: further arguments of

@@ -332,6 +332,7 @@ Test(cli_status, reports_that_others_wrote)
     struct cli_run run;
 
     fixture_start(&fixture, 0, NULL);
+    fixture.wrote_names = true;
     redis_server_tell(&fixture.redis, "EVAL",
                       "redis.call('SET', KEYS[1] .. 'report:ev\27il', '{\"host\":\"\27[2J') "
                       "local t = redis.call('TIME') "
@@ -371,6 +372,7 @@ Test(cli_status, a_node_that_may_not_report_serves)
     await_problem(&fixture, "127.0.0.1:");
     ask_store(&fixture, after, sizeof after);
     cr_expect_str_eq(after, before, "no number of a change");
+    fixture.wrote_names = true;
     redis_server_tell(&fixture.redis, "DEL", fixture_name(NULL, "reports"), NULL);
     redis_server_tell(&fixture.redis, "SET", fixture_name(NULL, "reports"), "in the way", NULL);
     redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "appendfsync", "always", NULL);
