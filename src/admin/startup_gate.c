@@ -101,6 +101,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .audit_max = settings->audit_max,
         .keys_max = settings->keys_max,
         .device_keys_max = settings->device_keys_max,
+        .keys_per_day = settings->keys_per_day,
         .people_max = settings->people_max,
         .changes_per_minute = settings->changes_per_minute,
         .unsafe_redis = settings->unsafe_redis,

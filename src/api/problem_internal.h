@@ -52,7 +52,8 @@
       "This link cannot be used. It has expired, was used or withdrawn, or is incomplete. Ask for another.")        \
     X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                    \
     X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                          \
-      "The account has reached its limit of active keys of this kind. Revoke some first.")                          \
+      "The account has reached its limit of active keys of this kind, or of keys made within a day. "               \
+      "Revoke some, or wait.")                                                                                      \
     X(PROBLEM_ALREADY_REVOKED, 409, "already_revoked", "This key is revoked already.")                              \
     X(PROBLEM_USER_LIMIT_REACHED, 409, "user_limit_reached",                                                        \
       "The account has reached its limit of people and invitations. Remove some first.")                            \

@@ -289,7 +289,7 @@ static void approval_write(struct visit_call *call)
     args_add(&args, text_of(call->mac.text));
     args_add_source(&args, call->home, &call->source);
     args_add_credential(&args, &call->source.credential);
-    args_add_int(&args, limits->device_keys_max);
+    args_add_key_limits(&args, call->home, limits->device_keys_max);
     args_add_int(&args, limits->changes_per_minute);
     store_call_script(call->home, SCRIPT_device_approve, SCRIPT_CHANGES, args.count, args.argv, approval_written, call);
 }

@@ -309,7 +309,7 @@ static void poll_claim(struct poll_call *call)
     args_add_hex(&args, call->key_digest, sizeof call->key_digest);
     args_add(&args, buf_text(&packed));
     args_add_client(&args, store, &call->source);
-    args_add_int(&args, store_limits(store)->device_keys_max);
+    args_add_key_limits(&args, store, store_limits(store)->device_keys_max);
     store_call_script(store, SCRIPT_device_claim, SCRIPT_CHANGES, args.count, args.argv, poll_claimed, call);
 }
 

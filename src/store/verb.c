@@ -40,6 +40,14 @@ void args_add_int(struct script_args *args, int64_t value)
     add_printed(args, from);
 }
 
+void args_add_key_limits(struct script_args *args, const struct store *store, int64_t active_max)
+{
+    size_t from = args->printed.len;
+
+    buf_printf(&args->printed, "%" PRId64 " %" PRId64, active_max, store_limits(store)->keys_per_day);
+    add_printed(args, from);
+}
+
 void args_add_store_time(struct script_args *args, const struct store *store)
 {
     size_t from = args->printed.len;

@@ -21,6 +21,8 @@ struct script_args {
 void args_begin(struct script_args *args);
 void args_add(struct script_args *args, struct text value);
 void args_add_int(struct script_args *args, int64_t value);
+/* For keys_are_full() in the prelude: how many active ones there may be, and how many may be made in a day. */
+void args_add_key_limits(struct script_args *args, const struct store *store, int64_t active_max);
 void args_add_hex(struct script_args *args, const void *bytes, size_t count);
 /* In the form that known_digest() in the prelude reads. */
 void args_add_digests(struct script_args *args, const struct token_digests *digests);

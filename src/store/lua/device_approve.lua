@@ -1,14 +1,14 @@
 -- Approves an enrolment, in the account's partition. The node then marks the enrolment (device_mark.lua); if that was
 -- refused, it denies again what was approved here. Repeating an approval changes nothing.
 -- ARGV: prefix, digest of the device code, account, name, scopes, MAC of the approval ('': the enrolment is marked as
---   approved already), user, ip, request id, events to keep, the user's credential, most active device keys, most
---   changes per minute
+--   approved already), user, ip, request id, events to keep, the user's credential, limits of keys_are_full(),
+--   most changes per minute
 -- Returns: ok, approving user, MAC of the approval; not_found: denied or claimed; full: the account has its maximum of
---   active device keys; as actor_refused(); as limit_refused()
+--   device keys; as actor_refused(); as limit_refused()
 -- Event: device.approved, unless repeated
 
 local digest, account, name, mac, user = ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7]
-local keys_max, changes_max = tonumber(ARGV[12]), tonumber(ARGV[13])
+local keys_max, changes_max = ARGV[12], tonumber(ARGV[13])
 local refused = actor_refused(ARGV[11], user, account)
 if refused then
     return refused

@@ -1,10 +1,10 @@
 -- Creates the key of an approved enrolment, once, in the account's partition. Compares the approval, because it may have
 -- been denied, claimed or altered since the node read it. The node then marks the enrolment (device_mark.lua).
 -- ARGV: prefix, digest of the device code, account, name, scopes, approving user, MAC of the approval, digest of the
---   key, key record, ip, request id, events to keep, most active device keys
+--   key, key record, ip, request id, events to keep, limits of keys_are_full()
 -- Returns: ok, account's name; not_found: claimed already, denied, it has changed, or its user is gone or disabled;
 --   refused: no such account; suspended: it is suspended or closed; conflict: the key was discarded before it was
---   created; full: the account has its maximum of active device keys
+--   created; full: the account has its maximum of device keys
 -- Event: device_key.created
 
 local digest, account, user = ARGV[2], ARGV[3], ARGV[6]
@@ -23,13 +23,14 @@ local approver = redis.call('HMGET', K.user(user), 'account', 'disabled')
 if approver[1] ~= account or approver[2] then
     return {'not_found'}
 end
-if keys_are_full(account, 'device_key', 'live', tonumber(ARGV[13])) then
+if keys_are_full(account, 'device_key', 'live', ARGV[13]) then
     return {'full'}
 end
 local added = key_add(ARGV[8], ARGV[9], {user, ARGV[10], ARGV[11], ARGV[12]})
 if added ~= 'ok' then
     return {added}
 end
+keys_made_count(account, 'device_key', 'live')
 decision_write(account, digest, 'claimed')
 if device then
     redis.call('HSET', K.device(digest), 'status', 'claimed')

@@ -1,7 +1,7 @@
 #!lua
 -- Adds a key that replaces another one, which ends a while later.
--- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, most active keys,
---   most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only ('1' or '0'),
+-- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, limits of
+--   keys_are_full(), most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only ('1' or '0'),
 --   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner),
 --   what the node knows of the store's time (store_ms_within() in the prelude)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
@@ -9,7 +9,7 @@
 --   is revoked; suspended, conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
 -- Events: <kind>.created; <kind>.revocation_scheduled, or <kind>.revoked if it ends at once
 
-local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], ARGV[9], tonumber(ARGV[10])
 local new, source = key_unpack(ARGV[3]), source_from(4)
 local refused = actor_refused(credential, actor, new.account)
 if refused then
@@ -45,6 +45,7 @@ local registry = redis.call('HGETALL', K.nodes())
 keys_publish({old}, ARGV[15], ARGV[16], registry, ends)
 key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
 limit_count(actor, new.account, new.mode, changes_max)
+keys_made_count(new.account, new.kind, new.mode)
 if ends then
     key_end_at(old, ends, source, now, {replaced_by = new.id})
 else

@@ -55,6 +55,7 @@ function K.accounts() return prefix .. 'accounts' end
 function K.account(account) return prefix .. 'acct:' .. account end
 function K.suspended() return prefix .. 'suspended' end
 function K.account_keys(account, set) return prefix .. 'acct:' .. account .. ':keys:' .. set end
+function K.keys_made(account, class) return prefix .. 'acct:' .. account .. ':keys_made:' .. class end
 function K.account_users(account) return prefix .. 'acct:' .. account .. ':users' end
 function K.account_people(account) return prefix .. 'acct:' .. account .. ':people' end
 function K.account_people_place(account) return prefix .. 'acct:' .. account .. ':people_place' end
@@ -363,14 +364,28 @@ local function key_reply(record)
     return {packed, use and string.format('%d', (use_unpack(use))), record.digest, ends}
 end
 
--- Whether an account has reached its maximum of active keys of that kind (0: no limit). A live key counts only live
--- keys, so test keys, which are handed out freely, cannot use up its places.
-local function keys_are_full(account, kind, mode, most)
-    local count = 0
+-- The limits of an account's keys are '<active> <made in a day>' (0: none; the second may be missing).
+local KEYS_MADE_MS = 24 * 60 * 60 * 1000
+
+-- Whether an account has reached its maximum of active keys of that kind, or of keys that were made within a day: those
+-- that were revoked remain, too. A live key counts only live keys, so test keys, which are handed out freely, cannot use
+-- up its places.
+local function keys_are_full(account, kind, mode, limits)
+    local most, made_most = limits:match('^(%d+) ?(%d*)$')
+    local count, made = 0, 0
     for _, set in ipairs(kind == 'device_key' and {'dk'} or mode == 'live' and {'ak-live'} or {'ak-test', 'ak-live'}) do
         count = count + redis.call('ZCARD', K.account_keys(account, set .. ':active'))
+        made = made + tonumber(redis.call('GET', K.keys_made(account, set)) or '0')
     end
-    return most > 0 and count >= most
+    most, made_most = tonumber(most), tonumber(made_most) or 0
+    return (most > 0 and count >= most) or (made_most > 0 and made >= made_most)
+end
+
+local function keys_made_count(account, kind, mode)
+    local name = K.keys_made(account, kind == 'device_key' and 'dk' or 'ak-' .. mode)
+    if redis.call('INCR', name) == 1 then
+        redis.call('PEXPIRE', name, KEYS_MADE_MS)
+    end
 end
 
 -- Changes are counted in windows of one minute that start with the first change. Each principal has a limit. But

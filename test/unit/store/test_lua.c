@@ -3142,6 +3142,10 @@ Test(lua, right_user_codes_leave_nothing)
         "HSET t:session:s1 sid S user usr_U account acct_A created $now expires $now+5000000 seen $now step_up 0", "7" \
     }
 
+#define CLAIM_DAILY(device, key)                                                                               \
+    "@device_claim " device " acct_A Ward 1024 usr_U mac2 h" key " dev_" key "+acct_A+live+wxyz+1024+7+-+Ward" \
+    " '' '' 100 9+1"
+
 Test(lua, an_account_has_so_many_active_keys)
 {
     STEPS(ACCOUNT, USER, SESSION, {LIMITED("1", "test", "2 100"), "(ok)"}, {LIMITED("2", "test", "2 100"), "(ok)"},
@@ -3156,6 +3160,29 @@ Test(lua, an_account_has_so_many_active_keys)
           {"GET t:changes:usr_U", "5"},
           {"@key_insert d8 key_8+acct_A+live+wxyz+3+7+-+N operator '' '' 100 '' 2 1", "(ok)"},
           {"EXISTS t:changes:operator", "0"});
+}
+
+/* What was revoked stays in Redis, so making and revoking keys has a bound, too. */
+Test(lua, an_account_makes_so_many_keys_a_day)
+{
+    STEPS(ACCOUNT, USER, SESSION, {LIMITED("1", "test", "9+2 100"), "(ok)"}, {LIMITED("2", "test", "9+2 100"), "(ok)"},
+          {"@key_revoke 100 1 - - key_2 '' '' 0" FROM " ''", "(ok *)"}, {LIMITED("3", "test", "9+2 100"), "(full)"},
+          {"GET t:acct:acct_A:keys_made:ak-test", "2"}, {"PTTL t:acct:acct_A:keys_made:ak-test", "~86400000"},
+          {"PEXPIRE t:acct:acct_A:keys_made:ak-test 70000000", "1"}, {LIMITED("3", "test", "9+3 100"), "(ok)"},
+          {"PTTL t:acct:acct_A:keys_made:ak-test", "~70000000"},
+          /* Test keys do not use up the day of live ones. A replacement is a key more. */
+          {LIMITED("4", "live", "9+2 100"), "(ok)"},
+          {"@key_replace d5 key_5+acct_A+live+wxyz+3+7+-+N usr_U '' '' 100 '' 9+2 100 key_4 acct_A api_key 0 - - 60000",
+           "(ok *)"},
+          {"@key_replace d6 key_6+acct_A+live+wxyz+3+7+-+N usr_U '' '' 100 '' 9+2 100 key_4 acct_A api_key 0 - - 60000",
+           "(full)"},
+          {LIMITED("6", "live", "9+2 100"), "(full)"}, {"DEL t:acct:acct_A:keys_made:ak-live", "1"},
+          {LIMITED("6", "live", "9+2 100"), "(ok)"},
+          /* The command line has no limit, and does not count. */
+          {"@key_insert d8 key_8+acct_A+live+wxyz+3+7+-+N operator '' '' 100 '' 9+1 1", "(ok)"},
+          {"GET t:acct:acct_A:keys_made:ak-live", "1"}, {APPROVE("d1", "acct_A"), "(ok *)"},
+          {APPROVE("d2", "acct_A"), "(ok *)"}, {CLAIM_DAILY("d1", "1"), "(ok *)"}, {CLAIM_DAILY("d2", "2"), "(full)"},
+          {"EXISTS t:id:dev_2 t:key:h2", "0"});
 }
 
 Test(lua, a_principal_makes_so_many_changes_a_minute)
