@@ -48,6 +48,7 @@ struct command_line {
     bool follow;
     bool yes;
     bool revoke_keys;
+    bool revoke_made_keys;
     bool permanent_password;
     bool trust_clock;
     int mode;   /* an index into "any|test|live" */

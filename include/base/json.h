@@ -35,8 +35,9 @@ enum json_field_type {
     JSON_FIELD_TEXT,
     JSON_FIELD_ARRAY,
     JSON_FIELD_BOOL,
-    JSON_FIELD_INTEGER
-}; /* struct text; const struct json *; bool; int64_t, as json_integer() */
+    JSON_FIELD_INTEGER,
+    JSON_FIELD_WORD
+}; /* struct text; const struct json *; bool; int64_t, as json_integer(); struct text: a string, or true or false */
 struct json_field {
     const char *name;
     enum json_field_type type;

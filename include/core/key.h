@@ -8,6 +8,9 @@
 enum key_kind { KEY_API, KEY_DEVICE };
 enum key_mode { MODE_TEST, MODE_LIVE };
 
+/* Which keys of a person are revoked together with the person's rights. */
+enum key_fate { KEYS_NONE, KEYS_MADE, KEYS_ALL };
+
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
 /* Everything stored about a key. Only revoked_ms, ends_ms and last_used_ms ever change. */
@@ -18,12 +21,18 @@ struct key_record {
     enum key_mode mode;
     scope_set scopes;
     int64_t created_ms;
-    int64_t revoked_ms;   /* 0 while active */
-    int64_t ends_ms;      /* when it will be revoked, by the store's time; 0: nobody knows, or it is revoked */
-    int64_t last_used_ms; /* 0 when never used, or not asked for */
-    bool is_suspended;    /* so is its account; not stored: only key_store_find() tells */
-    bool is_ending;       /* it must not be remembered, because it ends soon; also only from there */
-    struct id by;         /* the key or user that made it; empty: the command line, or unknown */
+    int64_t revoked_ms;     /* 0 while active */
+    int64_t ends_ms;        /* when it will be revoked, by the store's time; 0: nobody knows, or it is revoked */
+    int64_t last_used_ms;   /* 0 when never used, or not asked for */
+    bool is_suspended;      /* so is its account; not stored: only key_store_find() tells */
+    bool is_ending;         /* it must not be remembered, because it ends soon; also only from there */
+    struct id by;           /* the key or user that made it, or that it goes back to by replacements; empty: the command
+                               line, or unknown */
+    struct id origin;       /* the person it goes back to, however many keys stand between; empty: none, or unknown */
+    bool is_origin_unknown; /* a key made it before records said so */
+    struct id replacer; /* another person than `by`, who replaced it, or what it replaces, in the console; or empty */
+    struct id replaces; /* the key that it replaces, or empty */
+    struct id via;      /* the key that made the replacement, if that is not `replaces`; or empty */
     char last4[KEY_LAST4_BYTES];
     uint16_t name_len;
     char name[KEY_NAME_MAX_BYTES]; /* UTF-8, not NUL-terminated; only name_len bytes are set */
@@ -35,6 +44,17 @@ MUST_CHECK bool key_set_name(struct key_record *key, struct text name);
 void key_set_last4(struct key_record *key, struct text secret);
 /* Copies only what is set: a record is mostly name. */
 void key_copy(struct key_record *to, const struct key_record *from);
+
+/* Who made a key. A replacement stays whose the replaced key was (`by`, `origin`), but one that a person makes in the
+ * console goes back to that person, who sees its secret. */
+void key_made_by_person(struct key_record *key, const struct id *person);
+void key_made_by_key(struct key_record *key, const struct key_record *maker);
+/* key: becomes a copy of the replaced one, active. actor: a key or a person. */
+void key_replace_by(struct key_record *key, const struct key_record *replaced, const struct id *actor);
+/* What was found out of the origin of a key whose record does not say it: a person, '-' (none), or nothing. */
+void key_set_origin(struct key_record *key, struct text origin);
+/* Whether a person or a key made it, or made what it replaces, or replaced it in the console. */
+MUST_CHECK bool key_is_made_by(const struct key_record *key, const struct id *maker);
 
 /* The part of a key that a check needs: who asks, and what they may do. */
 struct key_principal {
@@ -80,10 +100,10 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);
 
 /* The stored form of a record, without last_used_ms; the tables in key.c name its fields. First a line that every
  * version reads: <id> <account> <mode> <last4> <scopes, a number> <created> <revoked, @ends, or -> <name>. Then a line
- * for each further field, "\nname=value": v, the version, comes first; by; g, the short name of the master key that
- * made the digest; m, the MAC, over the digest and everything before m except <revoked>. Unknown lines are left alone.
- * The MAC binds them too, unless they follow m, where fields that change would belong. A record of the first version
- * has only the first line. */
+ * for each further field, "\nname=value": v, the version, comes first; by; origin, unless it is `by` ('-': none);
+ * replacer; replaces; via; g, the short name of the master key that made the digest; m, the MAC, over the digest and
+ * everything before m except <revoked>. Unknown lines are left alone. The MAC binds them too, unless they follow m,
+ * where fields that change would belong. A record of the first version has only the first line. */
 enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
 enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
 /* digest: of the secret, under the current master key. */
@@ -114,5 +134,8 @@ MUST_CHECK bool key_reseal(struct text t, struct keyring *keyring, const uint8_t
 
 struct text key_mode_text(enum key_mode mode);
 MUST_CHECK bool key_mode_parse(struct text t, enum key_mode *ret_mode);
+struct text key_fate_text(enum key_fate fate); /* "none", "made", "all" */
+/* Also takes "false" for none and "true" for all. */
+MUST_CHECK bool key_fate_parse(struct text t, enum key_fate *ret_fate);
 struct text key_kind_text(enum key_kind kind); /* "api_key", "device_key" */
 enum id_kind key_id_kind(enum key_kind kind);

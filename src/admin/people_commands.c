@@ -16,10 +16,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROW_REVOKE_KEYS                                                                    \
-    {                                                                                      \
-        .name = "revoke-keys", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(revoke_keys), \
-        .help = "Also revoke all API keys and device keys that the user created."          \
+#define ROW_REVOKE_KEYS                                                                                                \
+    {                                                                                                                  \
+        .name = "revoke-keys", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(revoke_keys),                             \
+        .help = "Also revoke all API keys and device keys that go back to the user: those that the user created, and " \
+                "those that such keys created."                                                                        \
+    }
+#define ROW_REVOKE_MADE_KEYS                                                                               \
+    {                                                                                                      \
+        .name = "revoke-made-keys", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(revoke_made_keys),       \
+        .help = "Also revoke the API keys and device keys that the user created, and their replacements. " \
+                "Keys that such keys created stay."                                                        \
     }
 
 static const struct option_row INVITE_ROWS[] = {
@@ -34,8 +41,9 @@ static const struct option_row INVITE_ROWS[] = {
     ROW_JSON,
 };
 static const struct option_row SHOW_ROWS[] = {ROW_EMAIL, ROW_JSON};
-static const struct option_row ROLE_ROWS[] = {ROW_EMAIL, ROW_ROLE("developer"), ROW_JSON};
-static const struct option_row END_ROWS[] = {ROW_EMAIL, ROW_REVOKE_KEYS, ROW_YES, ROW_JSON};
+static const struct option_row ROLE_ROWS[] = {ROW_EMAIL, ROW_ROLE("developer"), ROW_REVOKE_KEYS, ROW_REVOKE_MADE_KEYS,
+                                              ROW_JSON};
+static const struct option_row END_ROWS[] = {ROW_EMAIL, ROW_REVOKE_KEYS, ROW_REVOKE_MADE_KEYS, ROW_YES, ROW_JSON};
 static const struct option_row RESET_ROWS[] = {ROW_EMAIL, ROW_ORIGIN, ROW_YES, ROW_JSON};
 
 static const struct option_table INVITE_TABLE = OPTION_TABLE(INVITE_ROWS);
@@ -179,7 +187,7 @@ static void person_read(void *arg, enum store_result result, const struct person
 
 static int look(struct people_run *run)
 {
-    people_store_find(run->client.store, &run->user.account, &run->user.id, person_read, run);
+    people_store_find(run->client.store, &run->user.account, &run->user.id, false, person_read, run);
     store_client_wait(&run->client);
     return store_client_explain(&run->client, run->result, &USER_REFUSALS);
 }
@@ -357,10 +365,16 @@ static int print_changed(const struct people_run *run, const char *done)
     return command_print(buf_text(&out));
 }
 
+static enum key_fate key_fate(const struct command_line *line)
+{
+    return line->revoke_keys ? KEYS_ALL : line->revoke_made_keys ? KEYS_MADE : KEYS_NONE;
+}
+
 static int set_role(struct people_run *run)
 {
     char done[64];
-    int code = change(run, &(struct person_change){.kind = PERSON_ROLE, .role = (enum role)run->line->role});
+    int code = change(run, &(struct person_change){
+                               .kind = PERSON_ROLE, .role = (enum role)run->line->role, .keys = key_fate(run->line)});
 
     snprintf(done, sizeof done, "is now %s.", role_text((enum role)run->line->role).ptr);
     return code == EXIT_DONE ? print_changed(run, done) : code;
@@ -385,14 +399,18 @@ int user_enable_run(const struct command_line *line)
 
 static int end_user(struct people_run *run, enum person_change_kind kind, const char *what, const char *done)
 {
+    static const char *const FATES[] = {
+        [KEYS_NONE] = "",
+        [KEYS_MADE] = ", and all keys that the user created are revoked for good",
+        [KEYS_ALL] = ", and all keys that go back to the user are revoked for good",
+    };
     char question[ADMIN_WHY_MAX_BYTES];
     int code;
 
-    snprintf(question, sizeof question, "%s %s. All sessions end%s.", run->email, what,
-             run->line->revoke_keys ? ", and all keys that the user created are revoked for good" : "");
+    snprintf(question, sizeof question, "%s %s. All sessions end%s.", run->email, what, FATES[key_fate(run->line)]);
     code = command_confirm(run->line, question);
     if (code == EXIT_DONE)
-        code = change(run, &(struct person_change){.kind = kind, .revokes_keys = run->line->revoke_keys});
+        code = change(run, &(struct person_change){.kind = kind, .keys = key_fate(run->line)});
     return code == EXIT_DONE ? print_changed(run, done) : code;
 }
 

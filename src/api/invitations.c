@@ -196,7 +196,7 @@ void person_reset(struct exchange *exchange)
     }
     op = link_begin(exchange);
     http_request_hold(exchange->request);
-    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, reset_found, op);
+    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, false, reset_found, op);
 }
 
 static void reset_found(void *arg, enum store_result result, const struct person *person)

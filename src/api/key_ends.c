@@ -213,9 +213,7 @@ static bool make_key(struct replacement *op, const struct key_record *replaced)
     struct exchange *exchange = op->grant.exchange;
     struct key_record *key = &op->grant.key;
 
-    key_copy(key, replaced);
-    key->revoked_ms = key->ends_ms = key->last_used_ms = 0;
-    key->by = *exchange_actor(exchange);
+    key_replace_by(key, replaced, exchange_actor(exchange));
     if (op->name.ptr && !key_set_name(key, op->name)) {
         exchange_refuse_value(exchange, KEY_NAME_RULE);
         return false;

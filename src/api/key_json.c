@@ -64,8 +64,10 @@ static void put_members(struct json_writer *w, const struct key_record *key, boo
         JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
     view_put_scopes(w, key->scopes);
     view_put_time(w, "created_at", key->created_ms);
-    if (for_people && key->kind == KEY_API)
+    if (for_people && key->kind == KEY_API) {
         view_put_text_or_null(w, "created_by", id_text(&key->by));
+        view_put_text_or_null(w, "origin", id_text(&key->origin));
+    }
     view_put_time_or_null(w, "last_used_at", key->last_used_ms);
     view_put_time_or_null(w, "revoked_at", key->revoked_ms);
 }

@@ -42,24 +42,51 @@ static void reply_key(struct exchange *exchange, const struct key_record *key)
 /* POST: draw a key, store only its digest, show the secret once. A decoy is the same, except that it is revoked from
  * the start: no node ever accepts it, and each use of it is an event (refusal.c), as of any revoked key. */
 
+static void store_key(struct key_grant *grant);
+static void maker_found(void *arg, enum store_result result, const struct key_record *maker);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
 
 void keys_create(struct exchange *exchange)
 {
     struct key_grant *grant = http_request_alloc(exchange->request, sizeof *grant);
-    struct audit_source source;
+    struct key_view view = key_view_of(exchange, KEY_API);
     bool is_decoy;
 
     if (!key_json_read(exchange, &grant->key, &is_decoy) || !key_may_be_granted(exchange, &grant->key, is_decoy))
         return;
-    source = key_grant_source(exchange, is_decoy ? SCOPE_NONE : grant->key.scopes);
     grant->key.account = *exchange_account(exchange);
-    grant->key.by = *exchange_actor(exchange);
     key_grant_begin(grant, exchange);
     if (is_decoy)
         grant->key.revoked_ms = grant->key.created_ms;
-    key_grant_draw(grant);
     http_request_hold(exchange->request);
+    if (exchange->key) {
+        key_store_get(exchange_store(exchange), &view, exchange_actor(exchange), maker_found, grant);
+    } else {
+        key_made_by_person(&grant->key, exchange_actor(exchange));
+        store_key(grant);
+    }
+}
+
+/* A key in the cache does not say whom it goes back to. */
+static void maker_found(void *arg, enum store_result result, const struct key_record *maker)
+{
+    struct key_grant *grant = arg;
+
+    if (result == STORE_OK) {
+        key_made_by_key(&grant->key, maker);
+        store_key(grant);
+        return;
+    }
+    exchange_refuse_store(grant->exchange, result == STORE_NOT_FOUND ? STORE_ACTOR_UNKNOWN : result);
+    http_request_release(grant->exchange->request);
+}
+
+static void store_key(struct key_grant *grant)
+{
+    struct exchange *exchange = grant->exchange;
+    struct audit_source source = key_grant_source(exchange, grant->key.revoked_ms ? SCOPE_NONE : grant->key.scopes);
+
+    key_grant_draw(grant);
     key_store_insert(exchange_store(exchange), &grant->key, grant->digest, &source, key_stored, grant);
 }
 

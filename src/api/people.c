@@ -71,7 +71,7 @@ void person_show(struct exchange *exchange)
     if (!read_id(exchange, &id))
         return;
     http_request_hold(exchange->request);
-    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, person_found_to_show, exchange);
+    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, false, person_found_to_show, exchange);
 }
 
 static void reply_person(struct exchange *exchange, const struct person *person)
@@ -98,8 +98,7 @@ static void person_found_to_show(void *arg, enum store_result result, const stru
 /* Changes: answered once they are in effect on every node. */
 
 static void person_key_noted(void *arg, const struct key_record *key);
-static void person_role_changed(void *arg, enum store_result result, const struct person_changed *changed);
-static void person_ended(void *arg, enum store_result result, const struct person_changed *changed);
+static person_was_changed person_enabled, person_role_changed, person_disabled, person_removed;
 
 static void change_person(struct exchange *exchange, const struct person_change *change, person_was_changed *done)
 {
@@ -113,45 +112,57 @@ static void change_person(struct exchange *exchange, const struct person_change 
     people_store_change(exchange->service->partitions, exchange_account(exchange), &id, change, &source, &observer);
 }
 
-struct role_input {
-    struct text role;
+struct change_input {
+    struct text revoke_keys, role;
 };
+
+/* has_role: only then the body has one, and must. False if the exchange has been refused. */
+static bool read_change(struct exchange *exchange, bool has_role, struct person_change *change)
+{
+    static const struct json_field FIELDS[] = {
+        {"revoke_keys", JSON_FIELD_WORD, false, offsetof(struct change_input, revoke_keys)},
+        {"role", JSON_FIELD_TEXT, true, offsetof(struct change_input, role)},
+    };
+    struct change_input input = {0};
+
+    if (!exchange_read_body(exchange, FIELDS, has_role ? 2 : 1, &input))
+        return false;
+    if (has_role && !role_parse(input.role, &change->role))
+        exchange_refuse_value(exchange, ROLE_RULE);
+    else if (input.revoke_keys.ptr && !key_fate_parse(input.revoke_keys, &change->keys))
+        exchange_refuse_value(exchange, REVOKE_KEYS_RULE);
+    else
+        return true;
+    return false;
+}
 
 void person_set_role(struct exchange *exchange)
 {
-    static const struct json_field FIELDS[] = {{"role", JSON_FIELD_TEXT, true, offsetof(struct role_input, role)}};
     struct person_change change = {.kind = PERSON_ROLE};
-    struct role_input input = {0};
 
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        return;
-    if (!role_parse(input.role, &change.role))
-        exchange_refuse_value(exchange, ROLE_RULE);
-    else
+    if (read_change(exchange, true, &change))
         change_person(exchange, &change, person_role_changed);
 }
 
 void person_enable(struct exchange *exchange)
 {
-    change_person(exchange, &(struct person_change){.kind = PERSON_ENABLE}, person_role_changed);
+    change_person(exchange, &(struct person_change){.kind = PERSON_ENABLE}, person_enabled);
 }
 
 void person_disable(struct exchange *exchange)
 {
-    static const struct json_field FIELDS[] = {
-        {"revoke_keys", JSON_FIELD_BOOL, false, offsetof(struct person_change, revokes_keys)}};
     struct person_change change = {.kind = PERSON_DISABLE};
 
-    if (exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &change))
-        change_person(exchange, &change, person_ended);
+    if (read_change(exchange, false, &change))
+        change_person(exchange, &change, person_disabled);
 }
 
 void person_remove(struct exchange *exchange)
 {
     struct person_change change = {.kind = PERSON_REMOVE};
 
-    if (exchange_read_query(exchange, query_read_removal, &change.revokes_keys))
-        change_person(exchange, &change, person_ended);
+    if (exchange_read_query(exchange, query_read_removal, &change.keys))
+        change_person(exchange, &change, person_removed);
 }
 
 static void person_key_noted(void *arg, const struct key_record *key)
@@ -167,7 +178,7 @@ static void log_change(const struct exchange *exchange, const char *message)
                  exchange->match.id);
 }
 
-static void person_role_changed(void *arg, enum store_result result, const struct person_changed *changed)
+static void person_enabled(void *arg, enum store_result result, const struct person_changed *changed)
 {
     struct exchange *exchange = arg;
 
@@ -180,22 +191,37 @@ static void person_role_changed(void *arg, enum store_result result, const struc
     http_request_release(exchange->request);
 }
 
-static void person_ended(void *arg, enum store_result result, const struct person_changed *changed)
+static void reply_changed(struct exchange *exchange, enum store_result result, const struct person_changed *changed,
+                          const char *done)
 {
-    struct exchange *exchange = arg;
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, CHANGED_MAX_BYTES);
     if (result == STORE_OK) {
         view_person_changed(&(struct json_writer){.out = &out}, changed);
         http_reply_json(exchange->request, 200, &out);
-        log_change(exchange, exchange->method == HTTP_DELETE ? "user removed" : "user disabled");
+        log_change(exchange, done);
     } else {
         revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
                                     id_text(exchange_actor(exchange)), exchange->match.id);
         people_refuse(exchange, result);
     }
     http_request_release(exchange->request);
+}
+
+static void person_role_changed(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    reply_changed(arg, result, changed, "user changed");
+}
+
+static void person_disabled(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    reply_changed(arg, result, changed, "user disabled");
+}
+
+static void person_removed(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    reply_changed(arg, result, changed, "user removed");
 }
 
 /* /v1/team */
@@ -213,7 +239,7 @@ static void team_ended(void *arg, enum store_result result, const struct person_
     struct exchange *exchange = arg;
 
     if (result != STORE_ACTOR_ROLE) {
-        person_ended(exchange, result, changed);
+        person_removed(exchange, result, changed);
         return;
     }
     team_refuse_role(exchange);
@@ -224,6 +250,6 @@ void team_remove(struct exchange *exchange)
 {
     struct person_change change = {.kind = PERSON_REMOVE, .spares_owners = true};
 
-    if (exchange_read_query(exchange, query_read_removal, &change.revokes_keys))
+    if (exchange_read_query(exchange, query_read_removal, &change.keys))
         change_person(exchange, &change, team_ended);
 }

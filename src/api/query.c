@@ -299,14 +299,13 @@ bool query_read_invitations(struct text query, char *storage, void *target, stru
 
 static bool read_revoke_keys(struct text value, void *target)
 {
-    *(bool *)target = text_equal(value, TEXT("true"));
-    return *(bool *)target || text_equal(value, TEXT("false"));
+    return key_fate_parse(value, target);
 }
 
 bool query_read_removal(struct text query, char *storage, void *target, struct problem *ret_problem)
 {
     static const struct parameter ROWS[] = {
-        {"revoke_keys", read_revoke_keys, "revoke_keys must be \"true\" or \"false\"."},
+        {"revoke_keys", read_revoke_keys, REVOKE_KEYS_RULE},
     };
 
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);

@@ -31,7 +31,8 @@ struct people_query {
 };
 query_reader query_read_people;
 query_reader query_read_invitations;
-/* revoke_keys, into a bool. */
+/* revoke_keys, into an enum key_fate. */
+#define REVOKE_KEYS_RULE "revoke_keys must be \"none\", \"made\" or \"all\"."
 query_reader query_read_removal;
 
 struct watch_query {

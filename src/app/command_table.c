@@ -145,15 +145,18 @@ const struct command COMMANDS[] = {
      .keys = COMMAND_KEYS_KNOWN},
     {.name = "user role",
      .summary = "Give a user another role",
-     .text = "In effect on every node before the command ends. An account keeps an owner who can sign in.",
-     .examples = "chatelaine user role --email ada@clinic.example --role responder",
+     .text =
+         "In effect on every node before the command ends. An account keeps an owner who can sign in. Names the keys\n"
+         "that go back to the user, which do not change with the role.",
+     .examples = "chatelaine user role --email ada@clinic.example --role responder\n"
+                 "chatelaine user role --email ada@clinic.example --role auditor --revoke-keys",
      .groups = USER_ROLE_OPTIONS,
      .run = user_role_run,
      .keys = COMMAND_KEYS_KNOWN},
     {.name = "user disable",
      .summary = "Disable a user: no sign-in, no session",
-     .text = "Once this exits with 0, no node accepts a session of the user, nor, with --revoke-keys, a key of the "
-             "user's\nmaking. Names the keys that are kept. Asks first, unless --yes is given.",
+     .text = "Once this exits with 0, no node accepts a session of the user, nor, with --revoke-keys, a key that "
+             "goes\nback to the user. Names the keys that are kept. Asks first, unless --yes is given.",
      .examples = "chatelaine user disable --email ada@clinic.example --revoke-keys",
      .groups = USER_END_OPTIONS,
      .run = user_disable_run,

@@ -170,7 +170,11 @@ static const struct json_field *find_field(const struct json_field *fields, size
 static bool read_field(const struct json_field *field, const struct json *value, void *target)
 {
     void *place = (char *)target + field->offset;
-    if (field->type == JSON_FIELD_TEXT && json_type(value) == JSON_STRING) {
+    if (field->type == JSON_FIELD_WORD && json_type(value) == JSON_BOOL) {
+        *(struct text *)place = json_bool(value) ? TEXT("true") : TEXT("false");
+        return true;
+    }
+    if ((field->type == JSON_FIELD_TEXT || field->type == JSON_FIELD_WORD) && json_type(value) == JSON_STRING) {
         struct text text = json_text(value);
         memcpy(place, &text, sizeof text);
         return true;

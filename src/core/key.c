@@ -33,6 +33,38 @@ void key_copy(struct key_record *to, const struct key_record *from)
     memcpy(to, from, offsetof(struct key_record, name) + from->name_len);
 }
 
+void key_made_by_person(struct key_record *key, const struct id *person)
+{
+    key->by = key->origin = *person;
+}
+
+void key_made_by_key(struct key_record *key, const struct key_record *maker)
+{
+    key->by = maker->id;
+    key->origin = maker->origin;
+    key->is_origin_unknown = maker->is_origin_unknown;
+}
+
+void key_replace_by(struct key_record *key, const struct key_record *replaced, const struct id *actor)
+{
+    key_copy(key, replaced);
+    key->revoked_ms = key->ends_ms = key->last_used_ms = 0;
+    key->replaces = replaced->id;
+    key->via = (struct id){0};
+    if (id_kind_of(id_text(actor)) == ID_USER) {
+        key->origin = *actor;
+        key->is_origin_unknown = false;
+        key->replacer = id_equal(&key->by, actor) ? (struct id){0} : *actor;
+    } else if (!id_equal(actor, &replaced->id)) {
+        key->via = *actor;
+    }
+}
+
+bool key_is_made_by(const struct key_record *key, const struct id *maker)
+{
+    return id_equal(&key->by, maker) || id_equal(&key->replacer, maker);
+}
+
 /* The principal */
 
 _Static_assert(SCOPE_COUNT <= 16, "a scope set fits struct key_packed");
@@ -221,9 +253,73 @@ static void put_by(const struct key_record *key, struct buf *out)
     buf_append_text(out, id_text(&key->by));
 }
 
+/* A key that a person made goes back to that person, unless `origin` follows. */
 static bool read_by(struct text t, struct key_record *key)
 {
-    return read_any_id(t, TEXT("key_"), &key->by) || read_any_id(t, TEXT("usr_"), &key->by);
+    if (read_any_id(t, TEXT("usr_"), &key->by)) {
+        key->origin = key->by;
+        return true;
+    }
+    key->is_origin_unknown = true;
+    return read_any_id(t, TEXT("key_"), &key->by);
+}
+
+static bool is_by_key(const struct key_record *key)
+{
+    return id_kind_of(id_text(&key->by)) == ID_KEY;
+}
+
+static void put_origin(const struct key_record *key, struct buf *out)
+{
+    if (key->is_origin_unknown || id_equal(&key->origin, &key->by))
+        return;
+    if (key->origin.text[0])
+        buf_append_text(out, id_text(&key->origin));
+    else if (is_by_key(key))
+        buf_append_char(out, '-');
+}
+
+static bool read_origin(struct text t, struct key_record *key)
+{
+    key->is_origin_unknown = false;
+    key->origin = (struct id){0};
+    return text_equal(t, TEXT("-")) || read_any_id(t, TEXT("usr_"), &key->origin);
+}
+
+void key_set_origin(struct key_record *key, struct text origin)
+{
+    if (key->is_origin_unknown && !read_origin(origin, key))
+        key->is_origin_unknown = true;
+}
+
+static void put_replacer(const struct key_record *key, struct buf *out)
+{
+    buf_append_text(out, id_text(&key->replacer));
+}
+
+static bool read_replacer(struct text t, struct key_record *key)
+{
+    return read_any_id(t, TEXT("usr_"), &key->replacer);
+}
+
+static void put_replaces(const struct key_record *key, struct buf *out)
+{
+    buf_append_text(out, id_text(&key->replaces));
+}
+
+static bool read_replaces(struct text t, struct key_record *key)
+{
+    return read_any_id(t, TEXT("key_"), &key->replaces);
+}
+
+static void put_via(const struct key_record *key, struct buf *out)
+{
+    buf_append_text(out, id_text(&key->via));
+}
+
+static bool read_via(struct text t, struct key_record *key)
+{
+    return read_any_id(t, TEXT("key_"), &key->via);
 }
 
 /* The first line, in this order. It is fixed for ever, because every version reads it. src/store/lua/embed.cmake takes
@@ -244,6 +340,10 @@ static const struct key_field LINE_FIELDS[] = {
  * a field that takes a right away needs a new version too, which older nodes refuse. */
 static const struct key_field NAMED_FIELDS[] = {
     {TEXT("by"), put_by, read_by},
+    {TEXT("origin"), put_origin, read_origin}, /* behind `by`, which says it for most keys */
+    {TEXT("replacer"), put_replacer, read_replacer},
+    {TEXT("replaces"), put_replaces, read_replaces},
+    {TEXT("via"), put_via, read_via},
 };
 
 enum {
@@ -491,6 +591,24 @@ bool key_mode_parse(struct text t, enum key_mode *ret_mode)
         *ret_mode = MODE_TEST;
     else if (text_equal(t, TEXT("live")))
         *ret_mode = MODE_LIVE;
+    else
+        return false;
+    return true;
+}
+
+struct text key_fate_text(enum key_fate fate)
+{
+    return fate == KEYS_ALL ? TEXT("all") : fate == KEYS_MADE ? TEXT("made") : TEXT("none");
+}
+
+bool key_fate_parse(struct text t, enum key_fate *ret_fate)
+{
+    if (text_equal(t, TEXT("all")) || text_equal(t, TEXT("true")))
+        *ret_fate = KEYS_ALL;
+    else if (text_equal(t, TEXT("made")))
+        *ret_fate = KEYS_MADE;
+    else if (text_equal(t, TEXT("none")) || text_equal(t, TEXT("false")))
+        *ret_fate = KEYS_NONE;
     else
         return false;
     return true;

@@ -15,10 +15,13 @@ static bool reply_time_or_none(const struct redis_reply *reply, int64_t *ret_ms)
 
 bool key_reply_decode(const struct redis_reply *reply, struct key_record *ret_key)
 {
-    struct text packed;
+    struct text packed, origin;
 
-    return reply_text(reply_at(reply, 0), &packed) && key_decode(packed, ret_key) && reply_at(reply, 1) &&
-           reply_time_or_none(reply_at(reply, 1), &ret_key->last_used_ms) &&
+    if (!reply_text(reply_at(reply, 0), &packed) || !key_decode(packed, ret_key) || !reply_at(reply, 1))
+        return false;
+    if (reply_text(reply_at(reply, 4), &origin))
+        key_set_origin(ret_key, origin);
+    return reply_time_or_none(reply_at(reply, 1), &ret_key->last_used_ms) &&
            reply_time_or_none(reply_at(reply, 3), &ret_key->ends_ms);
 }
 

@@ -111,11 +111,11 @@ static void find_called(void *arg, enum store_result result, const struct redis_
     call.done(call.arg, result, result == STORE_OK ? &person : NULL);
 }
 
-void people_store_find(struct store *store, const struct id *account, const struct id *user, person_found *done,
-                       void *arg)
+void people_store_find(struct store *store, const struct id *account, const struct id *user, bool with_removed,
+                       person_found *done, void *arg)
 {
     struct find_call *call = mem_alloc(sizeof *call);
-    const struct text argv[] = {id_text(account), id_text(user)};
+    const struct text argv[] = {id_text(account), id_text(user), with_removed ? TEXT("1") : TEXT("0")};
 
     *call = (struct find_call){store, *user, done, arg};
     store_call_script(store, SCRIPT_person_find, SCRIPT_READS, sizeof argv / sizeof *argv, argv, find_called, call);

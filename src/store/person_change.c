@@ -1,11 +1,13 @@
-/* Changes one of an account's people: its steps, each a script. A change of role or state seals the record anew, by
- * what was read of it; if it has changed meanwhile, it is read again. Disabling and removing then look for the keys of
- * the user's making and revoke them in portions. The barrier of the last portion covers all of them, because its
- * message comes behind theirs. A removal comes last, so that a repetition still finds the user, and then the email is
- * released. */
+/* Changes one of an account's people: its steps, each a script. First the keys that go back to the person are looked
+ * for, while nothing can be made that would be one of them (person_keys.lua). Then role or state change: this seals the
+ * record anew, by what was read of it; if it has changed meanwhile, all begins again. Then keys are revoked in
+ * portions. The barrier of the last portion covers all of them, because its message comes behind theirs. A removal
+ * comes last, and then the email is released. */
 #include "store/people_store.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "core/id_list.h"
 #include "email_claim.h"
 #include "key_reply.h"
 #include "lease/lease.h"
@@ -16,16 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_AGAIN_MAX = 5, KEYS_LOOKED_AT = 100, KEYS_PER_PORTION = 100 };
-
-/* In the order in which they are looked at: those that an earlier call revoked, then the active ones. */
-static const struct text KEY_SETS[] = {{"", 0}, {"ak-live:active", 14}, {"ak-test:active", 14}, {"dk:active", 9}};
-enum { KEY_SET_COUNT = sizeof KEY_SETS / sizeof *KEY_SETS };
-
-struct id_list {
-    struct id *ids;
-    size_t count, room;
-};
+enum { READ_AGAIN_MAX = 5, KEYS_LOOKED_AT = 100, KEYS_PER_PORTION = 100, CURSOR_BYTES = 64, KEYS_TOLD = 32 };
 
 struct person_call {
     struct partitions *partitions;
@@ -37,8 +30,8 @@ struct person_call {
     struct person person;
     int64_t sessions_ended;
     unsigned reads;
-    size_t set;
-    struct id looked_at;
+    struct id mark;            /* names this call while keys are looked for; empty: they are not */
+    char cursor[CURSOR_BYTES]; /* of person_keys.lua; empty before its first call, and behind its last one */
     struct id_list revoked, kept;
     size_t portions_at; /* into revoked */
     struct barrier *barrier;
@@ -46,10 +39,10 @@ struct person_call {
 
 static void change_read(struct person_call *call);
 static void change_found(void *arg, enum store_result result, const struct person *person);
-static void change_write(struct person_call *call);
-static void change_written(void *arg, enum store_result result, const struct redis_reply *reply);
 static void keys_look(struct person_call *call);
 static void keys_seen(void *arg, enum store_result result, const struct redis_reply *reply);
+static void change_write(struct person_call *call);
+static void change_written(void *arg, enum store_result result, const struct redis_reply *reply);
 static void keys_end(struct person_call *call);
 static void keys_ended(void *arg, enum store_result result, const struct redis_reply *reply);
 static void keys_over(void *arg, bool is_over);
@@ -95,14 +88,20 @@ void people_store_change(struct partitions *partitions, const struct id *account
                                  .user = *user,
                                  .change = *change,
                                  .observer = *observer};
+    if (change->kind != PERSON_ENABLE)
+        call->mark = id_mint(ID_REQUEST, clock_wall_ms());
     source_keep(&call->kept_source, source);
     change_read(call);
 }
 
 static void change_read(struct person_call *call)
 {
-    call->reads++;
-    people_store_find(call->store, &call->account, &call->user, change_found, call);
+    if (call->reads++ == READ_AGAIN_MAX) {
+        finish(call, STORE_UNAVAILABLE);
+        return;
+    }
+    call->revoked.count = call->kept.count = 0;
+    people_store_find(call->store, &call->account, &call->user, call->change.kind == PERSON_REMOVE, change_found, call);
 }
 
 static void change_found(void *arg, enum store_result result, const struct person *person)
@@ -116,7 +115,10 @@ static void change_found(void *arg, enum store_result result, const struct perso
         return;
     }
     call->person = *person;
-    change_write(call);
+    if (call->mark.text[0])
+        keys_look(call);
+    else
+        change_write(call);
 }
 
 /* What the record becomes. A repeated disabling keeps its time. */
@@ -141,10 +143,25 @@ static struct user_record changed_record(const struct person_call *call)
     return user;
 }
 
+/* As keys_told() in prelude.lua takes them. An event has room for some ids; each revocation is an event, too. */
+struct keys_told {
+    char revoked[KEYS_TOLD * ID_TEXT_BYTES], kept[KEYS_TOLD * ID_TEXT_BYTES];
+};
+
+static void args_add_told(struct script_args *args, const struct person_call *call, struct keys_told *storage)
+{
+    args_add(args, key_fate_text(call->change.keys));
+    args_add(args, id_list_print(&call->revoked, 0, KEYS_TOLD, storage->revoked));
+    args_add(args, id_list_print(&call->kept, 0, KEYS_TOLD, storage->kept));
+    args_add_int(args, (int64_t)call->revoked.count);
+    args_add_int(args, (int64_t)call->kept.count);
+}
+
 static void change_write(struct person_call *call)
 {
     const struct user_record user = changed_record(call);
     struct script_args args;
+    struct keys_told told;
 
     args_begin(&args);
     args_add(&args, id_text(&call->user));
@@ -158,43 +175,28 @@ static void change_write(struct person_call *call)
         args_add(&args, TEXT(""));
     args_add_source(&args, call->store, &call->kept_source.source);
     args_add_credential(&args, &call->kept_source.source.credential);
+    args_add(&args, id_text(&call->mark));
+    args_add(&args, call->revoked.count > 0 ? TEXT("1") : TEXT("0"));
+    if (call->mark.text[0])
+        args_add_told(&args, call, &told);
     store_call_script(call->store, SCRIPT_person_change, SCRIPT_CHANGES, args.count, args.argv, change_written, call);
 }
 
 static void change_written(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct person_call *call = arg;
-    bool leaves = call->change.kind == PERSON_DISABLE || call->change.kind == PERSON_REMOVE;
 
-    if (result == STORE_CONFLICT && call->reads < READ_AGAIN_MAX) {
+    if (result == STORE_CONFLICT)
         change_read(call);
-        return;
-    }
-    if (result == STORE_OK &&
-        (!reply_integer(reply_at(reply, 0), &call->sessions_ended) || !person_read(reply_at(reply, 1), &call->person)))
+    else if (result == STORE_OK && (!reply_integer(reply_at(reply, 0), &call->sessions_ended) ||
+                                    !person_read(reply_at(reply, 1), &call->person)))
         finish_malformed(call, "person");
     else if (result != STORE_OK)
-        finish(call, result == STORE_CONFLICT ? STORE_UNAVAILABLE : result);
-    else if (leaves)
-        keys_look(call);
+        finish(call, result);
+    else if (call->revoked.count > 0)
+        keys_end(call);
     else
-        change_settle(call);
-}
-
-/* Keys */
-
-static void list_add(struct id_list *list, const struct id *id)
-{
-    if (list->count == list->room) {
-        struct id *ids = mem_alloc((2 * list->room + 16) * sizeof *ids);
-
-        if (list->count)
-            memcpy(ids, list->ids, list->count * sizeof *ids);
-        free(list->ids);
-        list->ids = ids;
-        list->room = 2 * list->room + 16;
-    }
-    list->ids[list->count++] = *id;
+        keys_over(call, true);
 }
 
 static void keys_look(struct person_call *call)
@@ -204,37 +206,27 @@ static void keys_look(struct person_call *call)
     args_begin(&args);
     args_add(&args, id_text(&call->person.user.account));
     args_add(&args, id_text(&call->user));
-    args_add(&args, KEY_SETS[call->set]);
-    args_add(&args, id_text(&call->looked_at));
+    args_add(&args, key_fate_text(call->change.keys));
+    args_add(&args, id_text(&call->mark));
+    args_add(&args, text_of(call->cursor));
     args_add_int(&args, KEYS_LOOKED_AT);
     store_call_script(call->store, SCRIPT_person_keys, SCRIPT_READS, args.count, args.argv, keys_seen, call);
-}
-
-static bool read_key_id(const struct redis_reply *reply, struct id *ret_id)
-{
-    return reply_id(reply, ID_KEY, ret_id) || reply_id(reply, ID_DEVICE, ret_id);
 }
 
 /* Sorts what was found into what is revoked and what is kept. */
 static bool keys_read(struct person_call *call, const struct redis_reply *reply)
 {
-    struct text last;
-
-    if (!reply_text(reply_at(reply, 0), &last) ||
-        (last.len ? !read_key_id(reply_at(reply, 0), &call->looked_at) : false))
+    if (!reply_chars(reply_at(reply, 0), call->cursor, sizeof call->cursor))
         return false;
     for (size_t i = 1; i < reply->count; i++) {
         const struct redis_reply *item = reply_at(reply, i);
-        int64_t is_own;
+        int64_t is_wanted;
         struct id id;
 
-        if (!read_key_id(reply_at(item, 0), &id) || !reply_integer(reply_at(item, 1), &is_own))
+        if ((!reply_id(reply_at(item, 0), ID_KEY, &id) && !reply_id(reply_at(item, 0), ID_DEVICE, &id)) ||
+            !reply_integer(reply_at(item, 1), &is_wanted))
             return false;
-        list_add(is_own && call->change.revokes_keys ? &call->revoked : &call->kept, &id);
-    }
-    if (last.len == 0) {
-        call->set++;
-        call->looked_at = (struct id){0};
+        id_list_add(is_wanted ? &call->revoked : &call->kept, &id);
     }
     return true;
 }
@@ -243,25 +235,18 @@ static void keys_seen(void *arg, enum store_result result, const struct redis_re
 {
     struct person_call *call = arg;
 
-    if (result != STORE_OK) {
-        finish(call, STORE_UNKNOWN);
-        return;
-    }
-    if (!keys_read(call, reply)) {
+    if (result == STORE_CONFLICT) {
+        call->cursor[0] = '\0';
+        change_read(call);
+    } else if (result != STORE_OK) {
+        finish(call, result);
+    } else if (!keys_read(call, reply)) {
         finish_malformed(call, "keys of a person");
-        return;
-    }
-    /* Without a revocation, what an earlier call revoked is neither revoked nor kept by this one. */
-    if (call->set == 1 && !call->change.revokes_keys)
-        call->kept.count = 0;
-    if (call->set < KEY_SET_COUNT)
+    } else if (call->cursor[0]) {
         keys_look(call);
-    else if (call->revoked.count > 0)
-        keys_end(call);
-    else if (call->change.kind == PERSON_REMOVE)
-        person_remove(call);
-    else
-        change_settle(call);
+    } else {
+        change_write(call);
+    }
 }
 
 static bool is_last_portion(const struct person_call *call)
@@ -276,25 +261,23 @@ static size_t portion_size(const struct person_call *call)
 
 static void keys_end(struct person_call *call)
 {
+    static const char *const REASONS[] = {
+        [PERSON_ROLE] = "user_role_changed", [PERSON_DISABLE] = "user_disabled", [PERSON_REMOVE] = "user_removed"};
     char storage[KEYS_PER_PORTION * ID_TEXT_BYTES];
     struct script_args args;
-    struct buf ids;
 
-    buf_init_fixed(&ids, storage, sizeof storage);
-    for (size_t i = 0; i < portion_size(call); i++) {
-        if (i > 0)
-            buf_append_char(&ids, ' ');
-        buf_append_text(&ids, id_text(&call->revoked.ids[call->portions_at + i]));
-    }
     if (is_last_portion(call))
         call->barrier = barrier_begin(lease_barriers(store_lease(call->store)));
     args_begin(&args);
     args_add(&args, id_text(&call->person.user.account));
     args_add(&args, id_text(&call->user));
-    args_add(&args, buf_text(&ids));
+    args_add(&args, id_list_print(&call->revoked, call->portions_at, KEYS_PER_PORTION, storage));
     args_add_source(&args, call->store, &call->kept_source.source);
     args_add(&args, call->barrier ? barrier_member(call->barrier) : TEXT("-"));
     args_add(&args, call->barrier ? barrier_name(call->barrier) : TEXT("-"));
+    args_add(&args, text_of(REASONS[call->change.kind]));
+    args_add(&args, id_text(&call->mark));
+    args_add(&args, call->barrier ? TEXT("1") : TEXT("0"));
     store_call_script(call->store, SCRIPT_person_keys_end, SCRIPT_CHANGES, args.count, args.argv, keys_ended, call);
 }
 
@@ -356,11 +339,13 @@ static void keys_over(void *arg, bool is_over)
 static void person_remove(struct person_call *call)
 {
     struct script_args args;
+    struct keys_told told;
 
     args_begin(&args);
     args_add(&args, id_text(&call->user));
     args_add(&args, id_text(&call->person.user.account));
     args_add_source(&args, call->store, &call->kept_source.source);
+    args_add_told(&args, call, &told);
     store_call_script(call->store, SCRIPT_person_remove, SCRIPT_CHANGES, args.count, args.argv, person_removed, call);
 }
 

@@ -96,6 +96,7 @@ Test(cli_people, from_the_invitation_to_the_removal)
     expect_said(RUN(&people, 0, "user", "show", "--email", email), "developer");
     expect_said(RUN(&people, 0, "user", "role", "--email", email, "--role", "auditor", "--json"),
                 "\"role\":\"auditor\"");
+    expect_said(RUN(&people, 0, "user", "role", "--email", email, "--role", "auditor"), key.id);
     expect_said(RUN(&people, 1, "user", "remove", "--email", people.fixture.user.email, "--yes"), "owner");
     expect_said(RUN(&people, 2, "user", "disable", "--email", email), "--yes");
     cr_expect_eq(fixture_try_key(&people.fixture, 0, key.secret), 200);
@@ -107,7 +108,7 @@ Test(cli_people, from_the_invitation_to_the_removal)
               code);
     cr_expect_eq(people_begin(&people, 0, code, &user, &answer), 200, "%s", answer.body);
     expect_said(RUN(&people, 0, "user", "show", "--email", email, "--json"), "\"status\":\"invited\"");
-    expect_said(RUN(&people, 0, "user", "remove", "--email", email, "--revoke-keys", "--yes"), key.id);
+    expect_said(RUN(&people, 0, "user", "remove", "--email", email, "--revoke-made-keys", "--yes"), key.id);
     cr_expect_eq(fixture_try_key(&people.fixture, 0, key.secret), 401);
     cr_expect_eq(people_begin(&people, 0, code, &user, &answer), 404);
     expect_said(RUN(&people, 1, "user", "show", "--email", email), "No user");

@@ -80,7 +80,7 @@ Test(people, a_role_counts_from_the_next_request_on)
     people_make_key(&people, &session, "live", &key);
     cr_assert_eq(people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"responder\"}", &answer), 200, "%s",
                  answer.body);
-    expect_json(&answer, "role", "responder");
+    expect_json(&answer, "user.role", "responder");
     cr_expect_eq(
         people_ask(&people, 1, &session, "POST", "/v1/console/api_keys", "{\"name\":\"n\",\"mode\":\"test\"}", &answer),
         403);
@@ -254,7 +254,7 @@ Test(people, who_is_disabled_has_nothing_left)
     people_make_key(&people, &session, "live", &live);
     people_make_key(&people, &session, "test", &test);
     people_make_key(&people, &people.owner, "live", &others);
-    /* Made with the leaver's key: it is nobody's, so it is kept, and named. */
+    /* Made with the leaver's key: it is not of the leaver's making, so it is kept, and named. */
     cr_assert_eq(fixture_call(&people.fixture, 0,
                               &(struct http_call){
                                   .method = "POST",
@@ -268,7 +268,7 @@ Test(people, who_is_disabled_has_nothing_left)
     for (size_t i = 0; i < 3; i++)
         expect_dead(&people, i == 0 ? &live : i == 1 ? &test : &child, NULL); /* every node has them in memory */
 
-    cr_assert_eq(people_change(&people, 0, &user, "POST", "/disable", "{\"revoke_keys\":true}", &answer), 200, "%s",
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/disable", "{\"revoke_keys\":\"made\"}", &answer), 200, "%s",
                  answer.body);
     expect_dead(&people, &live, "api_key_revoked");
     expect_dead(&people, &test, "api_key_revoked");
@@ -285,9 +285,15 @@ Test(people, who_is_disabled_has_nothing_left)
     expect_json(&answer, "keys_kept", child.id);
 
     /* Again: the same answer. Enabled: nothing comes back. */
-    cr_assert_eq(people_change(&people, 1, &user, "POST", "/disable", "{\"revoke_keys\":true}", &answer), 200);
+    cr_assert_eq(people_change(&people, 1, &user, "POST", "/disable", "{\"revoke_keys\":\"made\"}", &answer), 200);
     cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 2, "%s", answer.body);
     expect_json(&answer, "sessions_ended", "0");
+    expect_json(&answer, "keys_kept", child.id);
+    /* Or all of them. */
+    cr_assert_eq(people_change(&people, 1, &user, "POST", "/disable", "{\"revoke_keys\":true}", &answer), 200);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 3, "%s", answer.body);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_kept"), 0, "%s", answer.body);
+    expect_dead(&people, &child, "api_key_revoked");
     cr_assert_eq(people_change(&people, 1, &user, "POST", "/enable", NULL, &answer), 200);
     expect_json(&answer, "status", "active");
     cr_expect_eq(show_session(&people, 2, &session), 401);
@@ -376,7 +382,6 @@ Test(people, keys_are_kept_by_name)
     expect_json(&answer, "keys_revoked", key.id);
     expect_dead(&people, &key, "api_key_revoked");
     cr_expect_eq(people_change(&people, 0, &user, "GET", "", NULL, &answer), 404);
-    cr_expect_eq(people_change(&people, 0, &user, "DELETE", "", NULL, &answer), 404);
 
     /* The email is free, and the trail still names it. */
     people_add(&people, "leaver@clinic.test", ROLE_AUDITOR, &user, &session);
@@ -432,6 +437,327 @@ Test(people, a_removal_that_was_cut_is_completed_by_the_next)
     cr_expect_eq(answer.status, 200, "%s", answer.body);
     expect_dead(&people, &key, "api_key_revoked");
     cr_expect_eq(show_session(&people, 0, &session), 401);
+    people_stop(&people);
+}
+
+/* Keys made with keys, and their replacements */
+
+static void read_key(const struct http_answer *answer, struct fixture_key *ret_key)
+{
+    cr_assert_eq(answer->status, 201, "%s", answer->body);
+    cr_assert(http_answer_json(answer, "id", ret_key->id, sizeof ret_key->id) &&
+              http_answer_json(answer, "secret", ret_key->secret, sizeof ret_key->secret));
+}
+
+/* With another key. */
+static void make_with(const struct people *people, const struct fixture_key *maker, struct fixture_key *ret_key)
+{
+    struct http_answer answer;
+
+    fixture_call(&people->fixture, 0,
+                 &(struct http_call){.method = "POST",
+                                     .target = "/v1/api_keys",
+                                     .bearer = maker->secret,
+                                     .json = "{\"name\":\"child\",\"mode\":\"live\",\"scopes\":[\"keys:manage\"]}"},
+                 &answer);
+    read_key(&answer, ret_key);
+}
+
+/* By itself, or by another key. */
+static void replace_with(const struct people *people, const struct fixture_key *by, struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s/replacement", key->id);
+    fixture_call(&people->fixture, 0,
+                 &(struct http_call){
+                     .method = "POST", .target = target, .bearer = by->secret, .json = "{\"overlap_seconds\":0}"},
+                 &answer);
+    read_key(&answer, key);
+}
+
+static void replace_in_console(const struct people *people, const struct fixture_session *session,
+                               struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/replacement", key->id);
+    people_ask(people, 0, session, "POST", target, "{\"overlap_seconds\":0}", &answer);
+    read_key(&answer, key);
+}
+
+static void expect_ids(const struct http_answer *answer, const char *list, const struct fixture_key *keys, size_t count)
+{
+    char key[64], id[ID_TEXT_BYTES];
+
+    cr_expect_eq(http_answer_json_count(answer, list), count, "%s", answer->body);
+    for (size_t i = 0; i < count; i++) {
+        bool is_there = false;
+
+        for (size_t at = 0; at < count && !is_there; at++) {
+            snprintf(key, sizeof key, "%s.%zu", list, at);
+            is_there = http_answer_json(answer, key, id, sizeof id) && strcmp(id, keys[i].id) == 0;
+        }
+        cr_expect(is_there, "%s lacks %zu, %s", list, i, keys[i].id);
+    }
+}
+
+enum { GENERATIONS = 20 };
+
+/* keys: made by one another; the first by the session. rotated: replaced itself as often. */
+static void make_generations(const struct people *people, const struct fixture_session *session,
+                             struct fixture_key keys[GENERATIONS + 1], struct fixture_key *rotated)
+{
+    people_make_key(people, session, "live", &keys[0]);
+    people_make_key(people, session, "live", rotated);
+    for (size_t i = 0; i < GENERATIONS; i++) {
+        make_with(people, &keys[i], &keys[i + 1]);
+        replace_with(people, rotated, rotated);
+    }
+}
+
+Test(people, whoever_goes_takes_along_all_generations_of_keys)
+{
+    struct fixture_key keys[GENERATIONS + 2], others;
+    struct fixture_session session;
+    struct fixture_user user;
+    static struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    make_generations(&people, &session, keys, &keys[GENERATIONS + 1]);
+    people_make_key(&people, &people.owner, "live", &others);
+    make_with(&people, &others, &others);
+    for (size_t i = 0; i < GENERATIONS + 2; i++)
+        expect_dead(&people, &keys[i], NULL); /* every node has it in memory */
+    cr_assert_eq(people_change(&people, 0, &user, "DELETE", "?revoke_keys=true", NULL, &answer), 200, "%s",
+                 answer.body);
+    expect_ids(&answer, "keys_revoked", keys, GENERATIONS + 2);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_kept"), 0, "%s", answer.body);
+    for (size_t i = 0; i < GENERATIONS + 2; i++)
+        expect_dead(&people, &keys[i], "api_key_revoked");
+    expect_dead(&people, &others, NULL);
+    people_stop(&people);
+}
+
+/* Of the person's making are the key that was made in the console, and what replaces such a key. The others are named.
+ */
+Test(people, what_a_person_made_goes_and_what_keys_made_is_named)
+{
+    struct fixture_key keys[GENERATIONS + 1], rotated;
+    struct fixture_session session;
+    struct fixture_user user;
+    static struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    make_generations(&people, &session, keys, &rotated);
+    cr_assert_eq(people_change(&people, 0, &user, "DELETE", "?revoke_keys=made", NULL, &answer), 200, "%s",
+                 answer.body);
+    expect_ids(&answer, "keys_revoked", (const struct fixture_key[]){keys[0], rotated}, 2);
+    expect_ids(&answer, "keys_kept", keys + 1, GENERATIONS);
+    expect_dead(&people, &keys[0], "api_key_revoked");
+    expect_dead(&people, &rotated, "api_key_revoked");
+    expect_dead(&people, &keys[GENERATIONS], NULL);
+    people_stop(&people);
+}
+
+static void expect_goes_with(const struct people *people, const struct fixture_user *user, const char *fate,
+                             const struct fixture_key *keys, size_t count)
+{
+    struct http_answer answer;
+    char body[64];
+
+    snprintf(body, sizeof body, "{\"revoke_keys\":\"%s\"}", fate);
+    cr_assert_eq(people_change(people, 0, user, "POST", "/disable", body, &answer), 200, "%s", answer.body);
+    expect_ids(&answer, "keys_revoked", keys, count);
+}
+
+/* Whoever replaces a key in the console has seen its secret; it stays of the making of whoever made it. */
+Test(people, a_key_that_another_person_replaced_goes_with_either)
+{
+    struct fixture_key keys[4], child;
+    struct fixture_session session, other;
+    struct fixture_user maker, replacer;
+    struct http_answer answer;
+    struct people people;
+    char target[96];
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "maker@clinic.test", ROLE_DEVELOPER, &maker, &session);
+    people_add(&people, "replacer@clinic.test", ROLE_DEVELOPER, &replacer, &other);
+    for (size_t i = 0; i < 4; i++) {
+        people_make_key(&people, &session, "live", &keys[i]);
+        replace_in_console(&people, &other, &keys[i]);
+    }
+    replace_with(&people, &keys[1], &keys[1]); /* and is rotated since */
+    make_with(&people, &keys[2], &child);
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s", keys[1].id);
+    cr_assert_eq(people_ask(&people, 0, &other, "GET", target, NULL, &answer), 200);
+    expect_json(&answer, "created_by", maker.id);
+    expect_json(&answer, "origin", replacer.id);
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s", child.id);
+    cr_assert_eq(people_ask(&people, 0, &other, "GET", target, NULL, &answer), 200);
+    expect_json(&answer, "created_by", keys[2].id);
+    expect_json(&answer, "origin", replacer.id);
+    cr_assert_eq(people_change(&people, 0, &replacer, "POST", "/disable", "{}", &answer), 200, "%s", answer.body);
+    expect_ids(&answer, "keys_kept", (const struct fixture_key[]){keys[0], keys[1], keys[2], keys[3], child}, 5);
+    fixture_revoke_key(&people.fixture, &keys[3]);
+    expect_goes_with(&people, &replacer, "made", keys, 3);
+    expect_goes_with(&people, &replacer, "all", (const struct fixture_key[]){keys[0], keys[1], keys[2], child}, 4);
+    for (size_t i = 0; i < 3; i++) {
+        people_make_key(&people, &session, "live", &keys[i]);
+        replace_in_console(&people, &people.owner, &keys[i]);
+    }
+    expect_goes_with(&people, &maker, "made", keys, 3);
+    people_stop(&people);
+}
+
+/* A lowered role leaves no key without a word. */
+Test(people, keys_go_with_the_role_or_are_named)
+{
+    struct fixture_session session;
+    struct fixture_user user;
+    struct fixture_key keys[2];
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "dev@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_make_key(&people, &session, "live", &keys[0]);
+    make_with(&people, &keys[0], &keys[1]);
+    cr_assert_eq(people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"auditor\"}", &answer), 200, "%s",
+                 answer.body);
+    expect_json(&answer, "user.role", "auditor");
+    expect_json(&answer, "sessions_ended", "0");
+    cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 0);
+    expect_ids(&answer, "keys_kept", keys, 2);
+    cr_assert_eq(
+        people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"auditor\",\"revoke_keys\":\"all\"}", &answer),
+        200, "%s", answer.body);
+    expect_ids(&answer, "keys_revoked", keys, 2);
+    for (size_t i = 0; i < 2; i++)
+        expect_dead(&people, &keys[i], "api_key_revoked");
+    cr_expect_eq(show_session(&people, 1, &session), 200, "the person stays");
+    cr_assert_eq(people_ask(&people, 0, &people.owner, "GET", "/v1/console/audit_events?type=api_key.revoked&limit=1",
+                            NULL, &answer),
+                 200);
+    expect_json(&answer, "data.0.data.reason", "user_role_changed");
+    expect_json(&answer, "data.0.data.user", user.id);
+    /* Neither is a wrong word taken for anything. */
+    cr_expect_eq(
+        people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"auditor\",\"revoke_keys\":\"some\"}", &answer),
+        400);
+    expect_json(&answer, "error.param", "revoke_keys");
+    people_stop(&people);
+}
+
+/* The answer to the first removal may have been lost. */
+Test(people, a_removal_can_be_repeated)
+{
+    struct fixture_key keys[2];
+    struct fixture_session session;
+    struct fixture_user user, nobody;
+    char account[ID_TEXT_BYTES], both[2 * ID_TEXT_BYTES];
+    struct http_answer answer;
+    struct people people;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_make_key(&people, &session, "live", &keys[0]);
+    make_with(&people, &keys[0], &keys[1]);
+    cr_assert_eq(people_change(&people, 0, &user, "DELETE", "", NULL, &answer), 200, "%s", answer.body);
+    expect_ids(&answer, "keys_kept", keys, 2);
+    expect_json(&answer, "user.status", "disabled");
+    cr_assert_eq(
+        people_ask(&people, 0, &people.owner, "GET", "/v1/console/audit_events?type=user.removed", NULL, &answer), 200);
+    snprintf(both, sizeof both, "%s %s", keys[0].id, keys[1].id);
+    expect_json(&answer, "data.0.data.keys_kept", both);
+    expect_json(&answer, "data.0.data.keys_kept_count", "2");
+    expect_json(&answer, "data.0.data.revoke_keys", "none");
+    /* Keys that stay go on. */
+    make_with(&people, &keys[1], &keys[1]);
+
+    cr_expect_eq(people_change(&people, 1, &user, "POST", "/disable", "{}", &answer), 404);
+    cr_assert_eq(people_change(&people, 1, &user, "DELETE", "", NULL, &answer), 200, "%s", answer.body);
+    cr_expect_eq(http_answer_json_count(&answer, "keys_kept"), 3, "%s", answer.body);
+    expect_json(&answer, "user.id", user.id);
+    expect_json(&answer, "user.email", "leaver@clinic.test");
+    expect_json(&answer, "user.role", "developer");
+    for (size_t i = 0; i < 2; i++) {
+        cr_assert_eq(people_change(&people, i, &user, "DELETE", "?revoke_keys=all", NULL, &answer), 200, "%s",
+                     answer.body);
+        expect_json(&answer, "sessions_ended", "0");
+        cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 3, "%s", answer.body);
+        cr_expect_eq(http_answer_json_count(&answer, "keys_kept"), 0, "%s", answer.body);
+        expect_dead(&people, &keys[i], "api_key_revoked");
+    }
+    cr_assert_eq(
+        people_ask(&people, 0, &people.owner, "GET", "/v1/console/audit_events?type=api_key.revoked", NULL, &answer),
+        200);
+    cr_expect_eq(http_answer_json_count(&answer, "data"), 3, "each once: %s", answer.body);
+    expect_json(&answer, "data.2.data.reason", "user_removed");
+    /* Who never was, or is another account's. */
+    snprintf(nobody.id, sizeof nobody.id, "usr_%s", keys[0].id + 4);
+    cr_expect_eq(people_change(&people, 0, &nobody, "DELETE", "", NULL, &answer), 404);
+    fixture_add_account(&people.fixture, account);
+    fixture_add_person(&people.fixture, account, "far@south.test", ROLE_AUDITOR, &nobody);
+    cr_expect_eq(people_change(&people, 0, &nobody, "DELETE", "", NULL, &answer), 404);
+    people_stop(&people);
+}
+
+/* What keys make while their person is removed: each is dead, or was never made. */
+Test(people, no_key_slips_through_while_its_person_is_removed)
+{
+    enum { CLIENTS = 24, AGAIN = 6 };
+    static struct http_client clients[CLIENTS];
+    static struct fixture_key made[CLIENTS * AGAIN];
+    static struct http_answer answer, removed;
+    struct fixture_session session;
+    struct http_client owner;
+    struct fixture_user user;
+    struct fixture_key key;
+    struct people people;
+    char target[96];
+    size_t count = 0;
+
+    people_start(&people, 2, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_make_key(&people, &session, "live", &key);
+    const struct http_call create = {.method = "POST",
+                                     .target = "/v1/api_keys",
+                                     .bearer = key.secret,
+                                     .json = "{\"name\":\"late\",\"mode\":\"live\",\"scopes\":[\"keys:manage\"]}"};
+    snprintf(target, sizeof target, "/v1/console/users/%s?revoke_keys=true", user.id);
+    const struct http_call removal = {
+        .method = "DELETE", .target = target, .cookie = people.owner.token, .csrf = people.owner.csrf};
+    for (size_t i = 0; i < CLIENTS; i++)
+        http_client_connect(&clients[i], people.fixture.nodes[i % 2].port);
+    http_client_connect(&owner, people.fixture.nodes[1].port);
+    for (size_t again = 0; again < AGAIN; again++) {
+        for (size_t i = 0; i < CLIENTS; i++)
+            http_client_send_call(&clients[i], &create);
+        if (again == 1)
+            http_client_send_call(&owner, &removal);
+        for (size_t i = 0; i < CLIENTS; i++) {
+            cr_assert_eq(http_client_read(&clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+            if (answer.status == 201)
+                read_key(&answer, &made[count++]);
+        }
+    }
+    cr_assert_eq(http_client_read(&owner, false, PATIENCE_MS, &removed), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(removed.status, 200, "%s", removed.body);
+    cr_expect_geq(count, CLIENTS);
+    cr_expect_eq(http_answer_json_count(&removed, "keys_revoked"), count + 1, "%s", removed.body);
+    for (size_t i = 0; i < count; i++)
+        cr_expect_eq(fixture_try_key(&people.fixture, i % 2, made[i].secret), 401, "%zu of %zu", i, count);
+    for (size_t i = 0; i < CLIENTS; i++)
+        http_client_close(&clients[i]);
+    http_client_close(&owner);
     people_stop(&people);
 }
 

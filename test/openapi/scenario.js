@@ -848,8 +848,12 @@ async function people(talk, browser, all) {
     const owner = page.find((one) => one.role === 'owner' && one.status === 'active');
     await talk.right('one', users(`/${developer.id}`), 200);
     await talk.right('to a responder', change(developer.id, 'role', {role: 'responder'}), 200);
+    const asAuditor = {role: 'auditor', revoke_keys: 'all'};
+    await talk.right('to an auditor without keys', change(developer.id, 'role', asAuditor), 200);
+    await talk.wrong('with some keys', change(developer.id, 'role', {...asAuditor, revoke_keys: 'some'}), 400, 'parameter_invalid');
     await talk.wrong('to a king', change(developer.id, 'role', {role: 'king'}), 400, 'parameter_invalid');
     await talk.right('disabled', change(developer.id, 'disable', {}), 200);
+    await talk.right('disabled, with own keys', change(developer.id, 'disable', {revoke_keys: 'made'}), 200);
     await talk.right('disabled, with keys', change(developer.id, 'disable', {revoke_keys: true}), 200);
     await talk.right('enabled', bare(developer.id, 'enable'), 200);
     await talk.wrong('perhaps', change(developer.id, 'disable', {revoke_keys: 'yes'}), 400, 'parameter_invalid');
@@ -917,6 +921,7 @@ async function people(talk, browser, all) {
         200,
     );
     await talk.right('gone', users(`/${joined.user.id}`), 404, 'user_not_found');
+    await talk.right('gone already', remove(`/v1/console/users/${joined.user.id}?revoke_keys=made`, browser.changing), 200);
     await team(talk, browser, {all, owner: self, member: developer.id});
     await talk.right('what became of it', get('/v1/console/audit_events?limit=100', browser.reading), 200);
     await untilThrottled(talk, 'codes are guessed', open('A'.repeat(43)), 404, 'link_not_found');

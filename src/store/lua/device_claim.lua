@@ -4,7 +4,7 @@
 --   key, key record, ip, request id, events to keep, limits of keys_are_full()
 -- Returns: ok, account's name; not_found: claimed already, denied, it has changed, or its user is gone or disabled;
 --   refused: no such account; suspended: it is suspended or closed; conflict: the key was discarded before it was
---   created; full: the account has its maximum of device keys
+--   created, or the user's keys are being looked for (person_keys.lua); full: the account has its maximum of device keys
 -- Event: device_key.created
 
 local digest, account, user = ARGV[2], ARGV[3], ARGV[6]
@@ -22,6 +22,9 @@ end
 local approver = redis.call('HMGET', K.user(user), 'account', 'disabled')
 if approver[1] ~= account or approver[2] then
     return {'not_found'}
+end
+if exists(K.account_leaving(account, user)) then
+    return {'conflict'}
 end
 if keys_are_full(account, 'device_key', 'live', ARGV[13]) then
     return {'full'}

@@ -6,4 +6,4 @@ local record = key_record(ARGV[2])
 if not record or not key_visible(record, ARGV[3], ARGV[4], ARGV[5]) then
     return {'not_found'}
 end
-return {'ok', key_reply(record)}
+return {'ok', key_reply(record, true)}

@@ -2,14 +2,14 @@
 -- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, limits of
 --   keys_are_full(), most changes per minute
 -- Returns: ok; refused: no such account; suspended: it is suspended or closed; conflict: the digest or id exists; full:
---   the account has its maximum of keys; as actor_refused(); as limit_refused()
+--   the account has its maximum of keys; as actor_refused(); as limit_refused(); as leaving_refused()
 -- Events: <kind>.created; of a decoy also <kind>.revoked
 
 local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], ARGV[9], tonumber(ARGV[10])
 local key = key_unpack(ARGV[3])
 if credential ~= '' then
     local refused = actor_refused(credential, actor, key.account)
-        or limit_refused(actor, key.account, key.mode, changes_max)
+        or limit_refused(actor, key.account, key.mode, changes_max) or leaving_refused(key)
     if refused then
         return refused
     end

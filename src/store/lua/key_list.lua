@@ -42,6 +42,6 @@ for i = 1, count do
     if not record then
         error('a listed key of ' .. account .. ' does not exist')
     end
-    reply[i + 2] = key_reply(record)
+    reply[i + 2] = key_reply(record, true)
 end
 return reply

@@ -6,7 +6,8 @@
 --   what the node knows of the store's time (store_ms_within() in the prelude)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
 --   cache it as one that does not end, the store's time; not_found: it is unknown, or hidden by the view; refused: it
---   is revoked; suspended, conflict, full: as key_insert.lua; as actor_refused(); as limit_refused()
+--   is revoked; suspended, conflict, full: as key_insert.lua; as actor_refused(); as limit_refused();
+--   as leaving_refused()
 -- Events: <kind>.created; <kind>.revocation_scheduled, or <kind>.revoked if it ends at once
 
 local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], ARGV[9], tonumber(ARGV[10])
@@ -24,7 +25,7 @@ key_judge_end(old, now)
 if old.revoked then
     return {'refused'}
 end
-refused = limit_refused(actor, new.account, new.mode, changes_max)
+refused = limit_refused(actor, new.account, new.mode, changes_max) or leaving_refused(new)
 if refused then
     return refused
 end

@@ -7,5 +7,5 @@ if not record then
     return {'not_found'}
 end
 local by = record.rest:match('\nby=([^\n]+)')
-return {'ok', key_reply(record), redis.call('HGET', K.account(record.account), 'name') or '',
+return {'ok', key_reply(record, true), redis.call('HGET', K.account(record.account), 'name') or '',
         by and name_of(record.account, by) or ''}

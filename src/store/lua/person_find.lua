@@ -1,8 +1,11 @@
 -- One of an account's people.
--- ARGV: prefix, account ('' for any), user
+-- ARGV: prefix, account ('' for any), user, whether one who was removed counts, too ('1' or '0')
 -- Returns: ok, person_reply(); not_found
 
 local person = person_reply(ARGV[3])
+if not person[1] and ARGV[4] == '1' then
+    person = person_gone(ARGV[2], ARGV[3]) or person
+end
 if not person[1] or (ARGV[2] ~= '' and person[1][2] ~= ARGV[2]) then
     return {'not_found'}
 end

@@ -1,43 +1,57 @@
--- The active keys in one set of an account that a user made, or that were made with keys of the user's making. The work
--- of one call is bounded by the limit.
--- ARGV: prefix, account, user, set ('<class>:active'), id to start after ('' for the first), most keys to look at
--- Returns: ok, last id looked at ('' if that was the end), {id, whether the user made it (1) or one of its keys (0)}...
---   In the first call for a user (set ''): ok, '', keys that an earlier call for the user revoked...
+#!lua flags=allow-oom
+-- The active keys of an account that go back to one person, some in each call. The work of one call is bounded. The first
+-- call for a person marks that person as leaving (leaving_refused() in the prelude), and the later ones see that the
+-- mark is still theirs: so nothing is made behind their back.
+-- ARGV: prefix, account, user, which keys are to be revoked ('none', 'made': by the person or replacing such a key, or
+--   'all'), name of the mark, cursor ('' in the first call), most keys to look at
+-- Returns: ok, cursor ('' if that was the end), {id, whether it is to be revoked (1 or 0)}...; conflict: the mark is gone.
+--   The first call returns the keys that an earlier call for the person revoked. Keys of which it is not known whom they
+--   go back to are among those that stay.
 
-local MAKERS_MAX = 16
+local SETS = {'ak-live:active', 'ak-test:active', 'dk:active'}
 
-local account, user, set = ARGV[2], ARGV[3], ARGV[4]
-if set == '' then
-    local reply = {'ok', ''}
-    for _, id in ipairs(redis.call('SMEMBERS', K.user_ended_keys(user))) do
-        reply[#reply + 1] = {id, 1}
+local account, user, which, token, cursor, most = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
+local leaving = K.account_leaving(account, user)
+if cursor == '' then
+    local reply = {'ok', '1 '}
+    redis.call('SET', leaving, token, 'PX', LEAVING_MS)
+    for _, name in ipairs({K.user_ended_keys(user), K.account_ended_keys(account, user)}) do
+        for _, id in ipairs(which ~= 'none' and redis.call('SMEMBERS', name) or {}) do
+            reply[#reply + 1] = {id, 1}
+        end
     end
     return reply
 end
-
-local function maker_of(record)
-    return record and record.rest:match('\nby=([^\n]+)')
+if redis.call('GET', leaving) ~= token then
+    return {'conflict'}
 end
+redis.call('PEXPIRE', leaving, LEAVING_MS)
 
--- Whether the user is at the beginning of a chain of keys that made each other.
-local function comes_from_user(by)
-    for _ = 1, MAKERS_MAX do
-        if not by or by == user or by:sub(1, 4) ~= 'key_' then
-            return by == user
-        end
-        by = maker_of(key_record(by))
+-- Whether it is to be revoked; nil: it is another person's.
+local function judge(record)
+    local origin = key_origin(record)
+    local is_made = key_field(record, 'by') == user or key_field(record, 'replacer') == user
+    if origin ~= user and not is_made then
+        return origin == '' and 0 or nil
     end
-    return false
+    return (which == 'all' or (which == 'made' and is_made)) and 1 or 0
 end
 
-local most = tonumber(ARGV[6])
-local ids = redis.call('ZRANGEBYLEX', K.account_keys(account, set), ARGV[5] ~= '' and '(' .. ARGV[5] or '-', '+',
+local set, after = cursor:match('^(%d) (%S*)$')
+set = tonumber(set)
+local ids = redis.call('ZRANGEBYLEX', K.account_keys(account, SETS[set]), after ~= '' and '(' .. after or '-', '+',
                        'LIMIT', 0, most)
-local reply = {'ok', #ids == most and ids[most] or ''}
-for _, id in ipairs(ids) do
-    local by = maker_of(key_record(id))
-    if comes_from_user(by) then
-        reply[#reply + 1] = {id, by == user and 1 or 0}
+local reply, last = {'ok', ''}, nil
+for i, id in ipairs(ids) do
+    local judged = judge(key_record(id))
+    if judged then
+        reply[#reply + 1] = {id, judged}
+    end
+    -- What is left of the steps would not do for another long chain.
+    if i == most or origin_steps > ORIGIN_STEPS_MAX / 2 then
+        last = id
+        break
     end
 end
+reply[2] = last and set .. ' ' .. last or SETS[set + 1] and set + 1 .. ' ' or ''
 return reply

@@ -61,6 +61,9 @@ function K.account_people(account) return prefix .. 'acct:' .. account .. ':peop
 function K.account_people_place(account) return prefix .. 'acct:' .. account .. ':people_place' end
 function K.account_owners(account) return prefix .. 'acct:' .. account .. ':owners' end
 function K.account_gone(account) return prefix .. 'acct:' .. account .. ':gone' end
+function K.account_gone_people(account) return prefix .. 'acct:' .. account .. ':gone_people' end
+function K.account_leaving(account, user) return prefix .. 'acct:' .. account .. ':leaving:' .. user end
+function K.account_ended_keys(account, user) return prefix .. 'acct:' .. account .. ':ended_keys:' .. user end
 function K.account_invitations(account) return prefix .. 'acct:' .. account .. ':invitations' end
 function K.account_invited(account) return prefix .. 'acct:' .. account .. ':invited' end
 function K.key_uses(account) return prefix .. 'acct:' .. account .. ':key_uses' end
@@ -316,6 +319,45 @@ local function key_record(id)
     return record, digest
 end
 
+-- What a line of a record says that its MAC binds; nil: it has no such line.
+local function key_field(record, name)
+    return (record.rest:match('^(.-)\nm=') or record.rest):match('\n' .. name .. '=([^\n]+)')
+end
+
+-- The person that a key goes back to: 'usr_...'; '-': none, because an operator made the first key; '': not known. Records
+-- of before 0.4 do not say it, so the keys that made one another are followed: a record's maker never changes, and
+-- records of revoked keys stay. The steps of one script are bounded, because a tenant can have made a chain of any length.
+local ORIGIN_STEPS_MAX = 2000
+local origins, origin_steps = {}, 0
+
+local function key_origin(record)
+    local passed, origin = {}, nil
+    while record and not origin do
+        local by = key_field(record, 'by') or '-'
+        origin = origins[record.id] or key_field(record, 'origin') or (by:sub(1, 4) ~= 'key_' and by) or nil
+        passed[#passed + 1] = record.id
+        origin_steps = origin_steps + (origin and 0 or 1)
+        local did, maker = pcall(key_record, origin and '' or origin_steps <= ORIGIN_STEPS_MAX and by or '')
+        record = did and maker or nil
+    end
+    for _, id in ipairs(origin and passed or {}) do
+        origins[id] = origin
+    end
+    return origin or ''
+end
+
+-- While it is found out which keys go back to a person, nothing is made that would be one of them, so that none is missed.
+-- The mark holds the name of the call that looks; a later call takes it over.
+local LEAVING_MS = 15000
+
+-- record: of a new key. Returns nil, or the script's reply: 'limited', seconds to wait.
+local function leaving_refused(record)
+    local account, by = record.account, key_field(record, 'by') or ''
+    local marks = redis.call('EXISTS', K.account_leaving(account, key_origin(record)), K.account_leaving(account, by),
+                             K.account_leaving(account, key_field(record, 'replacer') or ''))
+    return marks > 0 and {'limited', 1} or nil
+end
+
 -- Those of the keys that are known, and not malformed.
 local function key_records(ids)
     local digest_names, names, records = {}, {}, {}
@@ -354,14 +396,19 @@ local function use_unpack(packed)
 end
 
 -- A key as all scripts return it: {packed, last use (false: never), digest}, and when it will be revoked, if that is
--- known. Packed, it is as it is now: active or revoked.
-local function key_reply(record)
+-- known. Packed, it is as it is now: active or revoked. with_origin: if the record does not say whom a key that a key made
+-- goes back to, key_origin() comes last.
+local function key_reply(record, with_origin)
     local use = redis.call('HGET', K.key_uses(record.account), record.id)
     local ends = record.ends
     record.ends = nil
     local packed = key_pack(record)
     record.ends = ends
-    return {packed, use and string.format('%d', (use_unpack(use))), record.digest, ends}
+    local reply = {packed, use and string.format('%d', (use_unpack(use))), record.digest, ends}
+    if with_origin and not key_field(record, 'origin') and (key_field(record, 'by') or ''):sub(1, 4) == 'key_' then
+        reply[4], reply[5] = ends or false, key_origin(record)
+    end
+    return reply
 end
 
 -- The limits of an account's keys are '<active> <made in a day>' (0: none; the second may be missing).
@@ -680,12 +727,13 @@ local function key_mark(record, source, data, since, ends)
     return false
 end
 
--- Revokes keys. Publishes all of them every time, because a node may have missed an earlier message.
-local function keys_revoke(records, source, member, barrier, registry)
+-- Revokes keys. Publishes all of them every time, because a node may have missed an earlier message. data: of the
+-- events, or nil.
+local function keys_revoke(records, source, member, barrier, registry, data)
     local ends = ends_begin()
     keys_publish(records, member, barrier, registry)
     for _, record in ipairs(records) do
-        key_mark(record, source, nil, nil, ends)
+        key_mark(record, source, data, nil, ends)
     end
     ends_write(ends)
 end
@@ -814,6 +862,32 @@ local function person_reply(user)
     return {user_record(user, false), u[1] and 1 or 0, tonumber(u[2] or '0'), u[3] == NO_PASSWORD and 1 or 0}
 end
 
+-- What is kept of a person who was removed: '<created> <role> <disabled since> <MAC>', beside the email.
+-- Returns as person_reply(); nil: there was no such person, or an earlier version removed them.
+local function person_gone(account, user)
+    local kept = redis.call('HGET', K.account_gone_people(account), user)
+    local created, role, disabled, mac = (kept or ''):match('^(%d+) (%l+) (%d+) (%S+)$')
+    if not created then
+        return nil
+    end
+    return {{user, account, redis.call('HGET', K.account_gone(account), user) or '', created,
+             redis.call('HGET', K.account(account), 'name') or '', mac, role, tonumber(disabled)}, 0, 0, 0}
+end
+
+-- What an event about a person tells of that person's keys, added to data (nil: nothing else). Five arguments, if they are
+-- given: which were to be revoked; the first ids of those that are, and of those that are kept, separated by blanks; how
+-- many there are of each.
+local function keys_told(first, data)
+    data = data or {}
+    if not ARGV[first] then
+        return data
+    end
+    data.revoke_keys, data.keys_revoked_count, data.keys_kept_count = ARGV[first], ARGV[first + 3], ARGV[first + 4]
+    data.keys_revoked = ARGV[first + 1] ~= '' and ARGV[first + 1] or nil
+    data.keys_kept = ARGV[first + 2] ~= '' and ARGV[first + 2] or nil
+    return data
+end
+
 -- A link: an invitation ('user' is empty), or a reset of a user. The set of invitations has '<id> <digest> <email>'.
 local LINK_FIELDS = {'id', 'account', 'email', 'role', 'user', 'by', 'created', 'expires', 'mac', 'totp'}
 -- How long a browser that has started may take, as long as its cookie lasts (src/api/join.c).
@@ -834,7 +908,7 @@ local function link_forget(link)
 end
 
 -- Whether whoever made a link may still make links: an owner, whose links of before a given time have ended; a key
--- that is not revoked; an operator.
+-- that is not revoked, and with which the person that it goes back to made the link after such a time; an operator.
 local function link_maker_may(by, account, created)
     local kind = by:sub(1, 4)
     if kind == 'usr_' then
@@ -842,7 +916,13 @@ local function link_maker_may(by, account, created)
         return u[1] == account and (u[2] or 'owner') == 'owner' and not u[3] and created > tonumber(u[4] or '0')
     end
     local key = kind == 'key_' and key_record(by)
-    return kind ~= 'key_' or (key and key.account == account and not key.revoked)
+    if not key then
+        return kind ~= 'key_'
+    end
+    local origin = key_origin(key)
+    local gone = person_gone(account, origin)
+    local ended = gone and gone[1][8] or tonumber(redis.call('HGET', K.user(origin), 'links_ended') or '0')
+    return key.account == account and not key.revoked and created > ended
 end
 
 -- The link of a digest; nil if there is none that can be used. One that has ended in any way is removed.
@@ -1338,11 +1418,23 @@ local function factors_forget(user)
     redis.call('DEL', K.user_browsers(user), K.user_new_browsers(user), K.user_recovery_codes(user))
 end
 
+-- How long a call that revokes a person's keys, and was not answered, may be repeated and says so of each.
+local ENDED_KEYS_MS = 24 * 60 * 60 * 1000
+
 -- Removes a user with all links. The trail keeps the email, which the node releases next (email_release.lua).
 local function user_erase(user, account, email)
+    local u = user_record(user, false)
     links_end(user, now_ms())
     factors_forget(user)
-    redis.call('DEL', K.user(user), K.user_ended_keys(user))
+    if u and u[6] ~= '' and u[8] > 0 then
+        redis.call('HSET', K.account_gone_people(account), user,
+                   string.format('%s %s %.0f %s', u[4], u[7], u[8], u[6]))
+    end
+    if exists(K.user_ended_keys(user)) then
+        redis.call('RENAME', K.user_ended_keys(user), K.account_ended_keys(account, user))
+        redis.call('PEXPIRE', K.account_ended_keys(account, user), ENDED_KEYS_MS)
+    end
+    redis.call('DEL', K.user(user))
     redis.call('SREM', K.account_users(account), user)
     redis.call('ZREM', K.account_people(account), user)
     redis.call('SREM', K.account_owners(account), user)

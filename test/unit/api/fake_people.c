@@ -60,7 +60,7 @@ void people_store_list(UNUSED struct store *store, UNUSED const struct id *accou
 }
 
 void people_store_find(UNUSED struct store *store, UNUSED const struct id *account, UNUSED const struct id *user,
-                       person_found *done, void *arg)
+                       UNUSED bool with_removed, person_found *done, void *arg)
 {
     later((struct away){.person_found = done, .arg = arg});
 }

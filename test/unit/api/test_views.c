@@ -88,14 +88,16 @@ Test(views, people_see_who_made_a_key)
     struct key_record key = make_key();
     struct answer answer;
 
-    key.by = make_id(ID_USER, USER_ID);
+    const struct id user = make_id(ID_USER, USER_ID);
+    key_made_by_person(&key, &user);
     key_json_put(answer_begin(&answer), &key, true);
-    expect(&answer, "{" KEY_MEMBERS "\"created_by\":\"" USER_ID "\",\"last_used_at\":null,\"revoked_at\":null}");
+    expect(&answer, "{" KEY_MEMBERS "\"created_by\":\"" USER_ID "\",\"origin\":\"" USER_ID
+                    "\",\"last_used_at\":null,\"revoked_at\":null}");
     key_json_put(answer_begin(&answer), &key, false);
     expect(&answer, "{" KEY_MEMBERS "\"last_used_at\":null,\"revoked_at\":null}");
-    key.by = (struct id){0};
+    key.by = key.origin = (struct id){0};
     key_json_put(answer_begin(&answer), &key, true);
-    expect(&answer, "{" KEY_MEMBERS "\"created_by\":null,\"last_used_at\":null,\"revoked_at\":null}");
+    expect(&answer, "{" KEY_MEMBERS "\"created_by\":null,\"origin\":null,\"last_used_at\":null,\"revoked_at\":null}");
 }
 
 Test(views, secret_is_in_the_answer_of_creation_alone)

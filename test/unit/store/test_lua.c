@@ -2869,6 +2869,88 @@ Test(lua, who_is_gone_or_disabled_gives_no_device_a_key)
           {"EXISTS t:id:dev_1", "0"}, APPROVER, {CLAIM("d1", "1"), "(ok North)"});
 }
 
+#define MAKE_AS(n, lines) "@key_insert d" n " key_" n "+acct_A+live+wxyz+3+7+-+N\nv=2" lines "\nm=mac" BY
+#define MADE(n, lines)            \
+    {                             \
+        MAKE_AS(n, lines), "(ok)" \
+    }
+#define FIND_KEYS(which, mark, cursor) "@person_keys acct_A usr_U " which " " mark " " cursor " 100"
+
+/* Whom a key goes back to: what its record says, else whoever is at the beginning of the keys that made one another. */
+Test(lua, person_keys)
+{
+    STEPS(ACCOUNT, MADE("01", "\nby=usr_U"), MADE("02", "\nby=key_01"), MADE("03", "\nby=key_02"),
+          MADE("04", "\nby=key_01\norigin=usr_U"), MADE("05", "\nby=usr_V\norigin=usr_U\nreplacer=usr_U"),
+          MADE("06", "\nby=usr_U\norigin=usr_V\nreplacer=usr_V"), MADE("07", "\nby=key_05\norigin=usr_V"),
+          MADE("08", "\nby=usr_V"), MADE("09", "\nby=key_08"), MADE("10", "\nby=key_01\norigin=-"), MADE("11", ""),
+          /* Only what the MAC binds counts. */
+          MADE("12", "\nm=mac\nby=usr_U"), {FIND_KEYS("all", "m1", "''"), "(ok 1 )"},
+          {"GET t:acct:acct_A:leaving:usr_U", "m1"}, {"PTTL t:acct:acct_A:leaving:usr_U", "~15000"},
+          {FIND_KEYS("all", "m1", "1+"), "(ok 2  (key_01 1) (key_02 1) (key_03 1) (key_04 1) (key_05 1) (key_06 1))"},
+          {FIND_KEYS("made", "m1", "1+"), "(ok 2  (key_01 1) (key_02 0) (key_03 0) (key_04 0) (key_05 1) (key_06 1))"},
+          {FIND_KEYS("none", "m1", "1+key_03"), "(ok 2  (key_04 0) (key_05 0) (key_06 0))"},
+          {"@person_keys acct_A usr_U all m1 1+ 2", "(ok 1 key_02 (key_01 1) (key_02 1))"},
+          {FIND_KEYS("all", "m1", "2+"), "(ok 3 )"}, {FIND_KEYS("all", "m1", "3+"), "(ok )"});
+}
+
+/* A later call for the same person takes over, and one that took too long begins again. */
+Test(lua, person_keys_are_looked_for_by_one_call)
+{
+    STEPS(ACCOUNT, MADE("01", "\nby=usr_U"), {FIND_KEYS("all", "m1", "''"), "(ok 1 )"},
+          {FIND_KEYS("all", "m2", "''"), "(ok 1 )"}, {FIND_KEYS("all", "m1", "1+"), "(conflict)"},
+          {FIND_KEYS("all", "m2", "1+"), "(ok 2  (key_01 1))"},
+          {"@person_keys_end acct_A usr_U key_01" ORIGIN " - - user_removed m1 1", "(conflict)"},
+          {"GET t:key:d01", "* - N\nv=2*"}, {"DEL t:acct:acct_A:leaving:usr_U", "1"},
+          {FIND_KEYS("all", "m2", "1+"), "(conflict)"});
+}
+
+#define LATE(n, lines)                                                           \
+    "@key_insert d" n " key_" n "+acct_A+live+wxyz+3+7+-+N\nv=2" lines "\nm=mac" \
+    " key_01 '' '' 100 key+d01 100 100"
+
+/* While keys are looked for, nothing is made that would be one of them. */
+Test(lua, whoever_is_leaving_makes_nothing)
+{
+    STEPS(ACCOUNT, USER, MADE("01", "\nby=usr_U"), MADE("02", "\nby=usr_V\norigin=usr_U"), MADE("03", "\nby=usr_V"),
+          {FIND_KEYS("all", "m1", "''"), "(ok 1 )"}, {LATE("04", "\nby=key_01\norigin=usr_U"), "(limited 1)"},
+          {LATE("04", "\nby=key_01"), "(limited 1)"}, {LATE("04", "\nby=usr_V\nreplacer=usr_U"), "(limited 1)"},
+          {"@key_replace d04 key_04+acct_A+live+wxyz+3+7+-+N\nv=2\nby=usr_V\norigin=usr_U\nm=mac usr_V '' '' 100 '' "
+           "100 100 key_02 acct_A api_key 0 - - 0",
+           "(limited 1)"},
+          {"EXISTS t:key:d04 t:id:key_04", "0"}, {LATE("05", "\nby=usr_V"), "(ok)"}, {BEGIN("d1", "c1"), "(ok)"},
+          {APPROVE("d1", "acct_A"), "(limited 1)"},
+          {"@person_change usr_U acct_A mac mac2 owner '' operator '' '' 100 '' m0 0", "(conflict)"},
+          {"@person_change usr_U acct_A mac mac2 owner '' operator '' '' 100 '' m1 1", "(ok 0 *)"},
+          {LATE("04", "\nby=key_01\norigin=usr_U"), "(limited 1)"},
+          {"@person_keys_end acct_A usr_U key_02" ORIGIN " - - user_disabled m1 0", "(ok *)"},
+          {LATE("04", "\nby=key_01\norigin=usr_U"), "(limited 1)"},
+          {"@person_keys_end acct_A usr_U key_02" ORIGIN " - - user_disabled m1 1", "(ok *)"},
+          {LATE("04", "\nby=key_01\norigin=usr_U"), "(ok)"},
+          /* A device that was approved before. */
+          APPROVED("d1"), {FIND_KEYS("all", "m1", "''"), "(ok 1  (key_02 1))"}, {CLAIM("d1", "1"), "(conflict)"},
+          /* A change that is refused leaves nothing behind. */
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 '' m1 1", "(conflict)"},
+          {"EXISTS t:acct:acct_A:leaving:usr_U", "0"}, {CLAIM("d1", "1"), "(ok North)"});
+}
+
+/* Whoever writes to Redis, or has made a chain of any length, keeps no script for long. */
+#define LONG_CHAIN                                                                          \
+    "EVAL for+i=1,3000+do+local+id=string.format('key_c%04d',i)+"                           \
+    "redis.call('SET','t:id:'..id,'h'..id)+"                                                \
+    "redis.call('SET','t:key:h'..id,id..'+acct_A+live+wxyz+3+7+1+N\\nv=2\\nby='..(i>1+and+" \
+    "string.format('key_c%04d',i-1)+or+'usr_U')..'\\nm=mac')+end+return+3000 0"
+Test(lua, makers_are_followed_in_bounded_steps)
+{
+    STEPS(ACCOUNT, {LONG_CHAIN, "3000"}, MADE("01", "\nby=key_c0900"), MADE("02", "\nby=key_c1900"),
+          MADE("03", "\nby=key_c3000"), MADE("04", "\nby=key_05"), MADE("05", "\nby=key_04"),
+          MADE("06", "\nby=key_c0010"), {FIND_KEYS("all", "m1", "''"), "(ok 1 )"},
+          {FIND_KEYS("all", "m1", "1+"), "(ok 1 key_02 (key_01 1) (key_02 1))"},
+          /* It may be this person's, so it is named. */
+          {FIND_KEYS("all", "m1", "1+key_02"), "(ok 1 key_03 (key_03 0))"},
+          {FIND_KEYS("all", "m1", "1+key_03"), "(ok 1 key_04 (key_04 0))"},
+          {FIND_KEYS("all", "m1", "1+key_05"), "(ok 2  (key_06 1))"});
+}
+
 /* Versions without roles keep the set of users alone. */
 Test(lua, people_are_found_in_what_older_versions_wrote)
 {
