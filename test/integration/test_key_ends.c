@@ -331,6 +331,66 @@ Test(key_ends, a_replacement_takes_over)
 /* Clocks */
 
 /* Its wall clock is that many seconds ahead, and its other clocks run at that many percent of their speed. */
+static void read_secret(const struct http_answer *answer, struct fixture_key *ret_key)
+{
+    cr_assert_eq(answer->status, 201, "%s", answer->body);
+    cr_assert(http_answer_json(answer, "id", ret_key->id, sizeof ret_key->id) &&
+              http_answer_json(answer, "secret", ret_key->secret, sizeof ret_key->secret));
+}
+
+/* at_ms: 0 for never. */
+static void expect_shown_end(const struct fixture_key *key, int64_t at_ms)
+{
+    static struct http_answer answer;
+
+    cr_expect_eq(call("GET", key, "/scheduled_revocation", NULL, &answer), 200, "%s", answer.body);
+    if (at_ms)
+        expect_time(&answer, "revoke_at", at_ms);
+    else
+        expect_value(&answer, "revoke_at", "null");
+}
+
+/* What a key with an end makes has no later one, whether it makes it or replaces itself by it. */
+Test(key_ends, an_end_is_handed_on)
+{
+    static struct http_answer answer;
+    struct fixture_key key, child, successor;
+    struct fixture_session session;
+    char target[96];
+
+    start();
+    fixture_create_key(&f, 0, "{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"keys:manage\"]}", &key);
+    const int64_t at_ms = redis_ms() + DAY_MS;
+    set_end(&key, at_ms);
+    struct http_call create = {.method = "POST",
+                               .target = "/v1/api_keys",
+                               .bearer = key.secret,
+                               .json = "{\"name\":\"b\",\"mode\":\"live\",\"scopes\":[\"keys:manage\"]}"};
+    fixture_call(&f, 0, &create, &answer);
+    read_secret(&answer, &child);
+    expect_shown_end(&child, at_ms);
+    snprintf(target, sizeof target, "/v1/api_keys/%s/replacement", child.id);
+    create.target = target;
+    create.bearer = child.secret;
+    create.json = "{\"overlap_seconds\":2592000}";
+    fixture_call(&f, 1, &create, &answer);
+    read_secret(&answer, &successor);
+    expect_shown_end(&successor, at_ms);
+    /* People may say later or never. */
+    fixture_add_session(&f, NULL, true, &session);
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/replacement", successor.id);
+    fixture_call(&f, 0,
+                 &(struct http_call){.method = "POST",
+                                     .target = target,
+                                     .cookie = session.token,
+                                     .csrf = session.csrf,
+                                     .json = "{\"overlap_seconds\":0}"},
+                 &answer);
+    read_secret(&answer, &key);
+    expect_shown_end(&key, 0);
+    fixture_stop(&f);
+}
+
 static void add_node_with_clock(struct clock_file *clock, int ahead_s, const char *rate)
 {
     const char *options = getenv("ASAN_OPTIONS");

@@ -1,4 +1,5 @@
--- Adds a key, or a decoy, whose record is revoked from the start. Limits apply to API callers, not to commands.
+-- Adds a key, or a decoy, whose record is revoked from the start. It ends when the key that makes it does. Limits
+-- apply to API callers, not to commands.
 -- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, limits of
 --   keys_are_full(), most changes per minute
 -- Returns: ok; refused: no such account; suspended: it is suspended or closed; conflict: the digest or id exists; full:
@@ -17,7 +18,7 @@ if credential ~= '' then
         return {'full'}
     end
 end
-local added = key_add(ARGV[2], ARGV[3], source_from(4))
+local added = key_add(ARGV[2], ARGV[3], source_from(4), nil, {actor_key(credential)})
 if added == 'ok' and credential ~= '' then
     limit_count(actor, key.account, key.mode, changes_max)
     keys_made_count(key.account, key.kind, key.mode)

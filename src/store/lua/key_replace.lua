@@ -1,8 +1,9 @@
 #!lua
--- Adds a key that replaces another one, which ends a while later.
+-- Adds a key that replaces another one, which ends a while later. If a key replaces it, the new one has no later end than
+-- either had of its own.
 -- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, limits of
---   keys_are_full(), most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only ('1' or '0'),
---   member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner),
+--   keys_are_full(), most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only
+--   ('1' or '0'), member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner),
 --   what the node knows of the store's time (store_ms_within() in the prelude)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
 --   cache it as one that does not end, the store's time; not_found: it is unknown, or hidden by the view; refused: it
@@ -42,12 +43,15 @@ if ARGV[17] ~= '0' then
     ends = string.format('%.0f', now_at_most + tonumber(ARGV[17])) -- not shorter than it was asked for
     ends = old.ends and tonumber(old.ends) <= tonumber(ends) and old.ends or ends
 end
-local registry = redis.call('HGETALL', K.nodes())
+local maker, registry = actor_key(credential), redis.call('HGETALL', K.nodes())
 keys_publish({old}, ARGV[15], ARGV[16], registry, ends)
-key_add(ARGV[2], ARGV[3], source, {replaces = old.id})
+key_add(ARGV[2], ARGV[3], source, {replaces = old.id}, maker and {maker, old})
 limit_count(actor, new.account, new.mode, changes_max)
 keys_made_count(new.account, new.kind, new.mode)
 if ends then
+    if ends ~= old.ends then
+        key_end_replaces(old, ends)
+    end
     key_end_at(old, ends, source, now, {replaced_by = new.id})
 else
     key_mark(old, source, {replaced_by = new.id})

@@ -595,16 +595,65 @@ local function key_add_refusal(digest, record)
     return (exists(K.key(digest)) or exists(K.key_id(record.id))) and 'conflict' or nil
 end
 
+-- Keeps when a key will be revoked, as its record says. now: the first that the time can be.
+local function key_end_keep(record, now)
+    if not exists(K.key_ends()) then
+        redis.call('HSET', K.store(), 'time', string.format('%.0f', now))
+    end
+    redis.call('ZADD', K.key_ends(), record.ends, record.id)
+end
+
+-- When a replacement sets a key's end, the record says so behind its MAC: '<that end> <the end that stood before, or ->'.
+-- It counts only as long as that end is the key's.
+local END_BEFORE = '\nend_before='
+
+-- The end of a key that it hands on to what it makes: one that was scheduled, or that it inherited itself; not one that
+-- a replacement has set. nil: none.
+local function key_end_lasting(record)
+    local ends, before = record.rest:match(END_BEFORE .. '(%d+) (%S+)')
+    if not ends or ends ~= record.ends then
+        return record.ends
+    end
+    return before ~= '-' and before or nil
+end
+
+-- Call it before that end is set.
+local function key_end_replaces(record, ends)
+    record.rest = record.rest:gsub(END_BEFORE .. '[^\n]*', '') .. END_BEFORE .. ends .. ' ' .. (key_end_lasting(record) or '-')
+end
+
+-- What a key makes ends when the key does, at the latest. new: a record. makers: records; nil ends nothing.
+local function key_end_inherit(new, makers)
+    for _, maker in ipairs(makers) do
+        local ends = not new.revoked and key_end_lasting(maker)
+        if ends and (not new.ends or tonumber(ends) < tonumber(new.ends)) then
+            new.ends = ends
+        end
+    end
+end
+
+-- The key that makes a change; nil: somebody else does. credential: as for actor_refused().
+local function actor_key(credential)
+    local packed = redis.call('GET', K.key(credential:match('^key (%S+)$') or ''))
+    return packed and key_unpack(packed) or nil
+end
+
 -- Adds a key and writes its event, with that data. The record of a decoy is revoked from the start: no node ever accepts
--- it, so there is nothing to publish, and its events are that it was created and revoked. Returns 'ok', or as
--- key_add_refusal().
-local function key_add(digest, packed, source, data)
+-- it, so there is nothing to publish, and its events are that it was created and revoked. makers: of whom it inherits an
+-- end (key_end_inherit()); nil: of nobody. Returns 'ok', or as key_add_refusal().
+local function key_add(digest, packed, source, data, makers)
     local record = key_unpack(packed)
     local refusal = key_add_refusal(digest, record)
     if refusal then
         return refusal
     end
-    redis.call('SET', K.key(digest), packed)
+    key_end_inherit(record, makers or {})
+    redis.call('SET', K.key(digest), record.ends and key_pack(record) or packed)
+    if record.ends then
+        key_end_keep(record, store_ms())
+        data = data or {}
+        data.revoke_at = rfc3339(tonumber(record.ends))
+    end
     redis.call('SET', K.key_id(record.id), digest)
     local set = key_set(record.kind, record.mode, record.revoked and 'revoked' or 'active')
     local class = audit_class(record, source[1])
@@ -748,10 +797,7 @@ local function key_end_at(record, ends, source, now, data)
     redis.call('SET', K.key(record.digest), key_pack(record))
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '')
     if ends then
-        if not exists(K.key_ends()) then
-            redis.call('HSET', K.store(), 'time', string.format('%.0f', now))
-        end
-        redis.call('ZADD', K.key_ends(), ends, record.id)
+        key_end_keep(record, now)
     else
         redis.call('ZREM', K.key_ends(), record.id)
     end

@@ -995,16 +995,53 @@ Test(lua, key_replace)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {REPLACE("d2", "key_2", "key_9", "5000"), "(not_found)"}, {"EXISTS t:key:d2", "0"},
-          {REPLACE("d2", "key_2", "key_1", "5000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 1*)"},
+          {REPLACE("d2", "key_2", "key_1", "5000"),
+           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend_before=* - nil d1 *) 0 () 1*)"},
           {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "1"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
           /* It is to end sooner: that stays, and the event says by which key it is replaced. */
-          {REPLACE("d5", "key_5", "key_1", "50000"), "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 1*)"},
+          {REPLACE("d5", "key_5", "key_1", "50000"),
+           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend_before=* - nil d1 *) 0 () 1*)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_5*)))"},
           {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 1*)"},
           {"ZCARD t:acct:acct_A:keys:ak-live:active", "3"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
           {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
+}
+
+#define BY_KEY(script, digest, new, by, more) \
+    "@" script " " digest " " new "+acct_A+live+wxyz+3+7+-+Name key_" by " '' '' 100 key+d" by " 100 100" more
+#define MAKE_WITH(by, new) BY_KEY("key_insert", "d" new, "key_" new, by, "")
+#define REPLACE_WITH(by, old, new, overlap) \
+    BY_KEY("key_replace", "d" new, "key_" new, by, " key_" old " acct_A api_key 0 - - " overlap)
+
+/* What a key makes does not outlive it, unless only a replacement has set its end. */
+Test(lua, ends_are_handed_on)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"}, {MAKE_WITH("1", "2"), "(ok)"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"}, {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"},
+          {MAKE_WITH("1", "3"), "(ok)"}, {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 @1* Name"},
+          {"ZCARD t:key_ends", "2"},
+          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
+           "((* (type api_key.created actor key_1 target key_3 * data:revoke_at 2*)))"},
+          {MAKE_WITH("3", "4"), "(ok)"}, {"ZCARD t:key_ends", "3"}, {REPLACE_WITH("1", "1", "5", "5000000"), "(ok *)"},
+          {"ZCARD t:key_ends", "4"}, {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name"},
+          /* What ends is replaced by a key without an end, or by a person. */
+          {REPLACE_WITH("2", "3", "6", "0"), "(ok *)"}, {"GET t:key:d6", "key_6 acct_A live wxyz 3 7 @1* Name"},
+          {REPLACE("d7", "key_7", "key_4", "0"), "(ok *)"}, {"GET t:key:d7", "key_7 acct_A live wxyz 3 7 - Name"},
+          /* A replacement sets the end of key_2, twice. */
+          {REPLACE_WITH("2", "2", "8", "50000"), "(ok *)"}, {"GET t:key:d8", "key_8 acct_A live wxyz 3 7 - Name"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 @1* Name\nend_before=1* -"},
+          {REPLACE_WITH("2", "2", "9", "20000"), "(ok *)"}, {MAKE_WITH("2", "10"), "(ok)"},
+          {"GET t:key:d10", "key_10 acct_A live wxyz 3 7 - Name"},
+          {"GET t:key:d9", "key_9 acct_A live wxyz 3 7 - Name"},
+          /* And of key_5, which has one of its own: that is handed on. */
+          {REPLACE_WITH("5", "5", "11", "5000"), "(ok *)"},
+          {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name\nend_before=1* 1*"},
+          {"GET t:key:d11", "key_11 acct_A live wxyz 3 7 @1* Name"},
+          /* Somebody sets another end since: that is its own. */
+          {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+3000 1000000 sooner 0", "(ok *)"},
+          {MAKE_WITH("2", "12"), "(ok)"}, {"GET t:key:d12", "key_12 acct_A live wxyz 3 7 @1* Name"});
 }
 
 Test(lua, a_replacement_without_memory_tells_nobody)
