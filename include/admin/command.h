@@ -44,6 +44,7 @@ struct command_line {
     bool adopt;
     bool forget;
     bool dry_run;
+    bool descendants; /* of key revoke --created-by */
     bool device;
     bool follow;
     bool yes;

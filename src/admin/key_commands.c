@@ -26,7 +26,12 @@ static const struct option_row REVOKE_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(created_by),
      .value_name = "ID",
-     .help = "Revoke the active keys that this user or key created."},
+     .help = "Revoke the active keys that this user or key created, and what replaces them."},
+    {.name = "descendants",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(descendants),
+     .help = "With --created-by: also the keys that such keys created or replaced, and so on; of a key, also the key "
+             "itself."},
     {.name = "created-before",
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(created_before),

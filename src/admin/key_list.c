@@ -67,6 +67,7 @@ void put_key_members(struct json_writer *w, const struct key_record *key)
     json_put_member(w, "last4", text_of(key->last4));
     put_time_member(w, "created_at", key->created_ms);
     put_text_member(w, "created_by", id_text(&key->by));
+    put_text_member(w, "origin", id_text(&key->origin));
     put_time_member(w, "last_used_at", key->last_used_ms);
     put_time_member(w, "revoked_at", key->revoked_ms);
 }
@@ -228,6 +229,8 @@ static void show_lines(struct buf *out, const struct key_shown *shown)
     buf_printf(out, "\n%-10s …%s\n", "Secret", key->last4);
     show_time(out, "Created", key->created_ms, "unknown");
     show_names(out, "By", key->by.text[0] ? id_text(&key->by) : TEXT("unknown"), shown->by_name);
+    if (key->origin.text[0] && !id_equal(&key->origin, &key->by))
+        show_names(out, "Back to", id_text(&key->origin), TEXT(""));
     show_time(out, "Last used", key->last_used_ms, "never");
     show_time(out, "Revoked", key->revoked_ms, "no");
 }

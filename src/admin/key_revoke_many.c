@@ -29,6 +29,12 @@ struct found_key {
     unsigned partition;
 };
 
+/* From which keys a key came. */
+struct lineage {
+    struct id id, parents[3]; /* empty: none */
+    bool is_descendant;
+};
+
 struct revoking {
     const struct command_line *line;
     struct store_client client;
@@ -40,6 +46,9 @@ struct revoking {
     enum store_result result; /* of a page; then the worst of all lists */
     struct found_key *found;
     size_t count, capacity;
+    struct lineage *lineages; /* of the account, by id; for the descendants of a key */
+    size_t lineage_count, lineage_room;
+    bool is_quiet; /* looks again for what was made meanwhile */
     struct buf out;
     struct json_writer writer; /* of the list that --json --dry-run prints */
     size_t lists, marked, outcomes[KEY_WAS_REVOKED_BEFORE + 1];
@@ -60,10 +69,13 @@ static int read_time(const char *text, const char *option, int64_t *ret_ms)
     return EXIT_DONE;
 }
 
-static int read_maker(const char *text, struct id *ret_id)
+static int read_maker(const struct command_line *line, struct id *ret_id)
 {
+    const char *text = line->created_by;
     struct text t = text_of(text ? text : "");
 
+    if (line->descendants && !text)
+        return command_fail(EXIT_USAGE, "--descendants needs --created-by");
     if (text && !id_parse(ID_USER, t, ret_id) && !id_parse(ID_KEY, t, ret_id))
         return command_fail(EXIT_USAGE, "--created-by '%s' is not the id of a user (usr_…) or a key (key_…)", text);
     return EXIT_DONE;
@@ -80,7 +92,7 @@ static int read_selection(const struct command_line *line, struct selection *ret
     int code = account_option_read(line, &ret->account_storage, &ret->account);
 
     if (code == EXIT_DONE)
-        code = read_maker(line->created_by, &ret->by);
+        code = read_maker(line, &ret->by);
     if (code == EXIT_DONE)
         code = read_time(line->created_before, "--created-before", &ret->created_before_ms);
     if (code == EXIT_DONE)
@@ -94,11 +106,36 @@ static bool is_unused(const struct key_record *key, int64_t since_ms)
     return key->last_used_ms < since_ms && key->created_ms < since_ms;
 }
 
-static bool selects(const struct selection *selection, const struct key_record *key)
+static int compare_lineages(const void *a, const void *b)
 {
-    return (!selection->by.text[0] || id_equal(&key->by, &selection->by)) &&
-           key->created_ms < selection->created_before_ms && is_unused(key, selection->unused_since_ms) &&
-           (!selection->scope || (key->scopes & selection->scope));
+    return strcmp(((const struct lineage *)a)->id.text, ((const struct lineage *)b)->id.text);
+}
+
+static bool is_descendant(const struct revoking *revoking, const struct id *id)
+{
+    const struct lineage wanted = {.id = *id};
+    const struct lineage *found = revoking->lineage_count == 0
+                                      ? NULL
+                                      : bsearch(&wanted, revoking->lineages, revoking->lineage_count,
+                                                sizeof *revoking->lineages, compare_lineages);
+
+    return found && found->is_descendant;
+}
+
+static bool is_by(const struct revoking *revoking, const struct key_record *key)
+{
+    const struct id *by = &revoking->selection.by;
+
+    return !by->text[0] || key_is_made_by(key, by) ||
+           (revoking->line->descendants && (id_equal(&key->origin, by) || is_descendant(revoking, &key->id)));
+}
+
+static bool selects(const struct revoking *revoking, const struct key_record *key)
+{
+    const struct selection *selection = &revoking->selection;
+
+    return is_by(revoking, key) && key->created_ms < selection->created_before_ms &&
+           is_unused(key, selection->unused_since_ms) && (!selection->scope || (key->scopes & selection->scope));
 }
 
 /* Finding */
@@ -120,7 +157,9 @@ static bool lists_json(const struct revoking *revoking)
 
 static void print_found(struct revoking *revoking, const struct key_record *key)
 {
-    if (lists_json(revoking)) {
+    if (revoking->is_quiet) {
+        return;
+    } else if (lists_json(revoking)) {
         json_object_begin(&revoking->writer);
         put_key_members(&revoking->writer, key);
         json_object_end(&revoking->writer);
@@ -146,7 +185,7 @@ static void on_page(void *arg, enum store_result result, const struct key_record
     revoking->result = result;
     revoking->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
-        if (selects(&revoking->selection, &keys[i])) {
+        if (selects(revoking, &keys[i])) {
             add_found(revoking, &keys[i]);
             print_found(revoking, &keys[i]);
         }
@@ -155,21 +194,71 @@ static void on_page(void *arg, enum store_result result, const struct key_record
     store_client_done(&revoking->client);
 }
 
-static int find_in_account(void *arg, const struct account_row *account)
+static void on_lineages(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
     struct revoking *revoking = arg;
+
+    revoking->result = result;
+    revoking->has_more = has_more && count > 0;
+    for (size_t i = 0; i < count; i++) {
+        if (revoking->lineage_count == revoking->lineage_room) {
+            revoking->lineage_room = 2 * revoking->lineage_room + 256;
+            revoking->lineages = mem_resize(revoking->lineages, revoking->lineage_room * sizeof *revoking->lineages);
+        }
+        revoking->lineages[revoking->lineage_count++] = (struct lineage){
+            keys[i].id, {keys[i].by, keys[i].replaces, keys[i].via}, id_equal(&keys[i].id, &revoking->selection.by)};
+        revoking->query.starting_after = keys[i].id;
+    }
+    store_client_done(&revoking->client);
+}
+
+/* Parents are older, unless clocks differ: once is nearly always enough. */
+static void mark_descendants(struct revoking *revoking)
+{
+    bool is_changed = true;
+
+    if (revoking->lineage_count > 0)
+        qsort(revoking->lineages, revoking->lineage_count, sizeof *revoking->lineages, compare_lineages);
+    while (is_changed) {
+        is_changed = false;
+        for (size_t i = 0; i < revoking->lineage_count; i++) {
+            struct lineage *key = &revoking->lineages[i];
+
+            for (size_t p = 0; p < sizeof key->parents / sizeof *key->parents && !key->is_descendant; p++)
+                is_changed |= key->is_descendant = is_descendant(revoking, &key->parents[p]);
+        }
+    }
+}
+
+static int list_keys(struct revoking *revoking, const struct id *account, enum key_status_filter status,
+                     keys_listed *listed)
+{
     int code;
 
-    revoking->query = (struct key_query){
-        .view = {.account = account->id, .any_kind = true}, .limit = LIST_LIMIT_MAX, .status = KEYS_ACTIVE};
+    revoking->query =
+        (struct key_query){.view = {.account = *account, .any_kind = true}, .limit = LIST_LIMIT_MAX, .status = status};
     do {
-        key_store_list(revoking->client.store, &revoking->query, on_page, revoking);
+        key_store_list(revoking->client.store, &revoking->query, listed, revoking);
         store_client_wait(&revoking->client);
         code = store_client_explain(&revoking->client, revoking->result, NULL);
         if (code == EXIT_DONE)
             code = flush(revoking);
     } while (code == EXIT_DONE && revoking->has_more);
     return code;
+}
+
+static int find_in_account(void *arg, const struct account_row *account)
+{
+    struct revoking *revoking = arg;
+    int code = EXIT_DONE;
+
+    revoking->lineage_count = 0;
+    if (revoking->line->descendants && id_kind_of(id_text(&revoking->selection.by)) == ID_KEY)
+        code = list_keys(revoking, &account->id, KEYS_ANY, on_lineages);
+    if (code != EXIT_DONE)
+        return code;
+    mark_descendants(revoking);
+    return list_keys(revoking, &account->id, KEYS_ACTIVE, on_page);
 }
 
 /* Revoking: all lists at once, so that their waits for leases fall together. */
@@ -285,7 +374,7 @@ static int revoke_found(struct revoking *revoking)
     for (unsigned i = 0; i < partitions; i++)
         begin_lists(revoking, i);
     store_client_wait(&revoking->client);
-    code = revoking->result == STORE_OK ? print_outcome(revoking) : fail_unconfirmed(revoking);
+    code = revoking->result == STORE_OK ? EXIT_DONE : fail_unconfirmed(revoking);
     if (revoking->log_error != 0)
         return command_fail(EXIT_FAILED, "some of these keys could not be added to the revocation log: %s",
                             strerror(revoking->log_error));
@@ -309,7 +398,7 @@ static int find(struct revoking *revoking)
         json_array_end(&revoking->writer);
         json_object_end(&revoking->writer);
         buf_append_char(&revoking->out, '\n');
-    } else if (!revoking->line->json) {
+    } else if (!revoking->line->json && !revoking->is_quiet) {
         buf_printf(&revoking->out, "%zu %s.\n", revoking->count, revoking->count == 1 ? "key matches" : "keys match");
     }
     return flush(revoking);
@@ -333,7 +422,17 @@ static int find_and_revoke(struct revoking *revoking)
     if (revoking->count == 0)
         return revoking->line->json ? print_outcome(revoking) : EXIT_DONE;
     code = confirm(revoking);
-    return code == EXIT_DONE ? revoke_found(revoking) : code;
+    /* A key that is found may have made another one until it was revoked. */
+    do {
+        if (code == EXIT_DONE)
+            code = revoke_found(revoking);
+        if (code != EXIT_DONE || !revoking->line->descendants)
+            break;
+        revoking->is_quiet = true;
+        revoking->count = 0;
+        code = find(revoking);
+    } while (code == EXIT_DONE && revoking->count > 0);
+    return code == EXIT_DONE ? print_outcome(revoking) : code;
 }
 
 static int run_in_store(struct revoking *revoking)
@@ -358,5 +457,6 @@ int key_revoke_many_run(const struct command_line *line, struct revocation_log *
         code = run_in_store(&revoking);
     buf_finish(&revoking.out);
     free(revoking.found);
+    free(revoking.lineages);
     return code;
 }

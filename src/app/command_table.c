@@ -260,6 +260,7 @@ const struct command COMMANDS[] = {
                  "chatelaine key revoke --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --unused-since "
                  "2026-01-31T00:00:00Z --dry-run\n"
                  "chatelaine key revoke --created-by usr_01KAWT0E8G3M7Q5V9X2Z4B6D8F --yes\n"
+                 "chatelaine key revoke --created-by key_01KAWT0E8G3M7Q5V9X2Z4B6D8F --descendants\n"
                  "chatelaine key revoke --secret-file found.secret\n"
                  "chatelaine key revoke --from-log /var/log/chatelaine/revocations.log",
      .groups = KEY_REVOKE_OPTIONS,

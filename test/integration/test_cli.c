@@ -311,6 +311,9 @@ Test(cli, key_revoke_selects_keys)
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
     expect_listed(run.out, others, SELECTED_KEYS);
     cli_finish(&run);
+    RUN(&fixture, &run, "key", "revoke", "--descendants", "--account", account);
+    cr_expect_eq(run.exit_code, 2, "%s", run.out);
+    cli_finish(&run);
     RUN(&fixture, &run, "key", "revoke", "--created-by", fixture.manager.id);
     cr_expect_eq(run.exit_code, 2);
     cr_expect(strstr(run.err, "2 keys are revoked for ever. Without a terminal"), "nobody to ask: %s", run.err);

@@ -1,4 +1,5 @@
 /* People: what an owner does to them, at one node, is in effect at every other before it is answered. */
+#include "cli.h"
 #include "leak_guard.h"
 #include "people.h"
 
@@ -758,6 +759,53 @@ Test(people, no_key_slips_through_while_its_person_is_removed)
     for (size_t i = 0; i < CLIENTS; i++)
         http_client_close(&clients[i]);
     http_client_close(&owner);
+    people_stop(&people);
+}
+
+static void expect_output(struct people *people, const char *const *words, const char *wanted)
+{
+    struct cli_run run;
+
+    cli_run(&people->fixture, &run, words, NULL);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, wanted), "'%s' lacks %s", run.out, wanted);
+    cli_finish(&run);
+}
+
+/* After a leak: everything that came from a person, or from one key. */
+Test(people, commands_revoke_what_came_from_a_person_or_a_key)
+{
+    static struct fixture_key keys[GENERATIONS + 2], others[GENERATIONS + 2];
+    struct fixture_key rotated, child;
+    struct fixture_session session, other;
+    struct fixture_user user, colleague;
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    people_add(&people, "leaver@clinic.test", ROLE_DEVELOPER, &user, &session);
+    people_add(&people, "colleague@clinic.test", ROLE_DEVELOPER, &colleague, &other);
+    make_generations(&people, &session, keys, &keys[GENERATIONS + 1]);
+    make_generations(&people, &other, others, &others[GENERATIONS + 1]);
+    people_make_key(&people, &other, "live", &rotated);
+    replace_with(&people, &others[0], &rotated); /* by a key that leaked */
+    make_with(&people, &rotated, &child);
+    expect_output(&people, (const char *const[]){"key", "revoke", "--created-by", user.id, "--dry-run", NULL},
+                  "2 keys match.");
+    expect_output(&people,
+                  (const char *const[]){"key", "revoke", "--created-by", user.id, "--descendants", "--yes", NULL},
+                  "22 keys were revoked");
+    for (size_t i = 0; i < GENERATIONS + 2; i++) {
+        expect_dead(&people, &keys[i], "api_key_revoked");
+        expect_dead(&people, &others[i], NULL);
+    }
+    expect_output(&people,
+                  (const char *const[]){"key", "revoke", "--created-by", others[0].id, "--descendants", "--yes", NULL},
+                  "23 keys were revoked");
+    for (size_t i = 0; i <= GENERATIONS; i++)
+        expect_dead(&people, &others[i], "api_key_revoked");
+    expect_dead(&people, &others[GENERATIONS + 1], NULL);
+    expect_dead(&people, &rotated, "api_key_revoked");
+    expect_dead(&people, &child, "api_key_revoked");
     people_stop(&people);
 }
 
