@@ -20,7 +20,8 @@ void http_reply_json(struct http_request *request, int status, const struct buf 
 void http_refuse(struct http_request *request, enum http_error error);
 /* Closes the connection after the reply. */
 void http_response_close(struct http_request *request);
-/* Call it before the reply. replied runs inside the reply, with its status; never if the client is gone by then. */
+/* Call it before the reply. replied runs inside the reply, with its status; never if the client is gone by then.
+ * Any number may ask. */
 void http_response_on_replied(struct http_request *request, void (*replied)(void *arg, int status), void *arg);
 /* Call it before the reply. done runs exactly once, later. delivered: the peer's TCP acknowledged the whole response
  * (on a Unix socket: the peer read it), whatever happened to the connection afterwards. Not delivered: the connection

@@ -97,6 +97,39 @@ void conn_fail_body(struct conn *conn, enum http_error error)
     request_unpin(request);
 }
 
+/* The memory held while more input is expected, or while a body that has come waits for its answer. */
+static size_t held_input(const struct conn *conn)
+{
+    const struct http_request *request = conn->request;
+
+    size_t bytes = conn->stash.capacity + (conn->tls ? conn_held_by_tls(conn) : 0);
+
+    if (conn->state != CONN_BODY && conn->state != CONN_DISCARDING && !conn->holds_body)
+        return bytes;
+    return bytes + sizeof *request + request->head_bytes.len + request->body.capacity;
+}
+
+static void conn_weigh_input(struct conn *conn)
+{
+    burden_set(&conn->all->burdens, &conn->load, BURDEN_INPUT, held_input(conn));
+}
+
+static void conn_let_go_of_body(void *arg, int status)
+{
+    struct conn *conn = arg;
+
+    (void)status;
+    conn->holds_body = false;
+    conn_weigh_input(conn);
+}
+
+/* Many bodies may wait for their handlers, which may wait for others. */
+static void conn_hold_body(struct conn *conn)
+{
+    conn->holds_body = true;
+    http_response_on_replied(conn->request, conn_let_go_of_body, conn);
+}
+
 static void conn_end_body(struct conn *conn)
 {
     if (conn->state == CONN_DISCARDING) {
@@ -104,6 +137,7 @@ static void conn_end_body(struct conn *conn)
         return;
     }
     conn_enter(conn, CONN_HANDLING);
+    conn_hold_body(conn);
     request_body_ended(conn->request, HTTP_BODY_OK);
 }
 
@@ -247,18 +281,6 @@ void conn_await(struct conn *conn)
         conn_disconnect(conn);
 }
 
-/* The memory held while more input is expected. */
-static size_t held_input(const struct conn *conn)
-{
-    const struct http_request *request = conn->request;
-
-    size_t bytes = conn->stash.capacity + (conn->tls ? conn_held_by_tls(conn) : 0);
-
-    if (conn->state != CONN_BODY && conn->state != CONN_DISCARDING)
-        return bytes;
-    return bytes + sizeof *request + request->head_bytes.len + request->body.capacity;
-}
-
 void conn_settle(struct conn *conn)
 {
     if (conn->stash.ptr && conn->stash.len == 0) {
@@ -272,7 +294,7 @@ void conn_settle(struct conn *conn)
     else if (conn->state == CONN_HANDSHAKE && conn->stash.len > 0)
         handshake_queue(&conn->all->handshakes, &conn->handshake);
     if (conn->state != CONN_CLOSED)
-        burden_set(&conn->all->burdens, &conn->load, BURDEN_INPUT, held_input(conn));
+        conn_weigh_input(conn);
     conn_await(conn);
 }
 

@@ -67,6 +67,7 @@ struct conn {
     enum conn_state state;
     bool is_consuming;   /* conn_consume() is on the stack and goes on by itself */
     bool is_local;       /* plain, without a PROXY header: see http_server_listen_socket() */
+    bool holds_body;     /* of a request that is not answered yet */
     bool is_input_ended; /* the peer has shut down its side */
     struct http_request *request;
     struct head_scan scan;

@@ -34,6 +34,13 @@ struct requests {
     uint64_t wall_read_ms;
 };
 
+/* Somebody who is told when the reply begins. */
+struct replied_hook {
+    struct replied_hook *next;
+    void (*run)(void *arg, int status);
+    void *arg;
+};
+
 struct reply_line {
     struct reply_line *next;
     struct text line;
@@ -69,9 +76,8 @@ struct http_request {
     http_body_done *body_done;
     void *body_arg;
     struct reply_line *first_line, **last_line;
-    struct text fixed_headers;              /* {NULL, 0}: the server's */
-    void (*replied)(void *arg, int status); /* NULL: nobody asks */
-    void *replied_arg;
+    struct text fixed_headers;    /* {NULL, 0}: the server's */
+    struct replied_hook *replied; /* NULL: nobody asks */
     struct delivery delivery;
     struct stream stream;
     struct arena arena;

@@ -103,9 +103,11 @@ void http_response_close(struct http_request *request)
 
 void http_response_on_replied(struct http_request *request, void (*replied)(void *arg, int status), void *arg)
 {
-    CHECK(!request->is_replied && !request->replied);
-    request->replied = replied;
-    request->replied_arg = arg;
+    struct replied_hook *hook = arena_alloc(&request->arena, sizeof *hook);
+
+    CHECK(!request->is_replied);
+    *hook = (struct replied_hook){request->replied, replied, arg};
+    request->replied = hook;
 }
 
 void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg)
@@ -196,8 +198,8 @@ bool response_begin(struct http_request *request, int status)
     if (request->is_gone)
         return false;
     metric_add(METRIC_REQUESTS, 1);
-    if (request->replied)
-        request->replied(request->replied_arg, status);
+    for (const struct replied_hook *hook = request->replied; hook; hook = hook->next)
+        hook->run(hook->arg, status);
     request->must_close = ends_connection(request);
     return true;
 }

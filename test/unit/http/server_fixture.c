@@ -61,6 +61,8 @@ struct body_wait {
     struct http_request *request;
 };
 
+static void hold(struct fixture *fixture, struct http_request *request);
+
 static void echo_read(void *arg, enum http_body_result result, struct text body)
 {
     struct body_wait *wait = arg;
@@ -68,6 +70,10 @@ static void echo_read(void *arg, enum http_body_result result, struct text body)
     if (result == HTTP_BODY_FAILED) {
         cr_assert(http_request_replied(wait->request) || http_request_gone(wait->request));
         wait->fixture->bodies_failed++;
+        return;
+    }
+    if (text_equal(http_request_path(wait->request), TEXT("/echo-held"))) {
+        hold(wait->fixture, wait->request);
         return;
     }
     http_reply(wait->request, 200, TEXT("text/plain"), body);
@@ -223,7 +229,7 @@ static void handle(struct http_request *request, void *arg)
     struct text path = http_request_path(request);
 
     fixture->handled++;
-    if (text_equal(path, TEXT("/echo")))
+    if (text_equal(path, TEXT("/echo")) || text_equal(path, TEXT("/echo-held")))
         read_body(fixture, request);
     else if (text_equal(path, TEXT("/hold")) || text_equal(path, TEXT("/held-made")) ||
              text_equal(path, TEXT("/held-big")) || text_equal(path, TEXT("/body-later")))

@@ -1,12 +1,12 @@
 /* A server with a small handler and clients on the same loop, for tests of src/http over real sockets.
  *
- * The handler knows these paths: /hello (200, the query as body), /echo (reads the body and sends it back), /hold
- * (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many bytes as the query says; /held-big
- * waits like /hold first), /unread (401 without reading the body), /made (201, and asks whether it was delivered; the
- * query as for /big), /body-later (reads the body when the test says so), /none (204), /mute (neither replies nor
- * holds), /about (describes the request), /json, /json-too-large, /lasting (as many bytes as the query says, from
- * lasting memory), /stream and /stream-broken (as many pieces as the query says, each of FIXTURE_PIECE_BYTES, then the
- * end or a break), /twice (two replies), /split (a header with CR LF). */
+ * The handler knows these paths: /hello (200, the query as body), /echo (reads the body and sends it back; /echo-held
+ * waits like /hold instead), /hold (waits for fixture_answer_held()), /later (answers in a later turn), /big (as many
+ * bytes as the query says; /held-big waits like /hold first), /unread (401 without reading the body), /made (201, and
+ * asks whether it was delivered; the query as for /big), /body-later (reads the body when the test says so), /none
+ * (204), /mute (neither replies nor holds), /about (describes the request), /json, /json-too-large, /lasting (as many
+ * bytes as the query says, from lasting memory), /stream and /stream-broken (as many pieces as the query says, each of
+ * FIXTURE_PIECE_BYTES, then the end or a break), /twice (two replies), /split (a header with CR LF). */
 #pragma once
 #include "http/request.h"
 #include "http/server.h"

@@ -164,6 +164,33 @@ Test(http_slow_readers, cuts_whose_unfinished_requests_are_largest)
     }
 }
 
+static bool is_held(void *arg)
+{
+    (void)arg;
+    return fixture.held;
+}
+
+/* A body that has come counts until its request is answered, however long it has to wait for that. */
+Test(http_slow_readers, counts_bodies_that_wait)
+{
+    enum { BYTES = 20000 };
+    static char body[BYTES];
+
+    struct http_settings settings = fixture_settings();
+
+    memset(body, 'a', sizeof body);
+    start_with(&settings);
+    peer_send_str(&peer, "POST /echo-held HTTP/1.1\r\nHost: t\r\nContent-Length: 20000\r\n\r\n");
+    peer_send(&peer, body, sizeof body);
+    cr_assert(fixture_until(&fixture, is_held, NULL));
+    test_loop_for(&fixture.loop, 1);
+    cr_expect_geq(held_bytes(BURDEN_INPUT), (size_t)BYTES);
+    fixture_answer_held(&fixture);
+    cr_assert(peer_gets(&peer, "HTTP/1.1 200"));
+    cr_expect_eq(held_bytes(BURDEN_INPUT), 0);
+    finish();
+}
+
 struct awaited {
     unsigned handled;
     uint64_t until_ms;
