@@ -17,6 +17,7 @@
       "Time from a command until Redis' reply, by connection.")                                                       \
     X(HISTOGRAM_REDIS_SCRIPTS, "chatelaine_redis_duration_seconds", "link=\"scripts\"", "")                           \
     X(HISTOGRAM_REDIS_CHANGES, "chatelaine_redis_duration_seconds", "link=\"changes\"", "")                           \
+    X(HISTOGRAM_REDIS_WORK, "chatelaine_redis_duration_seconds", "link=\"work\"", "")                                 \
     X(HISTOGRAM_REDIS_SENTINEL, "chatelaine_redis_duration_seconds", "link=\"sentinel\"", "")                         \
     X(HISTOGRAM_REDIS_CLUSTER, "chatelaine_redis_duration_seconds", "link=\"cluster\"", "")                           \
     X(HISTOGRAM_BARRIER, "chatelaine_barrier_duration_seconds", "",                                                   \

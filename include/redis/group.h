@@ -4,7 +4,7 @@
 #pragma once
 #include "redis/link.h"
 
-enum { REDIS_GROUP_MAX = 4 };
+enum { REDIS_GROUP_MAX = 5 };
 
 struct redis_group { /* starts zeroed */
     struct redis_link *links[REDIS_GROUP_MAX];

@@ -51,6 +51,8 @@ struct audit_filter {
     bool test_keys_only;        /* only events about test keys */
     /* Whose credential must still be valid at each slice, as for a change; NULL: a command's. */
     const struct audit_source *reader;
+    bool (*is_wanted)(void *arg); /* asked before each further slice; false: STORE_UNAVAILABLE. NULL: it is */
+    void *arg;
 };
 struct audit_page {
     const struct audit_event *events; /* newest first */

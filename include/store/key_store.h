@@ -78,6 +78,8 @@ struct keys_observer {
     void (*revoked)(void *arg, const struct key_record *key);
     void (*done)(void *arg, enum store_result result, const struct key_of_list *keys, size_t count);
     void *arg;
+    /* Asked before each further portion; false: STORE_UNKNOWN. NULL: all of it is wanted. */
+    bool (*is_wanted)(void *arg);
 };
 void key_store_revoke_list(struct store *store, const struct key_view *view, const struct id *ids, size_t count,
                            const struct audit_source *source, const struct keys_observer *observer);

@@ -296,7 +296,7 @@ static void on_list_done(void *arg, enum store_result result, const struct key_o
 static void begin_list(struct revoking *revoking, unsigned partition, const struct id *ids, size_t count)
 {
     static const struct key_view EVERYTHING = {.any_kind = true};
-    const struct keys_observer observer = {on_marked, on_list_done, revoking};
+    const struct keys_observer observer = {on_marked, on_list_done, revoking, NULL};
 
     revoking->lists++;
     key_store_revoke_list(partitions_at(revoking->client.partitions, partition), &EVERYTHING, ids, count, &OPERATOR,

@@ -249,7 +249,7 @@ void seal_store_list_users(struct store *store, const struct id *account, const 
     args_add(&args, id_text(account));
     args_add_int(&args, SEAL_USERS_AT_ONCE);
     args_add(&args, id_text(behind));
-    store_call_script(store, SCRIPT_user_list, SCRIPT_READS, args.count, args.argv, list_users_called, call);
+    store_call_script(store, SCRIPT_user_list, SCRIPT_WORK, args.count, args.argv, list_users_called, call);
 }
 
 struct list_accounts_call {
@@ -285,7 +285,7 @@ static void list_accounts(struct store *store, size_t argc, const struct text *a
     struct list_accounts_call *call = mem_alloc(sizeof *call);
 
     *call = (struct list_accounts_call){store, done, arg};
-    store_call_script(store, SCRIPT_account_list, SCRIPT_READS, argc, argv, list_accounts_called, call);
+    store_call_script(store, SCRIPT_account_list, SCRIPT_WORK, argc, argv, list_accounts_called, call);
 }
 
 void account_store_list(struct store *store, accounts_listed *done, void *arg)

@@ -52,6 +52,7 @@ struct audit_search {
 };
 
 static void send_next(struct audit_searches *searches);
+static void fail(struct audit_search *search, enum store_result result);
 static void on_pause_over(uv_timer_t *timer);
 static void slice_called(void *arg, enum store_result result, const struct redis_reply *reply);
 
@@ -137,20 +138,35 @@ static void send_slice(struct audit_search *search)
     else
         args_add(&args, TEXT(""));
     search->slices++;
-    store_call_script(search->all->store, SCRIPT_audit_search, SCRIPT_READS, args.count, args.argv, slice_called,
+    store_call_script(search->all->store, SCRIPT_audit_search, SCRIPT_WORK, args.count, args.argv, slice_called,
                       search);
+}
+
+/* NULL: none waits that anybody wants. Each gets a first slice: a search never ends inside the call that begins it. */
+static struct audit_search *next_wanted(struct audit_searches *searches)
+{
+    struct list *node;
+
+    while ((node = list_first(&searches->waiting))) {
+        struct audit_search *search = LIST_ENTRY(node, struct audit_search, in_waiting);
+
+        list_remove(node);
+        if (search->slices == 0 || !search->filter->is_wanted || search->filter->is_wanted(search->filter->arg))
+            return search;
+        fail(search, STORE_UNAVAILABLE);
+    }
+    return NULL;
 }
 
 static void send_next(struct audit_searches *searches)
 {
-    struct list *first = list_first(&searches->waiting);
+    struct audit_search *search = searches->is_slice_sent || searches->is_pausing ? NULL : next_wanted(searches);
 
-    if (!first || searches->is_slice_sent || searches->is_pausing)
+    if (!search)
         return;
-    list_remove(first);
     searches->is_slice_sent = true;
     searches->sent_ns = clock_boot_ns();
-    send_slice(LIST_ENTRY(first, struct audit_search, in_waiting));
+    send_slice(search);
 }
 
 static void pause_begin(struct audit_searches *searches)

@@ -229,5 +229,5 @@ void audit_store_follow(struct store *store, const struct id *account, unsigned 
         snprintf(entries[i], sizeof entries[i], "%" PRIu64 "-%" PRIu64, position->of[i].ms, position->of[i].sequence);
         args_add(&args, text_of(entries[i]));
     }
-    store_call_script(store, SCRIPT_audit_follow, SCRIPT_READS, args.count, args.argv, follow_called, call);
+    store_call_script(store, SCRIPT_audit_follow, SCRIPT_WORK, args.count, args.argv, follow_called, call);
 }

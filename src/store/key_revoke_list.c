@@ -33,6 +33,11 @@ struct list_call {
 };
 
 static void portion_send(struct list_call *call);
+static bool is_wanted(const struct list_call *call)
+{
+    return !call->observer.is_wanted || call->observer.is_wanted(call->observer.arg);
+}
+
 static void portion_called(void *arg, enum store_result result, const struct redis_reply *reply);
 static void cover(struct list_call *call);
 static void covered(void *arg, enum store_result result, const struct redis_reply *reply);
@@ -162,6 +167,8 @@ static void portion_called(void *arg, enum store_result result, const struct red
 
     if (result == STORE_OK || result == STORE_REFUSED)
         result = read_portion(call, reply);
+    if (result == STORE_OK && call->next < call->count && !is_wanted(call))
+        result = STORE_UNKNOWN;
     if (result != STORE_OK) {
         finish(call, result);
     } else if (call->next < call->count) {

@@ -59,12 +59,8 @@ static enum key_schedule_refusal read_refusal(const struct redis_reply *reply)
 static void end_finish(struct end_call *call, enum store_result result, const struct redis_reply *reply)
 {
     const struct key_record *key = result == STORE_OK ? &call->key : NULL;
-    uint32_t retry_after_s = 0;
+    uint32_t retry_after_s = reply_limit(call->store, reply, &result);
 
-    if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(call->store, "change limit");
-        result = STORE_UNAVAILABLE;
-    }
     if (call->scheduled)
         call->scheduled(call->arg, result, key, call->said_ms, result == STORE_REFUSED ? read_refusal(reply) : 0,
                         retry_after_s);

@@ -65,10 +65,7 @@ static void insert_called(void *arg, enum store_result result, const struct redi
         return;
     }
     free(arg);
-    if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(call.store, "change limit");
-        result = STORE_UNAVAILABLE;
-    }
+    retry_after_s = reply_limit(call.store, reply, &result);
     call.done(call.arg, result, retry_after_s);
 }
 
@@ -244,5 +241,5 @@ void key_store_list(struct store *store, const struct key_query *query, keys_lis
     for (size_t i = 0; i < sizeof KEY_SETS / sizeof *KEY_SETS; i++)
         if (query_covers(query, &KEY_SETS[i]))
             args_add(&args, KEY_SETS[i].name);
-    store_call_script(store, SCRIPT_key_list, SCRIPT_READS, args.count, args.argv, list_called, call);
+    store_call_script(store, SCRIPT_key_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
 }

@@ -184,12 +184,8 @@ static void invite_checked(void *arg, enum store_result result)
 static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct invite_call *call = arg;
-    uint32_t retry_after_s = 0;
+    uint32_t retry_after_s = reply_limit(call->store, reply, &result);
 
-    if (result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
-        store_malformed(call->store, "change limit");
-        result = STORE_UNAVAILABLE;
-    }
     invite_finish(call, result, retry_after_s);
 }
 
@@ -246,7 +242,7 @@ void link_store_list(struct store *store, const struct id *account, unsigned lim
     args_add(&args, id_text(account));
     args_add_int(&args, limit);
     args_add(&args, id_text(behind));
-    store_call_script(store, SCRIPT_link_list, SCRIPT_READS, args.count, args.argv, list_called, call);
+    store_call_script(store, SCRIPT_link_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
 }
 
 /* Ends of something: answered once no replaced Redis can be asked any more. */

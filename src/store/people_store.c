@@ -80,7 +80,7 @@ void people_store_list(struct store *store, const struct id *account, unsigned l
     args_add(&args, id_text(account));
     args_add_int(&args, limit);
     args_add(&args, id_text(behind));
-    store_call_script(store, SCRIPT_people_list, SCRIPT_READS, args.count, args.argv, list_called, call);
+    store_call_script(store, SCRIPT_people_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
 }
 
 struct find_call {

@@ -52,6 +52,7 @@ struct script_call {
     uint64_t trust;               /* when it was sent */
     struct chain_numbers numbers; /* of the change that was made; zeroed: none */
     bool is_unpromised;           /* a change without numbers */
+    bool is_work;                 /* a plain call on the link `work` */
     bool is_eval;                 /* sent with the script's text */
     bool must_eval;               /* Redis did not know the script */
     bool must_repeat;             /* the same, or the script did only a part; sent again once WAIT has been answered */
@@ -100,7 +101,7 @@ static struct script_call *call_take(struct store *store)
     }
     arena_init(&call->kept, NULL, 0);
     call->store = store;
-    call->is_unpromised = call->is_eval = call->must_eval = call->must_repeat = false;
+    call->is_unpromised = call->is_work = call->is_eval = call->must_eval = call->must_repeat = false;
     call->due = call->sends = 0;
     call->numbers = (struct chain_numbers){0};
     call->reply = NULL;
@@ -289,8 +290,8 @@ static void call_in_fitting_state(struct script_call *call, enum script_link lin
     }
     /* A Redis that is not durable must not acknowledge a change or grant a lease. Reading from it is harmless if it
      * holds our store. */
-    if (store->is_closing || identity_strange(lease_identity(store->lease)) || (link != SCRIPT_READS && store->unfit) ||
-        log_forbids(store, call->script, link))
+    if (store->is_closing || identity_strange(lease_identity(store->lease)) ||
+        (link != SCRIPT_READS && link != SCRIPT_WORK && store->unfit) || log_forbids(store, call->script, link))
         refuse(call);
     else
         call_send(call);
@@ -300,12 +301,14 @@ void store_call_script(struct store *store, enum script script, enum script_link
                        const struct text *argv, script_done *done, void *arg)
 {
     static const enum script_class CLASSES[] = {
-        [SCRIPT_READS] = SCRIPT_PLAIN,          [SCRIPT_CHANGES] = SCRIPT_CHANGE, [SCRIPT_UNPROMISED] = SCRIPT_CHANGE,
-        [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT, [SCRIPT_LEAVES] = SCRIPT_LEAVE,   [SCRIPT_REPORTS] = SCRIPT_REPORT,
+        [SCRIPT_READS] = SCRIPT_PLAIN,       [SCRIPT_WORK] = SCRIPT_PLAIN,           [SCRIPT_CHANGES] = SCRIPT_CHANGE,
+        [SCRIPT_UNPROMISED] = SCRIPT_CHANGE, [SCRIPT_HEARTBEATS] = SCRIPT_HEARTBEAT, [SCRIPT_LEAVES] = SCRIPT_LEAVE,
+        [SCRIPT_REPORTS] = SCRIPT_REPORT,
     };
     struct script_call *call = call_begin(store, script, CLASSES[link], argc, argv, done, arg);
 
     call->is_unpromised = link == SCRIPT_UNPROMISED;
+    call->is_work = link == SCRIPT_WORK;
     call_in_fitting_state(call, link);
 }
 
@@ -344,14 +347,16 @@ static bool is_plain(const struct script_call *call)
 
 static struct redis_link *call_link(const struct script_call *call)
 {
-    return is_plain(call) ? call->store->scripts : call->store->changes;
+    struct redis_link *plain = call->is_work ? call->store->work : call->store->scripts;
+
+    return is_plain(call) ? plain : call->store->changes;
 }
 
 /* A text takes 50 KB and a link's output is bounded. So of all calls that met NOSCRIPT one sends the text, and the
  * others follow it on the same link, where Redis knows the script by then. */
 static bool *text_under_way(const struct script_call *call)
 {
-    return &call->store->texts_under_way[is_plain(call)][call->script];
+    return &call->store->texts_under_way[is_plain(call) + call->is_work][call->script];
 }
 
 static void send_script(struct script_call *call)

@@ -11,6 +11,7 @@ typedef void script_done(void *arg, enum store_result result, const struct redis
 
 enum script_link {
     SCRIPT_READS,      /* reads other than checks, and writes that need not wait for replicas */
+    SCRIPT_WORK,       /* lists, searches and exports: reads that nothing else shall wait behind */
     SCRIPT_CHANGES,    /* STORE_OK only after --min-replicas have it (WAIT); too few in time: STORE_UNKNOWN */
     SCRIPT_UNPROMISED, /* like changes, but a Redis that loses it has lost nothing that must be brought back */
     SCRIPT_HEARTBEATS, /* WAIT for at most the lease; too few: STORE_REFUSED, reply NULL, and changes go on */

@@ -59,7 +59,7 @@ void seal_store_list_keys(struct store *store, const struct id *account, unsigne
     args_add(&args, SETS[set].name);
     args_add(&args, id_text(behind));
     args_add_int(&args, SEAL_KEYS_AT_ONCE);
-    store_call_script(store, SCRIPT_key_walk, SCRIPT_READS, args.count, args.argv, list_keys_called, call);
+    store_call_script(store, SCRIPT_key_walk, SCRIPT_WORK, args.count, args.argv, list_keys_called, call);
 }
 
 void seal_store_put_key(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], struct text was, struct text is,

@@ -50,7 +50,7 @@ void session_store_list(struct store *store, const struct id *users, size_t user
     args_begin(&args);
     for (size_t i = 0; i < user_count; i++)
         args_add(&args, id_text(&users[i]));
-    store_call_script(store, SCRIPT_session_list, SCRIPT_READS, args.count, args.argv, list_called, call);
+    store_call_script(store, SCRIPT_session_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
 }
 
 struct stop_call {

@@ -48,9 +48,9 @@ struct store {
     uv_loop_t *loop;
     struct store_settings settings; /* with the target wiped; prefix is our copy */
     char *prefix;
-    struct redis_link *reads, *scripts, *changes; /* NULL: closed */
-    struct redis_resolver *resolver;              /* NULL: --redis names Redis itself */
-    struct redis_sentinel *sentinel;              /* behind the resolver, or NULL */
+    struct redis_link *reads, *scripts, *changes, *work; /* NULL: closed */
+    struct redis_resolver *resolver;                     /* NULL: --redis names Redis itself */
+    struct redis_sentinel *sentinel;                     /* behind the resolver, or NULL */
     void (*ready)(void *arg);
     void *arg;
     bool is_ready;                         /* as last reported to ready() */
@@ -68,7 +68,7 @@ struct store {
     void (*on_probe)(uv_timer_t *probe); /* set by examination_init() */
 
     char script_sha1[SCRIPT_COUNT][SCRIPT_SHA1_HEX_BYTES];
-    bool texts_under_way[2][SCRIPT_COUNT]; /* whose EVAL is unanswered on `changes` [0], on `scripts` [1] */
+    bool texts_under_way[3][SCRIPT_COUNT]; /* whose EVAL is unanswered on `changes`, `scripts`, `work` */
     struct list refused;                   /* struct script_call: to fail in the next loop turn */
     struct list free_calls;                /* struct script_call, for reuse */
     uv_idle_t idle;                        /* fails the refused calls */

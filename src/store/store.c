@@ -39,6 +39,15 @@ static void on_scripts_state(void *arg, bool is_up)
     readiness_tell(store);
 }
 
+/* Without it the store is as ready as ever: lists, searches and exports alone fail. */
+static void on_work_state(void *arg, bool is_up)
+{
+    struct store *store = arg;
+
+    if (is_up)
+        redis_group_on_ready(&store->links, store->work);
+}
+
 static void on_changes_state(void *arg, bool is_up)
 {
     struct store *store = arg;
@@ -90,6 +99,7 @@ static void make_connections(struct store *store, const struct redis_target *tar
     store->reads = make_link(store, target, "reads", HISTOGRAM_REDIS_READS, on_reads_state);
     store->scripts = make_link(store, target, "scripts", HISTOGRAM_REDIS_SCRIPTS, on_scripts_state);
     store->changes = make_link(store, target, "changes", HISTOGRAM_REDIS_CHANGES, on_changes_state);
+    store->work = make_link(store, target, "work", HISTOGRAM_REDIS_WORK, on_work_state);
 }
 
 struct store *store_create(uv_loop_t *loop, const struct store_settings *settings, void (*ready)(void *arg), void *arg)
@@ -134,15 +144,15 @@ void store_close(struct store *store, void (*closed)(void *arg), void *arg)
     store->closed = closed;
     store->closed_arg = arg;
     store->on_log_quiet = store->logging > 0 ? on_log_quiet : NULL;
-    store->closing = 3 + (store->on_log_quiet != NULL);
+    struct redis_link *const links[] = {store->reads, store->scripts, store->changes, store->work};
+
+    store->closing = sizeof links / sizeof *links + (store->on_log_quiet != NULL);
     gathering_stop(lease_gathering(store->lease));
     suspensions_stop(lease_suspensions(store->lease));
-    redis_group_remove(&store->links, store->reads);
-    redis_group_remove(&store->links, store->scripts);
-    redis_group_remove(&store->links, store->changes);
-    redis_link_close(store->reads, on_link_closed, store);
-    redis_link_close(store->scripts, on_link_closed, store);
-    redis_link_close(store->changes, on_link_closed, store);
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        redis_group_remove(&store->links, links[i]);
+        redis_link_close(links[i], on_link_closed, store);
+    }
 }
 
 static void on_link_closed(void *arg)
@@ -151,7 +161,7 @@ static void on_link_closed(void *arg)
 
     if (--store->closing > 0)
         return;
-    store->reads = store->scripts = store->changes = NULL;
+    store->reads = store->scripts = store->changes = store->work = NULL;
     if (store->sentinel)
         redis_sentinel_close(store->sentinel, on_sentinel_closed, store);
     else

@@ -340,7 +340,7 @@ static void send_slice(struct read_call *call)
         argv[FIXED_ARGS + i] = text_of(call->days[call->first + i].date);
     for (size_t i = 0; i < call->named_count; i++)
         argv[FIXED_ARGS + call->slice + i] = id_text(&call->named[i]);
-    store_call_script(call->store, SCRIPT_usage_read, SCRIPT_READS, FIXED_ARGS + call->slice + call->named_count, argv,
+    store_call_script(call->store, SCRIPT_usage_read, SCRIPT_WORK, FIXED_ARGS + call->slice + call->named_count, argv,
                       slice_called, call);
     free(argv);
 }

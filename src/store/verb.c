@@ -264,6 +264,17 @@ bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds)
     return reply_wait(reply, ret_seconds) && *ret_seconds > 0;
 }
 
+uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum store_result *result)
+{
+    uint32_t retry_after_s = 0;
+
+    if (*result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
+        store_malformed(store, "change limit");
+        *result = STORE_UNAVAILABLE;
+    }
+    return retry_after_s;
+}
+
 bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id)
 {
     struct text t;

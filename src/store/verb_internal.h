@@ -85,6 +85,9 @@ MUST_CHECK void *reply_rows(struct store *store, const struct row_form *form, co
 MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */
 MUST_CHECK bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds); /* at least 1 */
 MUST_CHECK bool reply_wait(const struct redis_reply *reply, uint32_t *ret_seconds);    /* 0: nothing to wait for */
+/* Of a reply that may be STORE_LIMITED: the seconds to wait, else 0. If it is malformed, *result becomes
+ * STORE_UNAVAILABLE. */
+uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum store_result *result);
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
 
 /* In account_store.c: a user as user_record() in the prelude returns it. Fills all of ret_user. */

@@ -106,7 +106,7 @@ static void list_revoked(void *arg, enum store_result result, const struct key_o
 Test(own_endings, each_key_of_a_list)
 {
     const struct id keys[TOGETHER] = {some_key(), some_key(), some_key()};
-    const struct keys_observer observer = {NULL, list_revoked, &results[0]};
+    const struct keys_observer observer = {NULL, list_revoked, &results[0], NULL};
     char script[SCRIPT_BYTES];
 
     open_ready(NULL);

@@ -820,6 +820,7 @@ struct list_answer {
     struct key_of_list keys[KEYS_MANY + 1];
     size_t count;
     unsigned marked, cut_at; /* loses the link of changes when so many are marked; 0: never */
+    unsigned unwanted_at;    /* likewise: nobody wants the rest */
 };
 
 static void list_marked(void *arg, const struct key_record *key)
@@ -830,6 +831,13 @@ static void list_marked(void *arg, const struct key_record *key)
     cr_assert_not(list->answer.is_done);
     if (++list->marked == list->cut_at)
         cut_link();
+}
+
+static bool list_is_wanted(void *arg)
+{
+    const struct list_answer *list = arg;
+
+    return list->unwanted_at == 0 || list->marked < list->unwanted_at;
 }
 
 static void list_done(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
@@ -845,7 +853,7 @@ static void list_done(void *arg, enum store_result result, const struct key_of_l
 static void list_begin(const struct id *ids, size_t count, const struct audit_source *source, struct list_answer *list)
 {
     const struct key_view view = {.account = w.account, .kind = KEY_API};
-    const struct keys_observer observer = {list_marked, list_done, list};
+    const struct keys_observer observer = {list_marked, list_done, list, list_is_wanted};
 
     memset(list, 0, sizeof *list);
     key_store_revoke_list(fixture.store, &view, ids, count, source, &observer);
@@ -892,6 +900,24 @@ Test(revocation, a_list_has_one_barrier)
     cr_expect_eq(w.peer.heard, 5, "a short list is one script");
     cr_expect_eq(histogram_count(HISTOGRAM_BARRIER), 2);
     peer_close();
+    leave();
+}
+
+/* What was marked stays so. */
+Test(revocation, a_list_that_nobody_wants_any_more_ends_with_its_portion)
+{
+    static struct list_answer list;
+    static struct id ids[KEYS_MANY];
+
+    join(LEASE_LONG_MS);
+    keys_make(ids, KEYS_MANY);
+    list_begin(ids, KEYS_MANY, &SOMEBODY, &list);
+    list.unwanted_at = 1;
+    cr_assert_eq(answer_wait(&list.answer), STORE_UNKNOWN);
+    cr_expect_gt(list.marked, 0);
+    cr_expect_lt(list.marked, KEYS_MANY);
+    cr_assert_eq(revoke_list(ids, KEYS_MANY, &list), STORE_OK, "repeating is safe");
+    cr_expect_gt(count_outcome(&list, KEY_WAS_REVOKED_BEFORE), 0);
     leave();
 }
 

@@ -390,6 +390,29 @@ Test(audit_store, searches_take_turns)
         cr_assert_eq(answer_wait(&slow[i].answer), STORE_OK);
 }
 
+static bool is_wanted_so_often(void *arg)
+{
+    unsigned *left = arg;
+
+    return *left > 0 && (*left)-- > 0;
+}
+
+Test(audit_store, searches_end_when_nobody_wants_them)
+{
+    enum { EVENTS = 20000, SLICES = 3 };
+    unsigned left = SLICES;
+    struct audit_filter nobody = {.actor = TEXT("usr_nobody"), .is_wanted = is_wanted_so_often, .arg = &left};
+    struct id account = some_account(), after = {0};
+    struct trail trail;
+
+    add_many(&account, EVENTS, EVENTS);
+    cr_assert_eq(search_trail(&account, &nobody, 3, &after, &trail), STORE_UNAVAILABLE);
+    cr_expect_eq(left, 0, "it is asked before each further slice");
+    cr_assert_eq(search_trail(&account, &nobody, 3, &after, &trail), STORE_UNAVAILABLE);
+    nobody.is_wanted = NULL;
+    cr_assert_eq(search_trail(&account, &nobody, 3, &after, &trail), STORE_OK, "the next one has its turn");
+}
+
 Test(audit_store, searches_end_with_the_store)
 {
     enum { EVENTS = 20000, SEARCHES = 3 };

@@ -806,7 +806,7 @@ static void on_replied(void *arg, enum redis_outcome outcome, const struct redis
 Test(store, gives_each_link_the_time_that_is_set)
 {
     open_fake_ready(0);
-    struct redis_link *const links[] = {w.store->reads, w.store->scripts, w.store->changes};
+    struct redis_link *const links[] = {w.store->reads, w.store->scripts, w.store->changes, w.store->work};
 
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         bool is_replied = false;
@@ -832,7 +832,7 @@ Test(store, tries_each_link_every_second)
     rule("PING", FAKE_CLOSE, NULL, 0);
     fake_redis_go_away(w.fake);
     fake_redis_come_back(w.fake);
-    struct redis_link *const links[] = {w.store->reads, w.store->scripts, w.store->changes};
+    struct redis_link *const links[] = {w.store->reads, w.store->scripts, w.store->changes, w.store->work};
 
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         until(has_failed_often, links[i]);
