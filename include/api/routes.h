@@ -1,6 +1,7 @@
 /* The route table. A row holds all access rules of an endpoint. The guard enforces them, and tests iterate over the
  * rows. */
 #pragma once
+#include "api/gate.h"
 #include "core/account.h"
 #include "core/scope.h"
 #include "http/request.h"
@@ -32,6 +33,7 @@ struct route {
     scope_set scope;      /* that a key needs */
     enum role least_role; /* that a session's user needs */
     unsigned flags;
+    enum gate_class class; /* what bounds its requests, so that no account takes work from others */
 };
 
 /* True if chatelaine itself always answers at this path, so no backend may (for route_policy_parse()). Routes that

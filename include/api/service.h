@@ -1,5 +1,6 @@
 /* Everything that handlers need, in one plain struct. The app fills and owns it. */
 #pragma once
+#include "api/gate.h"
 #include "auth/key_check.h"
 #include "auth/password.h"
 #include "auth/revocation_log.h"
@@ -26,6 +27,7 @@ struct service {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
+    struct gate *gate;
     struct watch_feed *watch_feed;         /* NULL: this node serves no watchers */
     unsigned watchers, watchers_max;       /* of that feed: those that are connected; --watchers-max */
     struct revocation_log *revocation_log; /* NULL: none */

@@ -105,6 +105,18 @@
       "Age of the oldest event in Redis that is in no audit log yet.")                                                 \
     X(METRIC_AUDIT_DROPPED, gauge, "chatelaine_audit_dropped", "",                                                     \
       "Events that no audit log will ever have, because too many waited for one.")                                     \
+    X(METRIC_GATE_READ_RUNNING, gauge, "chatelaine_gate_running", "class=\"read\"",                                    \
+      "Requests that run by leave of the gate, by class: read (one script), work (many), end (ends many things).")     \
+    X(METRIC_GATE_WORK_RUNNING, gauge, "chatelaine_gate_running", "class=\"work\"", "")                                \
+    X(METRIC_GATE_END_RUNNING, gauge, "chatelaine_gate_running", "class=\"end\"", "")                                  \
+    X(METRIC_GATE_READ_WAITING, gauge, "chatelaine_gate_waiting", "class=\"read\"",                                    \
+      "Requests that wait for a place, by class.")                                                                     \
+    X(METRIC_GATE_WORK_WAITING, gauge, "chatelaine_gate_waiting", "class=\"work\"", "")                                \
+    X(METRIC_GATE_END_WAITING, gauge, "chatelaine_gate_waiting", "class=\"end\"", "")                                  \
+    X(METRIC_GATE_READ_REFUSED, counter, "chatelaine_gate_refused_total", "class=\"read\"",                            \
+      "Requests refused with 429 because their account had too much under way, by class.")                             \
+    X(METRIC_GATE_WORK_REFUSED, counter, "chatelaine_gate_refused_total", "class=\"work\"", "")                        \
+    X(METRIC_GATE_END_REFUSED, counter, "chatelaine_gate_refused_total", "class=\"end\"", "")                          \
     X(METRIC_LOGIN_OK, counter, "chatelaine_logins_total", "result=\"ok\"", "Logins by result.")                       \
     X(METRIC_LOGIN_REFUSED, counter, "chatelaine_logins_total", "result=\"refused\"", "")                              \
     X(METRIC_LOGIN_LOCKED, counter, "chatelaine_logins_total", "result=\"locked\"", "")                                \

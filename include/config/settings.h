@@ -85,6 +85,8 @@ struct settings {
     int64_t write_timeout_ms;
     int64_t write_min_bytes_per_s;
     int64_t waiting_max_bytes;
+    int64_t reads_per_second;
+    int64_t work_per_account;
     int64_t connections_max;
     int64_t tls_handshakes_max;
 };

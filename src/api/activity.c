@@ -40,6 +40,8 @@ void audit_events_list(struct exchange *exchange)
         return;
     *reader = exchange_source(exchange);
     query->filter.reader = reader;
+    query->filter.is_wanted = exchange_is_wanted;
+    query->filter.arg = exchange;
     query->filter.test_keys_only = sees_test_keys_only(exchange);
     if (form != TRAIL_JSON && query->limit > 0) {
         exchange_refuse_value(exchange, "limit is for JSON: CSV and NDJSON have everything that matches.");

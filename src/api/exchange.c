@@ -226,6 +226,11 @@ static bool read_client(const struct exchange *exchange, struct address *ret_cli
     if (is_local && !is_local_gateway(exchange, ret_client))
         return false;
     if (!is_local && !address_ranges_include(trusted, ret_client)) {
+bool exchange_is_wanted(void *arg)
+{
+    return !http_request_gone(((const struct exchange *)arg)->request);
+}
+
         warn_of_proxy(exchange);
         return true;
     }

@@ -40,8 +40,9 @@ struct exchange {
     bool session_may_be_elsewhere; /* than in the partition that the digest leads to */
     struct key_check check;
 
+    struct gate_ticket *ticket; /* of rows whose class has places; NULL: none */
     const struct json *body; /* of ROUTE_JSON rows */
-    struct text form;        /* the body of ROUTE_FORM rows, until the request is freed */
+    struct text form;        /* the body as it came, until the request is freed */
 };
 
 /* Sets the path to the normal form of a path as sent. False if it has none; the caller refuses with 400. */
@@ -74,6 +75,9 @@ const struct id *exchange_account(const struct exchange *exchange);
 const struct id *exchange_actor(const struct exchange *exchange);
 /* The partition of that account. */
 struct store *exchange_store(const struct exchange *exchange);
+/* Whether somebody still waits for the answer; for work of many steps. arg: the exchange. */
+bool exchange_is_wanted(void *arg);
+
 /* The client's address: the peer's, or the one reported by trusted proxies (--trusted-proxies). For logs and audit
  * events. Limits count by network instead, because a client may use every address of its /64. */
 struct text exchange_client_address(const struct exchange *exchange);

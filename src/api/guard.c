@@ -1,6 +1,7 @@
 /* The guard: the only way in for every request of the public listener and every request that a gateway asks about. The
  * order of its checks is in src/api/README.md#errors. The route table says what a request needs; for paths that are not
  * ours, the route policy does. */
+#include "admission_internal.h"
 #include "api/service.h"
 #include "auth/bearer.h"
 #include "base/check.h"
@@ -534,14 +535,14 @@ static void enter(struct exchange *exchange)
     }
     if (!(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, query_read_nothing, NULL))
         return;
-    if (!takes_body)
-        route->handle(exchange);
-    else if (http_request_has_body(exchange->request))
+    if (gate_has_places(route->class) && !admission_enter(exchange))
+        return;
+    if (takes_body && http_request_has_body(exchange->request))
         http_request_read_body(exchange->request, body_read, exchange);
-    else if (route->flags & ROUTE_FORM)
-        route->handle(exchange);
-    else
+    else if (route->flags & ROUTE_JSON)
         exchange_refuse(exchange, PROBLEM_INVALID_JSON);
+    else
+        admission_wait(exchange, route->handle);
 }
 
 static void body_free(void *body)
@@ -561,20 +562,11 @@ static void refuse_json(struct exchange *exchange, const char *why)
     exchange_refuse_with(exchange, problem);
 }
 
-static void body_read(void *arg, enum http_body_result result, struct text body)
+static void handle_json(struct exchange *exchange)
 {
-    struct exchange *exchange = arg;
-    struct json *document;
     const char *why;
+    struct json *document = json_parse_object(exchange->form, &why);
 
-    if (result != HTTP_BODY_OK)
-        return;
-    if (exchange->match.route->flags & ROUTE_FORM) {
-        exchange->form = body;
-        exchange->match.route->handle(exchange);
-        return;
-    }
-    document = json_parse_object(body, &why);
     if (!document) {
         refuse_json(exchange, why);
         return;
@@ -582,4 +574,16 @@ static void body_read(void *arg, enum http_body_result result, struct text body)
     http_request_defer(exchange->request, body_free, document);
     exchange->body = document;
     exchange->match.route->handle(exchange);
+}
+
+/* A body that waits for its place is not parsed yet, because its document takes several times the memory. */
+static void body_read(void *arg, enum http_body_result result, struct text body)
+{
+    struct exchange *exchange = arg;
+    const struct route *route = exchange->match.route;
+
+    if (result != HTTP_BODY_OK)
+        return;
+    exchange->form = body;
+    admission_wait(exchange, route->flags & ROUTE_FORM ? route->handle : handle_json);
 }

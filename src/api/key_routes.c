@@ -301,7 +301,7 @@ static size_t read_ids(struct exchange *exchange, const struct json *list, struc
 void keys_revoke_list(struct exchange *exchange)
 {
     static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
-    const struct keys_observer observer = {key_noted, list_revoked, exchange};
+    const struct keys_observer observer = {key_noted, list_revoked, exchange, exchange_is_wanted};
     struct key_view view = key_view_of(exchange, KEY_API);
     struct audit_source source = exchange_source(exchange);
     struct ids_input input = {0};

@@ -1,4 +1,5 @@
 /* The audit trail as CSV or NDJSON: everything that a search finds, page by page, as fast as the client reads. */
+#include "admission_internal.h"
 #include "base/clock.h"
 #include "core/audit_line.h"
 #include "csv_internal.h"
@@ -28,6 +29,7 @@ struct trail_export {
 
 static void page_found(void *arg, enum store_result result, const struct audit_page *page);
 static void piece_sent(void *arg);
+static void fail(struct trail_export *export, enum store_result result);
 
 /* NULL: the exchange has been refused. */
 static struct id *take_place(struct exchange *exchange)
@@ -54,10 +56,16 @@ static struct id *take_place(struct exchange *exchange)
     return free_place;
 }
 
-static void find_page(struct trail_export *export)
+/* Also for further pages: while the client reads one, the export has no place at the gate. */
+static void find_page(void *arg, enum gate_result result)
 {
+    struct trail_export *export = arg;
     struct exchange *exchange = export->exchange;
 
+    if (result != GATE_RUN) {
+        fail(export, STORE_UNAVAILABLE);
+        return;
+    }
     audit_store_search(exchange_store(exchange), exchange_account(exchange), &export->query->filter, PAGE,
                        &export->next, page_found, export);
 }
@@ -72,7 +80,7 @@ void trail_export_begin(struct exchange *exchange, const struct event_query *que
     export = http_request_alloc(exchange->request, sizeof *export);
     *export = (struct trail_export){exchange, query, form, query->starting_after, .place = place};
     http_request_hold(exchange->request);
-    find_page(export);
+    find_page(export, GATE_RUN);
 }
 
 static void end(struct trail_export *export)
@@ -184,6 +192,7 @@ static void page_found(void *arg, enum store_result result, const struct audit_p
     bool is_first = !export->has_begun;
     struct buf out CLEANUP(buf_finish);
 
+    admission_rest(export->exchange);
     buf_init(&out, PIECE_MAX_BYTES);
     if (result != STORE_OK) {
         fail(export, result);
@@ -210,7 +219,7 @@ static void piece_sent(void *arg)
     struct http_request *request = export->exchange->request;
 
     if (export->has_more && !http_request_gone(request) && http_request_age_ns(request) < EXPORT_MAX_NS) {
-        find_page(export);
+        admission_go_on(export->exchange, find_page, export);
         return;
     }
     if (export->has_more)

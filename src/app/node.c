@@ -323,6 +323,7 @@ static void node_fill_service(struct node *node)
         .checker = node->checker,
         .passwords = node->passwords,
         .usage = node->usage,
+        .gate = node_gate_of(node->work_gate),
         .watch_feed = node->watch_feed,
         .watchers_max = (unsigned)s->watchers_max,
         .revocation_log = node->revocation_log,
@@ -525,6 +526,7 @@ int node_open(struct node *node)
     node_open_store(node);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
+    node->work_gate = node_gate_create(node->loop, s);
     node->usage = usage_create(node->loop, node->partitions, (uint32_t)s->usage_flush_ms);
     int code = node_create_table(node);
     if (code != EXIT_DONE)

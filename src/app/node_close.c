@@ -89,6 +89,22 @@ static void step_drain_usage(struct node *node)
     usage_drain(node->usage, node->store_settings.timeout_ms, node_part_ended, node);
 }
 
+/* The drain's time is over: nobody waits for what waits at the gate. */
+static void step_shut_gate(struct node *node)
+{
+    if (node->work_gate)
+        node_gate_shut(node->work_gate);
+}
+
+static void step_close_work_gate(struct node *node)
+{
+    if (!node->work_gate)
+        return;
+    node->pending++;
+    node_gate_close(node->work_gate, node_part_ended, node);
+    node->work_gate = NULL;
+}
+
 /* A closed server has freed all its requests, so nothing calls the parts that are closed next. */
 static void step_close_http(struct node *node)
 {
@@ -202,10 +218,12 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_end_watchers, step_leave,           step_close_gate,  step_drain_public, step_drain_internal,
-    step_close_table,  step_drain_usage,     step_close_tls,   step_close_http,   step_close_watch_feed,
-    step_close_usage,  step_close_passwords, step_end_audit,   step_close_canary, step_close_report,
-    step_stop_checker, step_close_members,   step_close_store, step_close_audit,
+    step_end_watchers,   step_leave,           step_close_gate,      step_drain_public,
+    step_drain_internal, step_close_table,     step_drain_usage,     step_close_tls,
+    step_shut_gate,      step_close_http,      step_close_work_gate, step_close_watch_feed,
+    step_close_usage,    step_close_passwords, step_end_audit,       step_close_canary,
+    step_close_report,   step_stop_checker,    step_close_members,   step_close_store,
+    step_close_audit,
 };
 
 static void node_next_step(struct node *node)

@@ -1,6 +1,7 @@
 /* The parts of a node: node.c starts them, node_close.c ends them. */
 #pragma once
 #include "app/node.h"
+#include "node_gate.h"
 #include "node_report.h"
 #include "node_tls.h"
 
@@ -38,6 +39,7 @@ struct node {
     struct key_checker *checker;
     struct password_pool *passwords;
     struct usage *usage;
+    struct node_gate *work_gate;
     struct shared_table *table;             /* NULL: none */
     struct table_listener *table_listener;  /* the same */
     struct watch_feed *watch_feed;          /* NULL: none */

@@ -171,6 +171,15 @@ cause_PasswordQueueFull() {
     scene --trusted-proxies 127.0.0.1/32 --password-parallel 1 --password-queue 1
     for i in $(seq 12); do log_in "nobody$i@console.test" 'whatever it may be' 000000 "198.51.$i.7" >/dev/null & done
 }
+keep_listing() {
+    while sleep 0.1; do
+        curl -s -o /dev/null -H "Authorization: Bearer $first" "$node1_url/v1/api_keys" || true
+    done
+}
+cause_WorkRefused() {
+    scene --reads-per-second 1
+    beside keep_listing
+}
 # The node is stopped while it works, as by a hypervisor that gives its CPU to others.
 cause_LoopLag() {
     scene

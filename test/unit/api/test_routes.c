@@ -40,6 +40,23 @@ Test(routes, what_is_fixed_of_a_path_is_long_enough)
         cr_expect_geq(strcspn(ROUTES[i].path, "{"), ROUTE_HEAD_BYTES, "%s", ROUTES[i].path);
 }
 
+/* What bounds a row's requests. Nothing that an account may do often is left to chance. */
+Test(routes, every_row_has_a_class)
+{
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        const struct route *row = &ROUTES[i];
+        bool reads = row->class == GATE_READ || row->class == GATE_WORK || row->class == GATE_CHECK;
+
+        cr_expect(row->class > GATE_UNKNOWN && row->class < GATE_CLASSES, "%s", row->path);
+        cr_expect_eq(row->class == GATE_STRANGER,
+                     row->who == WHO_ANYONE && !text_equal(text_of(row->path), TEXT("/v1/auth/revoke")), "%s",
+                     row->path);
+        if (row->who != WHO_ANYONE)
+            cr_expect_eq(reads, row->method == HTTP_GET, "%s", row->path);
+        cr_expect(!(row->flags & ROUTE_LARGE) || row->class == GATE_END, "%s", row->path);
+    }
+}
+
 static bool fits(const struct route *row, struct text path)
 {
     struct text pattern = text_of(row->path), wanted, segment;
@@ -326,7 +343,8 @@ Test(routes, some_rows_yield_to_a_policy_that_has_their_folder)
     struct route_policy *policy = route_policy_built_in();
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct route row = {HTTP_GET, CASES[i].path, NULL, WHO_API_KEY, SCOPE_NONE, ROLE_AUDITOR, CASES[i].flags};
+        struct route row = {HTTP_GET,   CASES[i].path, NULL,           WHO_API_KEY,
+                            SCOPE_NONE, ROLE_AUDITOR,  CASES[i].flags, GATE_CHECK};
 
         cr_assert_eq(route_yields(&row, policy), CASES[i].yields, "%s", CASES[i].path);
     }

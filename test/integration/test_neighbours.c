@@ -1,0 +1,314 @@
+/* A noisy neighbour: account A does its worst, with a test key that leaked, and B revokes. */
+#include "api/routes.h"
+#include "fixture.h"
+#include "leak_guard.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(neighbours, .fini = leak_guard, .timeout = TEST_WITHIN_S);
+
+enum { CONNECTIONS = 200, UNKNOWN_IDS = 10000, ID_ROOM = 40 };
+
+struct scene {
+    struct fixture fixture;
+    char account[ID_TEXT_BYTES]; /* A */
+    struct fixture_user owner, other_person;
+    struct fixture_session session;
+    struct fixture_key key; /* of A */
+    struct http_client clients[CONNECTIONS], other;
+    struct http_answer answer;
+    char ids[UNKNOWN_IDS * ID_ROOM];
+};
+
+/* The store is opened once, for all that a test makes in it. */
+static struct scene *scene_start(enum key_mode mode, const char *const *more)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+
+    cr_assert(scene);
+    fixture_start(&scene->fixture, 1, more);
+    fixture_open_store(&scene->fixture);
+    fixture_add_account(&scene->fixture, scene->account);
+    fixture_add_person(&scene->fixture, scene->account, "a@clinic.example", ROLE_OWNER, &scene->owner);
+    fixture_add_person(&scene->fixture, scene->account, "b@clinic.example", ROLE_AUDITOR, &scene->other_person);
+    fixture_add_session(&scene->fixture, &scene->owner, true, &scene->session);
+    fixture_add_key(&scene->fixture, scene->account, KEY_API, mode, SCOPE_ALL, &scene->key);
+    fixture_await_key(&scene->fixture, 0, scene->key.secret, 200);
+    fixture_await_key(&scene->fixture, 0, scene->fixture.manager.secret, 200);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        http_client_connect(&scene->clients[i], scene->fixture.nodes[0].port);
+    http_client_connect(&scene->other, scene->fixture.nodes[0].port);
+    fixture_await_read(&scene->fixture, 0);
+    return scene;
+}
+
+static void scene_stop(struct scene *scene)
+{
+    fixture_close_store(&scene->fixture);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        http_client_close(&scene->clients[i]);
+    http_client_close(&scene->other);
+    fixture_stop(&scene->fixture);
+    free(scene);
+}
+
+static void other_revokes(struct scene *scene, const char *during)
+{
+    struct fixture_key key;
+    char target[80];
+    const struct http_call call = {.method = "DELETE", .target = target, .bearer = scene->fixture.manager.secret};
+
+    fixture_add_key(&scene->fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
+    http_client_call(&scene->other, &call, &scene->answer);
+    cr_expect_eq(scene->answer.status, 200, "during %s: %s", during, scene->answer.body);
+}
+
+/* The row's path, with an id of its kind. */
+static void print_target(const struct route *row, const struct scene *scene, char *target, size_t room)
+{
+    const char *mark = strstr(row->path, "{id}");
+    const char *id = strstr(row->path, "/users") || strstr(row->path, "/team") ? scene->other_person.id : scene->key.id;
+
+    if (mark)
+        snprintf(target, room, "%.*s%s%s", (int)(mark - row->path), row->path, id, mark + 4);
+    else
+        snprintf(target, room, "%s", row->path);
+}
+
+static const char *body_of(const struct route *row)
+{
+    if (!(row->flags & ROUTE_JSON))
+        return NULL;
+    if (strstr(row->path, "/role"))
+        return "{\"role\":\"auditor\"}";
+    if (strstr(row->path, "/disable"))
+        return "{}";
+    return "{\"ids\":[\"key_01m8fc37gbeg9zs0wvjyy00000\"]}";
+}
+
+/* All that A sends lies before the node when it goes on: so it meets all of it at once, however busy the machine is. */
+static void flood(struct scene *scene, const struct route *row)
+{
+    static const char *const METHODS[] = {
+        [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT", [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE"};
+    char target[128];
+    struct http_call call = {.method = METHODS[row->method], .target = target, .json = body_of(row)};
+
+    print_target(row, scene, target, sizeof target);
+    if (row->who == WHO_SESSION) {
+        call.cookie = scene->session.token;
+        call.csrf = scene->session.csrf;
+    } else {
+        call.bearer = scene->key.secret;
+    }
+    process_signal(&scene->fixture.nodes[0].process, SIGSTOP);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        http_client_send_call(&scene->clients[i], &call);
+    process_signal(&scene->fixture.nodes[0].process, SIGCONT);
+}
+
+static size_t count_refused(struct scene *scene, const char *path)
+{
+    size_t refused = 0;
+
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        cr_assert_eq(http_client_read(&scene->clients[i], false, PATIENCE_MS, &scene->answer), HTTP_CLIENT_ANSWER);
+        if (scene->answer.status != 429)
+            continue;
+        refused++;
+        cr_expect_str_eq(http_answer_code(&scene->answer), "rate_limited", "%s", path);
+        cr_expect(strstr(scene->answer.head, "Retry-After: "), "%s", path);
+    }
+    return refused;
+}
+
+static void walk(enum route_who who, const char *name)
+{
+    /* Few reads, so that each row of the walk finds the bucket empty. */
+    struct scene *scene = scene_start(MODE_LIVE, (const char *const[]){"--reads-per-second", "1", NULL});
+    size_t rows = 0;
+
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        const struct route *row = &ROUTES[i];
+
+        if (row->who != who || !gate_has_places(row->class))
+            continue;
+        rows++;
+        flood(scene, row);
+        other_revokes(scene, row->path);
+        cr_expect_gt(count_refused(scene, row->path), 0, "%s: nothing bounds it", row->path);
+    }
+    cr_expect_gt(rows, 5, "%s", name);
+    scene_stop(scene);
+}
+
+Test(neighbours, no_route_for_keys_takes_revocation_from_others)
+{
+    walk(WHO_API_KEY, "keys");
+}
+
+Test(neighbours, no_route_for_people_takes_revocation_from_others)
+{
+    walk(WHO_SESSION, "people");
+}
+
+/* Work that nobody waits for */
+
+enum { EVENTS = 30000, SLICES_OF_ALL = EVENTS / 120 };
+
+#define RARE_EVENTS "/v1/audit?limit=100&type=account.closed&ip=9.9.9.9"
+
+/* Copies an event of A until its trail takes so many slices to search. */
+static void fill_trail(const struct scene *scene)
+{
+    static const char SCRIPT[] = "local e = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1][2] "
+                                 "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', unpack(e)) end return 'done'";
+    char name[128], reply[64], count[16];
+
+    snprintf(name, sizeof name, "%sacct:%s:audit", fixture_name(scene->account, ""), scene->account);
+    snprintf(count, sizeof count, "%d", EVENTS);
+    redis_server_ask(&scene->fixture.redis, reply, sizeof reply, "EVAL", SCRIPT, "1", name, count, NULL);
+    cr_assert_str_eq(reply, "done");
+}
+
+static long slices(const struct scene *scene)
+{
+    return fixture_metric(&scene->fixture, 0, "chatelaine_redis_duration_seconds_count{link=\"work\"}");
+}
+
+static void send_searches(struct scene *scene)
+{
+    const struct http_call call = {.target = RARE_EVENTS, .bearer = scene->key.secret};
+
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        http_client_send_call(&scene->clients[i], &call);
+}
+
+static void await_no_work(const struct scene *scene)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (fixture_metric(&scene->fixture, 0, "chatelaine_gate_running{class=\"work\"}") +
+               fixture_metric(&scene->fixture, 0, "chatelaine_gate_waiting{class=\"work\"}") >
+           0)
+        cr_assert_gt(deadline_left_ms(deadline), 0, "work goes on");
+}
+
+Test(neighbours, a_search_ends_with_its_client)
+{
+    struct scene *scene = scene_start(MODE_LIVE, NULL);
+    const struct http_call page = {.target = "/v1/audit", .bearer = scene->fixture.manager.secret};
+
+    fill_trail(scene);
+    send_searches(scene);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        http_client_reset(&scene->clients[i]);
+    http_client_call(&scene->other, &page, &scene->answer);
+    cr_expect_eq(scene->answer.status, 200, "%s", scene->answer.body);
+    await_no_work(scene);
+    cr_expect_lt(slices(scene), 18 * SLICES_OF_ALL, "what ran and what waited went on for nobody");
+    scene_stop(scene);
+}
+
+Test(neighbours, a_search_does_not_keep_a_node_from_stopping)
+{
+    struct scene *scene = scene_start(MODE_LIVE, (const char *const[]){"--drain-ms", "100", NULL});
+    char before[32], after[32];
+
+    fill_trail(scene);
+    send_searches(scene);
+    while (slices(scene) == 0)
+        continue;
+    redis_server_ask(&scene->fixture.redis, before, sizeof before, "EVAL",
+                     "return redis.call('INFO', 'commandstats'):match('cmdstat_evalsha:calls=(%d+)')", "0", NULL);
+    process_signal(&scene->fixture.nodes[0].process, SIGTERM);
+    node_expect_clean_end(&scene->fixture.nodes[0]);
+    redis_server_ask(&scene->fixture.redis, after, sizeof after, "EVAL",
+                     "return redis.call('INFO', 'commandstats'):match('cmdstat_evalsha:calls=(%d+)')", "0", NULL);
+    cr_expect_lt(atol(after) - atol(before), 4 * SLICES_OF_ALL, "searches ran to their end");
+    scene_stop(scene);
+}
+
+/* Lists of keys to revoke */
+
+static void print_unknown_ids(struct scene *scene)
+{
+    size_t len = (size_t)snprintf(scene->ids, sizeof scene->ids, "{\"ids\":[");
+
+    for (int i = 0; i < UNKNOWN_IDS; i++)
+        len += (size_t)snprintf(scene->ids + len, sizeof scene->ids - len, "%s\"key_01m8fc37gbeg9zs0wvjyy0%04d\"",
+                                i ? "," : "", i);
+    len += (size_t)snprintf(scene->ids + len, sizeof scene->ids - len, "]}");
+    cr_assert_lt(len, sizeof scene->ids);
+}
+
+/* As OPERATIONS.md says what a node needs. A sanitizer takes a multiple of it, and keeps what was freed. */
+static void expect_little_memory(const struct scene *scene)
+{
+#ifndef __SANITIZE_ADDRESS__
+    enum { NODE_MAX_KIB = 290 * 1024 };
+    char path[64], line[128];
+    long kib = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)scene->fixture.nodes[0].process.pid);
+    file = fopen(path, "r");
+    cr_assert(file);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %ld kB", &kib) == 1)
+            break;
+    fclose(file);
+    cr_expect(kib > 0 && kib < NODE_MAX_KIB, "%ld KiB", kib);
+#else
+    (void)scene;
+#endif
+}
+
+Test(neighbours, long_lists_of_one_account_take_revocation_from_nobody)
+{
+    struct scene *scene = scene_start(MODE_TEST, NULL);
+    struct http_call call = {
+        .method = "POST", .target = "/v1/api_keys/revoke", .bearer = scene->key.secret, .json = scene->ids};
+    size_t refused = 0;
+
+    print_unknown_ids(scene);
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        http_client_send_call(&scene->clients[i], &call);
+        if (i % 20 == 0)
+            other_revokes(scene, "long lists");
+    }
+    refused = count_refused(scene, call.target);
+    cr_expect_gt(refused, 0, "nothing bounds them");
+    cr_expect_lt(refused, CONNECTIONS, "the first is not refused");
+    expect_little_memory(scene);
+    scene_stop(scene);
+}
+
+/* A leaked test key keeps its account's people from nothing. */
+Test(neighbours, people_end_their_keys_while_a_key_of_theirs_does_its_worst)
+{
+    struct scene *scene = scene_start(MODE_TEST, NULL);
+    struct http_call flood_call = {
+        .method = "POST", .target = "/v1/api_keys/revoke", .bearer = scene->key.secret, .json = scene->ids};
+    char json[128];
+    const struct http_call ends = {.method = "POST",
+                                   .target = "/v1/console/api_keys/revoke",
+                                   .cookie = scene->session.token,
+                                   .csrf = scene->session.csrf,
+                                   .json = json};
+
+    print_unknown_ids(scene);
+    for (size_t i = 0; i < 30; i++)
+        http_client_send_call(&scene->clients[i], &flood_call);
+    snprintf(json, sizeof json, "{\"ids\":[\"%s\"]}", scene->key.id);
+    http_client_call(&scene->other, &ends, &scene->answer);
+    cr_expect_eq(scene->answer.status, 200, "%s", scene->answer.body);
+    cr_expect(strstr(scene->answer.body, "\"revoked\":[\"key_"), "%s", scene->answer.body);
+    fixture_await_key(&scene->fixture, 0, scene->key.secret, 401);
+    scene_stop(scene);
+}
