@@ -5,6 +5,7 @@
 #include "exchange_log_internal.h"
 #include "mounts_internal.h"
 #include "refusal_internal.h"
+#include "store/change_missed.h"
 
 #include <string.h>
 
@@ -40,13 +41,68 @@ bool exchange_read_path(struct exchange *exchange, struct text path)
     return true;
 }
 
-void exchange_refuse_with(struct exchange *exchange, struct problem problem)
+static void refuse_now(struct exchange *exchange, struct problem problem)
 {
     problem.session_realm = exchange->mount && (exchange->mount->flags & MOUNT_SESSION_REALM);
     refusal_note(exchange, problem.code);
     if (exchange->mark_refusal)
         exchange->mark_refusal(exchange->request, &problem, exchange->service);
     problem_reply(exchange->request, &problem);
+}
+
+/* A change that changed nothing, because the id is unknown or there is a conflict. */
+struct missed {
+    struct exchange *exchange;
+    struct problem problem;
+};
+
+static bool is_missed(const struct exchange *exchange, const struct problem *problem)
+{
+    const struct route *route = exchange->match.route;
+    int status = problem->status ? problem->status : problem_status(problem->code);
+    bool changes = route && (route->class == GATE_ONE || route->class == GATE_CHANGE || route->class == GATE_END);
+
+    return changes && (status == 404 || status == 409) && (exchange->key || exchange->session) &&
+           !exchange->is_internal;
+}
+
+void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_email_taken, missed_done *done, void *arg)
+{
+    const struct missed_change missed = {
+        .actor = exchange_actor(exchange),
+        .account = exchange_account(exchange),
+        .mode = exchange->key ? key_mode_text(exchange->key->mode) : TEXT(""),
+        .count = count,
+        .is_email_taken = is_email_taken,
+    };
+
+    change_missed(exchange_store(exchange), &missed, done, arg);
+}
+
+static void missed_counted(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct missed *missed = arg;
+    struct exchange *exchange = missed->exchange;
+
+    if (result == STORE_LIMITED)
+        exchange_refuse_limited(exchange, retry_after_s);
+    else
+        refuse_now(exchange, missed->problem);
+    http_request_release(exchange->request);
+}
+
+void exchange_refuse_with(struct exchange *exchange, struct problem problem)
+{
+    struct missed *missed;
+
+    if (!is_missed(exchange, &problem)) {
+        refuse_now(exchange, problem);
+        return;
+    }
+    missed = http_request_alloc(exchange->request, sizeof *missed);
+    *missed = (struct missed){exchange, problem};
+    http_request_hold(exchange->request);
+    exchange_count_missed(exchange, 1, problem.code == PROBLEM_USER_EXISTS, missed_counted, missed);
 }
 
 void exchange_refuse(struct exchange *exchange, enum problem_code code)
@@ -170,6 +226,11 @@ bool exchange_read_query(struct exchange *exchange, query_reader *read, void *ta
     return false;
 }
 
+bool exchange_is_wanted(void *arg)
+{
+    return !http_request_gone(((const struct exchange *)arg)->request);
+}
+
 const struct id *exchange_account(const struct exchange *exchange)
 {
     return exchange->key ? &exchange->key->account : &exchange->session->user.account;
@@ -226,11 +287,6 @@ static bool read_client(const struct exchange *exchange, struct address *ret_cli
     if (is_local && !is_local_gateway(exchange, ret_client))
         return false;
     if (!is_local && !address_ranges_include(trusted, ret_client)) {
-bool exchange_is_wanted(void *arg)
-{
-    return !http_request_gone(((const struct exchange *)arg)->request);
-}
-
         warn_of_proxy(exchange);
         return true;
     }

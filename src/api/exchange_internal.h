@@ -9,6 +9,7 @@
 #include "problem_internal.h"
 #include "query_internal.h"
 #include "routes_internal.h"
+#include "store/change_missed.h"
 
 struct mount;
 
@@ -39,8 +40,8 @@ struct exchange {
     size_t session_tries;
     bool session_may_be_elsewhere; /* than in the partition that the digest leads to */
     struct key_check check;
-
     struct gate_ticket *ticket; /* of rows whose class has places; NULL: none */
+
     const struct json *body; /* of ROUTE_JSON rows */
     struct text form;        /* the body as it came, until the request is freed */
 };
@@ -48,11 +49,15 @@ struct exchange {
 /* Sets the path to the normal form of a path as sent. False if it has none; the caller refuses with 400. */
 MUST_CHECK bool exchange_read_path(struct exchange *exchange, struct text path);
 
-/* Replies with a problem, in the realm of the exchange's path. */
+/* Replies with a problem, in the realm of the exchange's path. A change that is refused with 404 or 409 is counted like
+ * one that was made, and answered after that: with 429 if there were too many. */
 void exchange_refuse(struct exchange *exchange, enum problem_code code);
 void exchange_refuse_with(struct exchange *exchange, struct problem problem);
 /* allow: the value of Allow; must live as long as the exchange. */
 void exchange_refuse_method(struct exchange *exchange, const char *allow);
+/* Counts changes that changed nothing. is_email_taken: as in struct missed_change. */
+void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_email_taken, missed_done *done,
+                           void *arg);
 /* 429: too many changes by the principal, or by all of its kind in the account. */
 void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s);
 /* parameter_invalid, with the rule that was broken. rule: a sentence that begins with the parameter's name. */
@@ -70,14 +75,14 @@ MUST_CHECK bool exchange_read_body(struct exchange *exchange, const struct json_
 /* Reads the query; likewise. */
 MUST_CHECK bool exchange_read_query(struct exchange *exchange, query_reader *read, void *target);
 
+/* Whether somebody still waits for the answer; for work of many steps. arg: the exchange. */
+bool exchange_is_wanted(void *arg);
+
 /* The account and the id of the principal; there must be one. */
 const struct id *exchange_account(const struct exchange *exchange);
 const struct id *exchange_actor(const struct exchange *exchange);
 /* The partition of that account. */
 struct store *exchange_store(const struct exchange *exchange);
-/* Whether somebody still waits for the answer; for work of many steps. arg: the exchange. */
-bool exchange_is_wanted(void *arg);
-
 /* The client's address: the peer's, or the one reported by trusted proxies (--trusted-proxies). For logs and audit
  * events. Limits count by network instead, because a client may use every address of its /64. */
 struct text exchange_client_address(const struct exchange *exchange);

@@ -339,20 +339,66 @@ static void put_ids(struct json_writer *w, const char *name, const struct key_of
     json_array_end(w);
 }
 
+struct list_answer {
+    struct exchange *exchange;
+    struct buf json;
+    bool found_none; /* of the keys */
+};
+
+static void list_answer_free(void *arg)
+{
+    buf_finish(&((struct list_answer *)arg)->json);
+}
+
+/* What was revoked is always said. */
+static void list_counted(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct list_answer *answer = arg;
+
+    if (result == STORE_LIMITED && answer->found_none)
+        exchange_refuse_limited(answer->exchange, retry_after_s);
+    else
+        http_reply_json(answer->exchange->request, 200, &answer->json);
+    http_request_release(answer->exchange->request);
+}
+
+static unsigned count_unknown(const struct key_of_list *keys, size_t count)
+{
+    unsigned unknown = 0;
+
+    for (size_t i = 0; i < count; i++)
+        unknown += keys[i].outcome == KEY_WAS_NOT_FOUND;
+    return unknown;
+}
+
+/* Ids are paid for if more than half of them are unknown. Then the answer waits for that. */
+static void reply_list(struct exchange *exchange, const struct key_of_list *keys, size_t count)
+{
+    struct list_answer *answer = http_request_alloc(exchange->request, sizeof *answer);
+    struct json_writer w = {.out = &answer->json};
+    const unsigned unknown = count_unknown(keys, count);
+
+    *answer = (struct list_answer){.exchange = exchange, .found_none = unknown == count};
+    buf_init(&answer->json, LIST_ANSWER_MAX_BYTES);
+    http_request_defer(exchange->request, list_answer_free, answer);
+    json_object_begin(&w);
+    put_ids(&w, "revoked", keys, count, KEY_WAS_REVOKED);
+    put_ids(&w, "already_revoked", keys, count, KEY_WAS_REVOKED_BEFORE);
+    put_ids(&w, "not_found", keys, count, KEY_WAS_NOT_FOUND);
+    json_object_end(&w);
+    http_request_hold(exchange->request);
+    if (2 * unknown > count)
+        exchange_count_missed(exchange, unknown, false, list_counted, answer);
+    else
+        list_counted(answer, STORE_OK, 0);
+}
+
 static void list_revoked(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
 {
     struct exchange *exchange = arg;
-    struct buf out CLEANUP(buf_finish);
-    struct json_writer w = {.out = &out};
 
-    buf_init(&out, LIST_ANSWER_MAX_BYTES);
     if (result == STORE_OK) {
-        json_object_begin(&w);
-        put_ids(&w, "revoked", keys, count, KEY_WAS_REVOKED);
-        put_ids(&w, "already_revoked", keys, count, KEY_WAS_REVOKED_BEFORE);
-        put_ids(&w, "not_found", keys, count, KEY_WAS_NOT_FOUND);
-        json_object_end(&w);
-        http_reply_json(exchange->request, 200, &out);
+        reply_list(exchange, keys, count);
     } else {
         revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
                                     id_text(exchange_actor(exchange)), (struct text){0});

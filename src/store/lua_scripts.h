@@ -52,6 +52,7 @@ enum script {
     SCRIPT_link_start,
     SCRIPT_link_use,
     SCRIPT_link_reset,
+    SCRIPT_change_missed,
     SCRIPT_login_begin,
     SCRIPT_login_fail,
     SCRIPT_throttle_reserve,

@@ -312,3 +312,50 @@ Test(neighbours, people_end_their_keys_while_a_key_of_theirs_does_its_worst)
     fixture_await_key(&scene->fixture, 0, scene->key.secret, 401);
     scene_stop(scene);
 }
+
+/* Conflicts and unknown ids */
+
+static int invite(struct scene *scene, const char *email)
+{
+    char json[128];
+    const struct http_call call = {
+        .method = "POST", .target = "/v1/team/invitations", .bearer = scene->key.secret, .json = json};
+
+    snprintf(json, sizeof json, "{\"email\":\"%s\",\"role\":\"auditor\"}", email);
+    http_client_call(&scene->clients[0], &call, &scene->answer);
+    return scene->answer.status;
+}
+
+Test(neighbours, emails_of_others_cannot_be_asked_for_without_end)
+{
+    struct scene *scene = scene_start(MODE_LIVE, NULL);
+    struct fixture_user theirs;
+
+    fixture_add_person(&scene->fixture, NULL, "theirs@clinic.example", ROLE_OWNER, &theirs);
+    cr_expect_eq(invite(scene, "free@clinic.example"), 201, "%s", scene->answer.body);
+    for (int i = 0; i < 20; i++)
+        cr_expect_eq(invite(scene, theirs.email), 409, "%d: %s", i, scene->answer.body);
+    cr_expect_eq(invite(scene, theirs.email), 429, "%s", scene->answer.body);
+    cr_expect_eq(invite(scene, "free2@clinic.example"), 429, "a refusal tells nothing: %s", scene->answer.body);
+    scene_stop(scene);
+}
+
+Test(neighbours, unknown_ids_count_as_changes_and_keys_can_still_be_revoked)
+{
+    struct scene *scene = scene_start(MODE_LIVE, (const char *const[]){"--changes-per-minute", "5", NULL});
+    struct fixture_key mine;
+    char target[80] = "/v1/api_keys/key_01m8fc37gbeg9zs0wvjyy00000";
+    const struct http_call call = {.method = "DELETE", .target = target, .bearer = scene->key.secret};
+
+    fixture_add_key(&scene->fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &mine);
+    for (int i = 0; i < 5; i++) {
+        http_client_call(&scene->clients[0], &call, &scene->answer);
+        cr_expect_eq(scene->answer.status, 404, "%s", scene->answer.body);
+    }
+    http_client_call(&scene->clients[0], &call, &scene->answer);
+    cr_expect_eq(scene->answer.status, 429, "%s", scene->answer.body);
+    snprintf(target, sizeof target, "/v1/api_keys/%s", mine.id);
+    http_client_call(&scene->clients[0], &call, &scene->answer);
+    cr_expect_eq(scene->answer.status, 200, "%s", scene->answer.body);
+    scene_stop(scene);
+}

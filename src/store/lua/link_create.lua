@@ -3,7 +3,7 @@
 -- ARGV: prefix, digest, id, account, email, role, created, expires, MAC, actor, ip, request id, events to keep, the
 --   actor's credential, most people of an account, most changes per minute
 -- Returns: ok; refused: no such account; full: the account has its maximum of people and invitations; as
---   actor_refused(); as limit_refused()
+--   actor_refused(); as conflicts_refused(); as limit_refused()
 -- Event: user.invited
 
 local digest, account, email, actor, credential = ARGV[2], ARGV[4], ARGV[5], ARGV[10], ARGV[14]
@@ -18,7 +18,7 @@ local now, changes_max, people_max = now_ms(), tonumber(ARGV[16]), tonumber(ARGV
 node_time(ARGV[7], now)
 invitations_sweep(account, now)
 if credential ~= '' then
-    local limited = limit_refused(actor, account, 'live', changes_max)
+    local limited = conflicts_refused(account) or limit_refused(actor, account, 'live', changes_max)
     local people = redis.call('SCARD', K.account_users(account)) + redis.call('ZCARD', K.account_invitations(account))
     if limited or (people_max > 0 and people >= people_max) then
         return limited or {'full'}

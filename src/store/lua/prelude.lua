@@ -94,6 +94,7 @@ function K.void(user) return prefix .. 'void:' .. user end
 function K.session(digest) return prefix .. 'session:' .. digest end
 function K.throttle(tag) return prefix .. 'throttle:' .. tag end
 function K.changes(by) return prefix .. 'changes:' .. by end
+function K.conflicts(account) return prefix .. 'acct:' .. account .. ':conflicts' end
 function K.under_way(tag) return prefix .. 'throttle:' .. tag .. ':under_way' end
 function K.strangers() return prefix .. 'strangers' end
 function K.strangers_counts() return prefix .. 'strangers:counts' end
@@ -457,12 +458,31 @@ local function limit_refused(actor, account, mode, most)
     return nil
 end
 
--- Counts a completed change.
-local function limit_count(actor, account, mode, most)
+-- Counts a completed change, or as many as count says.
+local function limit_count(actor, account, mode, most, count)
     for _, by in ipairs(most > 0 and changes_by(actor, account, mode) or {}) do
-        if redis.call('INCR', by[1]) == 1 then
+        if redis.call('INCRBY', by[1], count or 1) == (count or 1) then
             redis.call('PEXPIRE', by[1], CHANGES_WINDOW_MS)
         end
+    end
+end
+
+-- Whoever invites an email is told whether a user has it, in any account. So an account is told that it is taken this
+-- often in a day, and is then refused all invitations: were only those refused, the refusal would be the answer.
+local CONFLICTS_MAX = 20
+local CONFLICTS_WINDOW_MS = 86400000
+
+-- Returns nil or 'limited', seconds to wait.
+local function conflicts_refused(account)
+    if tonumber(redis.call('GET', K.conflicts(account)) or '0') < CONFLICTS_MAX then
+        return nil
+    end
+    return {'limited', math.max(1, math.ceil(redis.call('PTTL', K.conflicts(account)) / 1000))}
+end
+
+local function conflict_count(account)
+    if redis.call('INCR', K.conflicts(account)) == 1 then
+        redis.call('PEXPIRE', K.conflicts(account), CONFLICTS_WINDOW_MS)
     end
 end
 

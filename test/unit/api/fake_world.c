@@ -12,6 +12,7 @@
 #include "store/alias.h"
 #include "store/key_revocation.h"
 #include "store/audit_store.h"
+#include "store/change_missed.h"
 #include "store/usage_store.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -96,9 +97,9 @@ struct http_request {
     struct problem problem;
     void (*delivered)(void *arg, bool delivered);
     void *delivered_arg;
-};
     void (*replied)(void *arg, int status);
     void *replied_arg;
+};
 
 static void add_header(struct http_request *request, struct text line)
 {
@@ -212,7 +213,6 @@ static void run_queue(void)
     }
 }
 
-static struct http_request *dispatch(struct http_request *request,
 static bool must_turn;
 
 static void gate_wake(void *arg, uint64_t in_ms)
@@ -237,6 +237,7 @@ void world_run(void)
     } while (queue_length || must_turn);
 }
 
+static struct http_request *dispatch(struct http_request *request,
                                      void (*handler)(struct http_request *request, void *service), bool leaves)
 {
     handler(request, &world.service);
@@ -440,9 +441,9 @@ void http_reply(struct http_request *request, int status, struct text content_ty
     if (request->gone)
         return;
     request->status = status;
-    buf_append_text(&request->answer, body);
     if (request->replied)
         request->replied(request->replied_arg, status);
+    buf_append_text(&request->answer, body);
     buf_append_char(&request->answer, '\0');
     buf_append_char(&request->headers, '\0');
     if (request->delivered)
@@ -495,6 +496,32 @@ void http_response_on_delivered(struct http_request *request, void (*done)(void 
     cr_assert_eq(request->status, 0, "too late to ask about delivery");
     request->delivered = done;
     request->delivered_arg = arg;
+}
+
+/* Changes that changed nothing */
+
+struct missed_later {
+    missed_done *done;
+    void *arg;
+};
+
+static void missed_tell(void *arg)
+{
+    struct missed_later later = *(struct missed_later *)arg;
+
+    free(arg);
+    later.done(later.arg, world.missed_result, world.missed_result == STORE_LIMITED ? 7 : 0);
+}
+
+void change_missed(struct store *store, const struct missed_change *missed, missed_done *done, void *arg)
+{
+    struct missed_later *later = mem_alloc(sizeof *later);
+
+    (void)store;
+    *later = (struct missed_later){done, arg};
+    world.missed += missed->count;
+    world.misses_email = missed->is_email_taken;
+    world_later(missed_tell, later);
 }
 
 /* Keys */
@@ -946,6 +973,8 @@ bool http_stream_begin(struct http_request *request, int status, struct text con
     if (request->gone)
         return false;
     request->status = status;
+    if (request->replied)
+        request->replied(request->replied_arg, status);
     request->is_stream = true;
     return request->method != HTTP_HEAD;
 }
@@ -973,8 +1002,6 @@ void http_stream_break(struct http_request *request)
     world.stream = STREAM_BROKEN;
 }
 
-    if (request->replied)
-        request->replied(request->replied_arg, status);
 /* Other reads */
 
 static struct {
@@ -1058,6 +1085,8 @@ void world_begin(void)
     world = (struct world){
         .wall_ms = 1234567890000, /* a time in appendix B of RFC 6238 */
         .service = {.keyring = keyring_create(MASTER, 1),
+                    .gate = gate_create(
+                        &(struct gate_settings){.work_per_account = 4, .wake = gate_wake, .spent = gate_spent}),
                     .policy = policy,
                     .public_origin = TEXT("https://console.test"),
                     .device_clients = TEXT("desktop-agent"),
@@ -1085,13 +1114,11 @@ void world_begin(void)
     keyring_seal(world.service.keyring, id_text(&user->id), TOTP_SECRET.bytes, sizeof TOTP_SECRET.bytes,
                  user->totp_sealed);
 }
-                    .gate = gate_create(
-                        &(struct gate_settings){.work_per_account = 4, .wake = gate_wake, .spent = gate_spent}),
 
 void world_end(void)
 {
+    gate_destroy(world.service.gate);
     keyring_destroy(world.service.keyring);
     route_policy_destroy(policy);
     leak_guard();
 }
-    gate_destroy(world.service.gate);

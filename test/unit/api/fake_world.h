@@ -85,6 +85,9 @@ struct world {
     char user_code_tag[THROTTLE_TAG_CHARS + 1];
     unsigned wipes; /* of secrets, deferred to the end of their request */
     size_t password_bytes;
+    unsigned missed; /* changes that changed nothing and were counted */
+    bool misses_email;
+    enum store_result missed_result;
 };
 extern struct world world;
 

@@ -306,6 +306,42 @@ Test(key_routes, a_list_is_revoked)
     request_forget(request);
 }
 
+/* A revocation that is made never waits for this. */
+Test(key_routes, unknown_keys_count_as_changes)
+{
+    struct http_request *request;
+
+    for (unsigned limited = 0; limited < 2; limited++) {
+        world.missed_result = limited ? STORE_LIMITED : STORE_UNAVAILABLE;
+        world.revoke_result = STORE_NOT_FOUND;
+        request = request_send(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL);
+        cr_expect_eq(answer_status(request), limited ? 429 : 404);
+        cr_expect_eq(world.missed, 4 * limited + 1);
+        cr_expect_not(world.misses_email);
+        request_forget(request);
+        world.revoke_result = STORE_OK;
+        request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY, LIST_OF(LISTED("3") "," LISTED("4") "," LISTED("5")));
+        cr_expect_eq(answer_status(request), limited ? 429 : 200);
+        cr_expect_eq(world.missed, 4 * limited + 4);
+        request_forget(request);
+    }
+    request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY, LIST_OF(LISTED("1") "," LISTED("4") "," LISTED("5")));
+    cr_expect_eq(answer_status(request), 200, "what was revoked is always said");
+    cr_expect_eq(world.missed, 10);
+    request_forget(request);
+    request = request_send(HTTP_POST, REVOKE_LIST, BY_KEY, LIST_OF(LISTED("1") "," LISTED("4")));
+    cr_expect_eq(answer_status(request), 200);
+    request_forget(request);
+    request = request_send(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL);
+    cr_expect_eq(answer_status(request), 200);
+    request_forget(request);
+    world.revoke_result = STORE_NOT_FOUND;
+    request = request_send_and_leave(HTTP_DELETE, "/v1/api_keys/key_01jd0000000000000000000001", GOOD_KEY, NULL);
+    cr_expect_eq(answer_status(request), 0);
+    cr_expect_eq(world.missed, 11, "also without a client");
+    request_forget(request);
+}
+
 Test(key_routes, a_list_that_is_none)
 {
     static const char *const BODIES[] = {
