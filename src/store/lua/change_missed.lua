@@ -11,5 +11,6 @@ end
 if ARGV[7] == '1' then
     conflict_count(account)
 end
-limit_count(actor, account, mode, changes_max, count)
+-- A long list uses up what its principal has, not what others of the account have.
+limit_count(actor, account, mode, changes_max, math.min(count, changes_max))
 return {'ok'}

@@ -3104,6 +3104,19 @@ Test(lua, invitations_that_have_ended_do_not_count)
           {"HKEYS t:acct:acct_A:invited", "(a2@b.test a4@b.test)"});
 }
 
+/* The account is told of 20 emails, whoever asks. A free one is then refused as well, also if there is no room. */
+Test(lua, an_account_is_told_of_so_many_emails_that_are_taken)
+{
+    STEPS(ACCOUNT, USER, OWNER_SESSION, {"@change_missed usr_U acct_A '' 600 1 1", "(ok)"},
+          {"GET t:acct:acct_A:conflicts", "1"}, {"PTTL t:acct:acct_A:conflicts", "~86400000"},
+          {"GET t:changes:usr_U", "1"}, {"SET t:acct:acct_A:conflicts 19", "OK"},
+          {"PEXPIRE t:acct:acct_A:conflicts 59500", "1"}, {INVITE_BY_SESSION("a1", "0", "0"), "(ok)"},
+          {"@change_missed key_1 acct_A live 600 1 1", "(ok)"},
+          {"@change_missed key_1 acct_A live 600 1 1", "(limited ~60s)"}, {"GET t:changes:key_1", "1"},
+          {INVITE_BY_SESSION("a2", "0", "0"), "(limited ~60s)"}, {INVITE_BY_SESSION("a2", "1", "0"), "(limited ~60s)"},
+          {"@change_missed key_1 acct_A live 600 1 0", "(ok)"}, {INVITE("a3", "operator"), "(ok)"});
+}
+
 #define USE_LINK(mac, totp) "@link_use a1 " mac " usr_N hash sealed mac2 $now '' '' 100 acct_A n@b.test " totp
 Test(lua, a_link_is_used_as_it_was_read)
 {
@@ -3318,6 +3331,18 @@ Test(lua, a_principal_makes_so_many_changes_a_minute)
           /* Revoking is never limited. */
           {"@key_revoke 100 0 - - key_1 acct_A api_key 0 usr_U '' '' " BY_SESSION("s1"), "(ok *)"},
           {"GET t:changes:usr_U", "3"}, {"DEL t:changes:usr_U", "1"}, {LIMITED("6", "live", "0 3"), "(ok)"});
+}
+
+Test(lua, what_changed_nothing_counts_as_a_change)
+{
+    STEPS(ACCOUNT, USER, SESSION, {"@change_missed usr_U acct_A '' 3 2 0", "(ok)"}, {"GET t:changes:usr_U", "2"},
+          {"PTTL t:changes:usr_U", "~60000"}, {"GET t:changes:acct_A:people", "2"},
+          {"EXISTS t:acct:acct_A:conflicts", "0"}, {LIMITED("1", "live", "0 3"), "(ok)"},
+          {LIMITED("2", "live", "0 3"), "(limited *)"}, {"@change_missed usr_U acct_A '' 3 1 0", "(limited ~60s)"},
+          {"GET t:changes:usr_U", "3"}, {"@change_missed key_1 acct_A test 3 10000 0", "(ok)"},
+          {"GET t:changes:acct_A:test", "3"}, {"@change_missed key_1 acct_A test 3 1 0", "(limited *)"},
+          {"@change_missed key_3 acct_A live 3 1 0", "(ok)"}, {"@change_missed key_1 acct_A test 0 10000 0", "(ok)"},
+          {"GET t:changes:key_1", "3"});
 }
 
 #define APPROVE_LIMITED(device, limits) APPROVE_BY(device, "acct_A", "mac2", BY_SESSION("s1"), limits)
