@@ -19,6 +19,7 @@ enum {
     /* A body without a credential. The longest useful one is an email and a password with every character escaped,
        about 3.5 KiB. */
     STRANGER_BODY_MAX_BYTES = 4096,
+    STRANGER_TEXT_MAX_BYTES = 65536, /* a log with leaked secrets in it */
     /* A key that will be revoked sooner than that is read for each check: others are remembered for up to 300 s, by a
      * clock that may run 10 % slow. */
     KEY_ENDS_SOON_MS = 360000,

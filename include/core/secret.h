@@ -32,3 +32,16 @@ struct text secret_text(const struct secret *secret);
 MUST_CHECK bool secret_has_shape(struct text t);
 /* Shape and checksum only: a token that fails here is refused without asking Redis. */
 MUST_CHECK bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mode);
+
+/* Secrets in text: a pasted line, a log, a name. */
+enum secret_found {
+    SECRET_NONE,
+    SECRET_WHOLE,
+    SECRET_BROKEN, /* a prefix, and no whole secret behind it: cut, mistyped or wrapped */
+};
+/* The next one in *rest, and *rest is what follows it. A secret is whole if its checksum is right, whatever stands next
+ * to it: by chance that is so once in four billion times. ret_secret: the whole secret, or the beginning of a broken
+ * one. */
+MUST_CHECK enum secret_found secret_find(struct text *rest, struct text *ret_secret);
+/* Whether t has a whole secret. */
+bool secret_within(struct text t);

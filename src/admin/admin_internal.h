@@ -39,8 +39,8 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
 #define ROW_SECRET_FILE                                                                                             \
     {                                                                                                               \
         .name = "secret-file", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(secret_file), .value_name = "PATH",    \
-        .help = "Read the secrets of keys from this file, one in a line ('-': standard input). Other users of the " \
-                "machine can see arguments, but not this."                                                          \
+        .help = "Read the secrets of keys from this file, whatever else stands in it ('-': standard input). Other " \
+                "users of the machine can see arguments, but not this."                                             \
     }
 /* Why a secret in place of a file name is refused. */
 #define KEY_AS_ARGUMENT                                                                                      \
@@ -82,8 +82,6 @@ MUST_CHECK int key_revoke_secrets(const struct command_line *line, struct revoca
 MUST_CHECK int key_print_revoked(const struct command_line *line, const struct key_record *key);
 /* EXIT_FAILED: it was revoked, but not added to the revocation log. */
 MUST_CHECK int key_fail_unlogged(const struct command_line *line, int error);
-/* Why a text is no secret. */
-const char *key_malformed(struct text secret);
 /* Prints a key, which is in the chosen partition, as 'key show' does. */
 MUST_CHECK int key_show_by_id(struct store_client *client, const struct command_line *line, const struct id *id);
 /* A key's or a device's id. */

@@ -1,11 +1,12 @@
-/* key find, and key revoke --secret-file: keys by their secrets, which come from a file, one in a line. Secrets are
- * never arguments, and are wiped once their digests are made. */
+/* key find, and key revoke --secret-file: keys by their secrets, wherever these stand in a file: one in a line, a log,
+ * a spreadsheet's export. Secrets are never arguments, and are wiped once their digests are made. */
 #include "admin/commands.h"
 
 #include "admin_internal.h"
 
 #include "auth/revocation_log.h"
 #include "base/mem.h"
+#include "base/secure.h"
 #include "core/secret.h"
 #include "store/key_holder.h"
 
@@ -22,8 +23,8 @@ enum { FILE_MAX_BYTES = 1024 * 1024, AT_ONCE = 256 };
 
 struct held_key {
     struct key_secrets *all;
-    size_t line;           /* in the file, from 1 */
-    const char *malformed; /* why the line is no secret; NULL: it is one */
+    size_t line;    /* in the file, from 1 */
+    bool is_broken; /* only the start of a secret stands there */
     struct token_digests digests;
     enum store_result result;
     struct key_record key; /* if it was found */
@@ -41,38 +42,65 @@ struct key_secrets {
     size_t count, next, under_way;
 };
 
-/* Reading. A line that is no secret does not keep the others from being revoked. */
+/* Reading. A secret that is not whole does not keep the others from being revoked. */
 
-static struct text trim_line(struct text line)
+/* Secrets are ASCII, so UTF-16, which spreadsheets and PowerShell write, is read by leaving out its zeros. */
+static void drop_zeros(struct buf *content)
 {
-    if (line.len > 0 && line.ptr[line.len - 1] == '\r')
-        line.len--;
-    return text_trim(line);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < content->len; i++)
+        if (content->ptr[i] != '\0')
+            content->ptr[kept++] = content->ptr[i];
+    content->len = kept;
 }
 
-static void read_line(struct key_secrets *all, struct text secret, struct held_key *held)
+static size_t count_lines(const char *from, const char *to)
 {
-    enum key_kind kind;
-    enum key_mode mode;
+    size_t lines = 0;
 
-    if (secret_parse(secret, &kind, &mode))
-        token_digests_of(all->keyring, KEYRING_KEY_DIGEST, secret, &held->digests);
-    else
-        held->malformed = key_malformed(secret);
+    while (from < to && (from = memchr(from, '\n', (size_t)(to - from)))) {
+        lines++;
+        from++;
+    }
+    return lines;
+}
+
+/* The second of two equal secrets would say the same again. */
+static bool is_known(const struct key_secrets *all, const struct token_digests *digests)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (!all->of[i].is_broken &&
+            secure_equal((struct text){(const char *)all->of[i].digests.of[0], KEYRING_DIGEST_BYTES},
+                         (struct text){(const char *)digests->of[0], KEYRING_DIGEST_BYTES}))
+            return true;
+    return false;
+}
+
+static void add_secret(struct key_secrets *all, const struct held_key *held)
+{
+    if (!held->is_broken && is_known(all, &held->digests))
+        return;
+    all->of = mem_resize(all->of, (all->count + 1) * sizeof *all->of);
+    all->of[all->count++] = *held;
 }
 
 static int read_secrets(struct key_secrets *all, struct text content)
 {
-    struct text line;
+    const char *from = content.ptr;
+    size_t line = 1;
+    enum secret_found found;
+    struct text secret;
 
-    for (size_t number = 1; text_next(&content, '\n', &line); number++) {
-        struct text secret = trim_line(line);
+    while ((found = secret_find(&content, &secret)) != SECRET_NONE) {
+        struct held_key held = {.all = all, .is_broken = found == SECRET_BROKEN};
 
-        if (secret.len == 0)
-            continue;
-        all->of = mem_resize(all->of, (all->count + 1) * sizeof *all->of);
-        all->of[all->count] = (struct held_key){.all = all, .line = number};
-        read_line(all, secret, &all->of[all->count++]);
+        line += count_lines(from, secret.ptr);
+        from = secret.ptr;
+        held.line = line;
+        if (found == SECRET_WHOLE)
+            token_digests_of(all->keyring, KEYRING_KEY_DIGEST, secret, &held.digests);
+        add_secret(all, &held);
     }
     return all->count > 0 ? EXIT_DONE : command_fail(EXIT_FAILED, "%s has no secret", all->line->secret_file);
 }
@@ -89,6 +117,7 @@ static int read_file(struct key_secrets *all)
         return command_fail(EXIT_USAGE, KEY_AS_ARGUMENT);
     if (!secret_file_read(path, &content, &why))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
+    drop_zeros(&content);
     return read_secrets(all, buf_text(&content));
 }
 
@@ -109,7 +138,7 @@ static void go_on(struct key_secrets *all)
     while (all->under_way < AT_ONCE && all->next < all->count) {
         struct held_key *held = &all->of[all->next++];
 
-        if (held->malformed)
+        if (held->is_broken)
             continue;
         all->under_way++;
         key_holder_find(all->client.partitions, &held->digests, key_found_by_secret, held);
@@ -173,8 +202,9 @@ static int report(struct held_key *held)
     struct key_secrets *all = held->all;
     static const struct store_refusals REFUSALS = {0};
 
-    if (held->malformed)
-        return command_fail(EXIT_FAILED, "line %zu: %s", held->line, held->malformed);
+    if (held->is_broken)
+        return command_fail(
+            EXIT_FAILED, "line %zu: the start of a key, but no whole one: it was cut, mistyped or wrapped", held->line);
     if (held->result == STORE_NOT_FOUND)
         return command_fail(EXIT_FAILED, "line %zu: no key of this store has this secret", held->line);
     if (held->result != STORE_OK) {

@@ -36,7 +36,7 @@ static int print_verdict(const struct command_line *line, bool is_whole, enum ke
     return command_print(buf_text(&out));
 }
 
-const char *key_malformed(struct text secret)
+static const char *malformed(struct text secret)
 {
     return secret_has_shape(secret) ? "the checksum is wrong: a character was changed or swapped"
                                     : "this is not a key: it has another prefix or length, so perhaps it was cut";
@@ -63,5 +63,5 @@ int key_verify_run(const struct command_line *line)
         return code;
     if (line->json)
         return EXIT_FAILED;
-    return command_fail(EXIT_FAILED, "%s", key_malformed(secret));
+    return command_fail(EXIT_FAILED, "%s", malformed(secret));
 }

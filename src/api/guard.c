@@ -509,13 +509,20 @@ static bool refuse_coding(struct exchange *exchange)
 
 /* Limits the body of requests without a credential, so that strangers get little memory. The principal of others is
  * known by now. */
+static size_t body_max(const struct route *route)
+{
+    if (route->who != WHO_ANYONE)
+        return SIZE_MAX;
+    return route->flags & ROUTE_TEXT ? STRANGER_TEXT_MAX_BYTES : STRANGER_BODY_MAX_BYTES;
+}
+
 static bool refuse_size(struct exchange *exchange)
 {
     const struct route *route = exchange->match.route;
 
     if (route->flags & ROUTE_LARGE)
         http_request_raise_body(exchange->request, API_BODY_RAISED_MAX_BYTES);
-    if (http_request_limit_body(exchange->request, route->who == WHO_ANYONE ? STRANGER_BODY_MAX_BYTES : SIZE_MAX))
+    if (http_request_limit_body(exchange->request, body_max(route)))
         return false;
     http_response_close(exchange->request);
     exchange_refuse(exchange, PROBLEM_BODY_TOO_LARGE);

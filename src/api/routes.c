@@ -54,7 +54,7 @@ const struct route ROUTES[] = {
      ROUTE_FORM | ROUTE_ORIGIN, GATE_STRANGER},
 
     {HTTP_POST,   "/v1/auth/revoke",           token_revoke,      WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
-     ROUTE_FORM | ROUTE_ORIGIN, GATE_ONE},
+     ROUTE_FORM | ROUTE_ORIGIN | ROUTE_TEXT, GATE_ONE},
 
     {HTTP_GET,    "/v1/console/session",       session_show,      WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_EXPIRED,
      GATE_READ},

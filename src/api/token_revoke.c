@@ -4,7 +4,10 @@
  * revoked one in Authorization, and the response is the same. (A malformed header is 400 as everywhere.) Origin must
  * match if it is sent: otherwise any web page could let its visitors' browsers use up the limit of their network.
  *
- * The response is 200 for every token that is not a valid key afterwards: revoked now or before, unknown, malformed.
+ * Whoever finds a secret in a hurry pastes the line around it, or a whole log. So the token is any text, and every
+ * whole secret in it is meant: 200 says that none of them is a valid key any more, also if it was revoked before or is
+ * unknown. The start of a secret that is not whole is 400, because the key that it belonged to lives on.
+ *
  * Time tells a key from an unknown token, because the barrier takes a round trip to the other nodes. But that is no
  * secret from whoever has the whole token: any route that takes keys tells it, faster, by its 401. */
 #include "base/log.h"
@@ -15,6 +18,11 @@
 #include "revocation_note_internal.h"
 #include "store/key_holder.h"
 
+/* Two log pages of leaked keys; each secret costs reads of Redis. */
+enum { SECRETS_MAX = 100 };
+#define TOO_MANY "token must have at most 100 secrets at once. None of them was revoked."
+_Static_assert(SECRETS_MAX == 100, "see TOO_MANY");
+
 struct revoke_input {
     struct text token, hint;
 };
@@ -22,33 +30,49 @@ struct revoke_input {
 struct token_revocation {
     struct exchange *exchange;
     char ip_tag[THROTTLE_TAG_CHARS + 1];
+    struct text secrets[SECRETS_MAX]; /* each once; they point into the body */
+    size_t count, under_way;
+    enum store_result failure; /* STORE_OK: none has failed */
+    bool is_throttled;         /* at least one, which no key has */
+    uint32_t retry_after_s;
 };
 
-static void token_revoked(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s);
+static void secret_revoked(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s);
 
-static void reply_done(struct exchange *exchange)
+static bool has_secret(const struct token_revocation *op, struct text secret)
 {
-    http_reply(exchange->request, 200, (struct text){0}, (struct text){0});
+    for (size_t i = 0; i < op->count; i++)
+        if (text_equal(op->secrets[i], secret)) /* both are the client's own text */
+            return true;
+    return false;
 }
 
-static bool is_space(char c)
+/* Finds the secrets in the token. False if the exchange has been refused. */
+static bool find_secrets(struct token_revocation *op, struct text token)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
+    struct text secret;
+    bool is_broken = false;
+    enum secret_found found;
 
-/* A file with a secret usually ends with a newline. Its token must not count as malformed: the response would be 200,
- * and the key still valid. */
-static struct text trim(struct text token)
-{
-    while (token.len > 0 && is_space(token.ptr[token.len - 1]))
-        token.len--;
-    while (token.len > 0 && is_space(token.ptr[0]))
-        token = text_skip(token, 1);
-    return token;
+    while ((found = secret_find(&token, &secret)) != SECRET_NONE) {
+        is_broken |= found == SECRET_BROKEN;
+        if (found == SECRET_BROKEN || has_secret(op, secret))
+            continue;
+        if (op->count == SECRETS_MAX) {
+            exchange_refuse_value(op->exchange, TOO_MANY);
+            return false;
+        }
+        op->secrets[op->count++] = secret;
+    }
+    if (op->count > 0 || !is_broken)
+        return true;
+    exchange_refuse_value(op->exchange, "token has the start of a key, but no whole one: it was cut, mistyped or "
+                                        "wrapped. Nothing was revoked.");
+    return false;
 }
 
 /* RFC 7009 section 2.1: a hint only says where to look first, and an unknown one is ignored. */
-static bool read_token(struct exchange *exchange, struct text *ret_token)
+static bool read_secrets(struct token_revocation *op)
 {
     static const struct form_field FIELDS[] = {
         {"token", true, offsetof(struct revoke_input, token)},
@@ -56,54 +80,71 @@ static bool read_token(struct exchange *exchange, struct text *ret_token)
     };
     struct revoke_input input = {0};
 
-    if (!oauth_read_form(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        return false;
-    *ret_token = trim(input.token);
-    return true;
+    return oauth_read_form(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) &&
+           find_secrets(op, input.token);
+}
+
+static void reply_done(struct exchange *exchange)
+{
+    http_reply(exchange->request, 200, (struct text){0}, (struct text){0});
 }
 
 void token_revoke(struct exchange *exchange)
 {
-    struct keyring *keyring = exchange->service->keyring;
+    struct token_revocation *op = http_request_alloc(exchange->request, sizeof *op);
     struct audit_source source = exchange_source(exchange);
-    struct token_digests digests;
-    struct token_revocation *op;
-    enum key_kind kind;
-    enum key_mode mode;
-    struct text token;
 
-    if (!read_token(exchange, &token))
+    op->exchange = exchange;
+    op->failure = STORE_OK;
+    if (!read_secrets(op))
         return;
-    if (!secret_parse(token, &kind, &mode)) {
+    if (op->count == 0) {
         reply_done(exchange);
         return;
     }
-    op = http_request_alloc(exchange->request, sizeof *op);
-    op->exchange = exchange;
     source.actor = ACTOR_HOLDER;
-    throttle_tag(keyring, TEXT("revoke"), exchange_client_network(exchange), op->ip_tag);
-    token_digests_of(keyring, KEYRING_KEY_DIGEST, token, &digests);
+    throttle_tag(exchange->service->keyring, TEXT("revoke"), exchange_client_network(exchange), op->ip_tag);
     http_request_hold(exchange->request);
-    key_holder_revoke(exchange->service->partitions, &digests, text_of(op->ip_tag), &source, token_revoked, op);
+    op->under_way = op->count;
+    for (size_t i = 0; i < op->count; i++) {
+        struct token_digests digests;
+
+        token_digests_of(exchange->service->keyring, KEYRING_KEY_DIGEST, op->secrets[i], &digests);
+        key_holder_revoke(exchange->service->partitions, &digests, text_of(op->ip_tag), &source, secret_revoked, op);
+    }
 }
 
-static void token_revoked(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s)
+/* All have been asked for, whatever became of others: a secret that is unknown or could not be revoked keeps no key
+ * alive. */
+static void reply_all(struct token_revocation *op)
 {
-    const struct token_revocation *op = arg;
     struct exchange *exchange = op->exchange;
 
-    if (result == STORE_OK) {
-        revocation_note(exchange, key, ACTOR_HOLDER);
-        reply_done(exchange);
-    } else if (result == STORE_NOT_FOUND) {
-        reply_done(exchange);
-    } else if (result == STORE_REFUSED) {
+    if (op->is_throttled)
         exchange_log(exchange, "revocations by secret throttled", (struct text){0}, (struct text){0}, (struct text){0});
-        exchange_refuse_throttled(exchange, retry_after_s);
-    } else {
-        if (key)
-            revocation_note_unconfirmed(exchange, result, id_text(&key->account), ACTOR_HOLDER, id_text(&key->id));
-        exchange_refuse_store(exchange, result);
-    }
+    if (op->failure != STORE_OK)
+        exchange_refuse_store(exchange, op->failure);
+    else if (op->is_throttled)
+        exchange_refuse_throttled(exchange, op->retry_after_s);
+    else
+        reply_done(exchange);
     http_request_release(exchange->request);
+}
+
+static void secret_revoked(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s)
+{
+    struct token_revocation *op = arg;
+
+    if (result == STORE_OK) {
+        revocation_note(op->exchange, key, ACTOR_HOLDER);
+    } else if (result == STORE_REFUSED) {
+        op->is_throttled = true;
+        op->retry_after_s = retry_after_s > op->retry_after_s ? retry_after_s : op->retry_after_s;
+    } else if (result != STORE_NOT_FOUND) {
+        op->failure = result;
+        if (key)
+            revocation_note_unconfirmed(op->exchange, result, id_text(&key->account), ACTOR_HOLDER, id_text(&key->id));
+    }
+    if (--op->under_way == 0)
+        reply_all(op);
 }

@@ -158,3 +158,51 @@ bool secret_parse(struct text t, enum key_kind *ret_kind, enum key_mode *ret_mod
     *ret_mode = shape->mode;
     return true;
 }
+
+/* What every secret begins with; the rest of the prefix may be what was cut. */
+static const struct text BEGINNINGS[] = {TEXT("svc_sk_"), TEXT("svc_dk_")};
+
+static bool begins(struct text t)
+{
+    return text_starts_with(t, BEGINNINGS[0]) || text_starts_with(t, BEGINNINGS[1]);
+}
+
+/* The length of the whole secret at the beginning of t; 0: there is none. */
+static size_t whole_length(struct text t)
+{
+    enum key_kind kind;
+    enum key_mode mode;
+
+    for (size_t i = 0; i < SHAPE_COUNT; i++) {
+        const size_t len = SHAPES[i].prefix.len + SECRET_RANDOM_CHARS + SECRET_CHECKSUM_CHARS;
+        if (t.len >= len && secret_parse((struct text){t.ptr, len}, &kind, &mode))
+            return len;
+    }
+    return 0;
+}
+
+enum secret_found secret_find(struct text *rest, struct text *ret_secret)
+{
+    const char *at;
+    while (rest->len && (at = memmem(rest->ptr, rest->len, "svc_", 4))) {
+        const struct text here = text_skip(*rest, (size_t)(at - rest->ptr));
+        const size_t whole = whole_length(here);
+        if (whole || begins(here)) {
+            *ret_secret = (struct text){here.ptr, whole ? whole : BEGINNINGS[0].len};
+            *rest = text_skip(here, ret_secret->len);
+            return whole ? SECRET_WHOLE : SECRET_BROKEN;
+        }
+        *rest = text_skip(here, 4);
+    }
+    *rest = (struct text){0};
+    return SECRET_NONE;
+}
+
+bool secret_within(struct text t)
+{
+    enum secret_found found;
+    struct text secret;
+    while ((found = secret_find(&t, &secret)) == SECRET_BROKEN)
+        continue;
+    return found == SECRET_WHOLE;
+}

@@ -142,7 +142,7 @@ Test(holder, keys_of_suspended_and_closed_accounts)
     fixture_stop(&fixture);
 }
 
-/* Every second one is malformed, and costs nothing. */
+/* Every second one is not whole, and costs nothing. */
 Test(holder, guesses_are_limited_and_revocations_of_keys_are_not)
 {
     unsigned done = 0, limited = 0;
@@ -165,13 +165,39 @@ Test(holder, guesses_are_limited_and_revocations_of_keys_are_not)
         limited += status == 429;
         cr_expect(status != 429 || http_answer_field(&answer, "Retry-After", wait, sizeof wait), "no Retry-After");
         guess.text[20]++;
-        expect_revoked(&fixture, i % 2, guess.text);
+        cr_expect_eq(revoke(&fixture, i % 2, guess.text, &answer), 400, "%s", answer.body);
     }
     cr_expect_eq(done, MISSES_FREE);
     cr_expect_eq(limited, MISSES_FREE);
     expect_revoked(&fixture, 0, leaked.secret);
     expect_refused_everywhere(&fixture, leaked.secret, "api_key_revoked");
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200, "others are not affected");
+    fixture_stop(&fixture);
+}
+
+/* Both keys end before the guess beside them must wait. */
+Test(holder, every_secret_in_a_text_ends)
+{
+    struct fixture_key one, two;
+    struct secret guess;
+    struct fixture fixture;
+    struct http_answer answer;
+    char text[TEXT_BYTES];
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &one);
+    fixture_add_key(&fixture, NULL, KEY_DEVICE, MODE_LIVE, SCOPE_DOCUMENTS_WRITE, &two);
+    for (unsigned i = 0; i < MISSES_FREE; i++) {
+        secret_mint(KEY_API, MODE_LIVE, &guess);
+        cr_expect_eq(revoke(&fixture, 0, guess.text, &answer), 200);
+    }
+    secret_mint(KEY_API, MODE_LIVE, &guess);
+    snprintf(text, sizeof text, "a;%s%%0Ab;%s%%0Acurl+-H+'X-API-Key:+%s'", guess.text, one.secret, two.secret);
+    cr_expect_eq(revoke(&fixture, 1, text, &answer), 429, "%s", answer.body);
+    expect_refused_everywhere(&fixture, one.secret, "api_key_revoked");
+    expect_refused_everywhere(&fixture, two.secret, "device_key_revoked");
+    snprintf(text, sizeof text, "%s%%0A%s", one.secret, two.secret);
+    expect_revoked(&fixture, 1, text);
     fixture_stop(&fixture);
 }
 
@@ -258,7 +284,8 @@ Test(holder, commands_revoke_keys_by_their_secrets)
     secret_mint(KEY_API, MODE_LIVE, &unknown);
     snprintf(input, sizeof input, "%s\nsvc_sk_live_x\n%s\n%s\n", c.live.secret, unknown.text, c.device.secret);
     snprintf(says, sizeof says, "Key %s was revoked at ", c.device.id);
-    EXPECT_RUN(&c.fixture, input, 1, says, "Line 2: this is not a key", "key", "revoke", "--secret-file", "-");
+    EXPECT_RUN(&c.fixture, input, 1, says, "Line 2: the start of a key, but no whole one", "key", "revoke",
+               "--secret-file", "-");
     EXPECT_RUN(&c.fixture, input, 1, c.live.id, "Line 3: no key of this store has this secret", "key", "revoke",
                "--secret-file", "-", "--json");
     expect_refused_everywhere(&c.fixture, c.live.secret, "api_key_revoked");
@@ -267,6 +294,47 @@ Test(holder, commands_revoke_keys_by_their_secrets)
     snprintf(input, sizeof input, "%s", c.other.secret);
     EXPECT_RUN(&c.fixture, input, 0, c.other.id, "", "key", "revoke", "--secret-file", "-");
     expect_refused_everywhere(&c.fixture, c.other.secret, "api_key_revoked");
+    fixture_stop(&c.fixture);
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t len)
+{
+    FILE *file = fopen(path, "w");
+
+    cr_assert(file && fwrite(bytes, 1, len, file) == len && fclose(file) == 0);
+}
+
+/* As spreadsheets, shells and people leave them about. */
+Test(holder, commands_find_secrets_in_any_text)
+{
+    struct commanded c;
+    char input[2 * TEXT_BYTES], wide[4 * TEXT_BYTES], path[PROCESS_PATH_BYTES];
+    const char *const ids[] = {c.live.id, c.device.id, c.other.id};
+
+    commanded_start(&c, 2);
+    snprintf(input, sizeof input,
+             "\xef\xbb\xbf\"name\";\"key\"\r\n\"lab\";\"%s\"\r\ncurl -H 'X-API-Key: %s' https://x\r\n_%s_.txt %s",
+             c.live.secret, c.device.secret, c.other.secret, c.live.secret);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        EXPECT_RUN(&c.fixture, input, 0, ids[i], "", "key", "find", "--secret-file", "-");
+    snprintf(path, sizeof path, "%.150s/wide", c.fixture.folder);
+    for (unsigned big = 0; big < 2; big++) {
+        size_t len = 0;
+
+        memcpy(wide, big ? "\xfe\xff" : "\xff\xfe", 2);
+        for (len = 2; len - 2 < 2 * strlen(input) && input[(len - 2) / 2]; len += 2) {
+            wide[len + big] = input[(len - 2) / 2];
+            wide[len + 1 - big] = '\0';
+        }
+        write_bytes(path, wide, len);
+        for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+            EXPECT_RUN(&c.fixture, NULL, 0, ids[i], "", "key", "find", "--secret-file", path);
+    }
+    EXPECT_RUN(&c.fixture, NULL, 0, c.device.id, "", "key", "revoke", "--secret-file", path);
+    expect_refused_everywhere(&c.fixture, c.live.secret, "api_key_revoked");
+    expect_refused_everywhere(&c.fixture, c.device.secret, "device_key_revoked");
+    expect_refused_everywhere(&c.fixture, c.other.secret, "api_key_revoked");
+    EXPECT_RUN(&c.fixture, "key;svc_sk\n", 1, "", "has no secret", "key", "revoke", "--secret-file", "-");
     fixture_stop(&c.fixture);
 }
 

@@ -630,7 +630,8 @@ async function revocationsBySecret(talk, all) {
     await talk.wrong('no token', revoke({token_type_hint: 'access_token'}), 400, 'invalid_request');
     await talk.right('what is no secret', revoke({token: 'something'}), 200);
     await talk.right('by its secret', revoke({token: secret, token_type_hint: 'access_token'}), 200);
-    await talk.right('again', revoke({token: secret}), 200);
+    await talk.right('again, in a line', revoke({token: `curl -H 'X-API-Key: ${secret}' https://x`}), 200);
+    await talk.wrong('cut', revoke({token: secret.slice(0, 40)}), 400, 'parameter_invalid');
     await talk.right('it is refused', get('/v1/whoami', bearer(secret)), 401, 'api_key_revoked');
     await talk.wrongDirectly('twice', {...revoke({}), body: 'token=a&token=b'}, 400, 'invalid_request');
     await talk.right('a page elsewhere', revoke({token: secret}, {Origin: 'https://elsewhere.test'}), 403, 'csrf_failed');

@@ -9,15 +9,16 @@
 struct held {
     key_held_revoked *done;
     void *arg;
+    enum store_result result;
 };
 
 static void run_revoked(void *arg)
 {
     struct held held = *(struct held *)arg;
-    bool has_key = world.held_result == STORE_OK || world.held_result == STORE_UNKNOWN;
+    bool has_key = held.result == STORE_OK || held.result == STORE_UNKNOWN;
 
     free(arg);
-    held.done(held.arg, world.held_result, has_key ? &world.key : NULL, 30);
+    held.done(held.arg, held.result, has_key ? &world.key : NULL, 30);
 }
 
 void key_holder_revoke(const struct partitions *partitions, const struct token_digests *secret, struct text ip_tag,
@@ -30,7 +31,7 @@ void key_holder_revoke(const struct partitions *partitions, const struct token_d
     cr_assert(text_equal(source->actor, TEXT("holder")) && source->credential.kind == CREDENTIAL_NONE);
     memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);
     world.held_secret = *secret;
+    *held = (struct held){done, arg, world.held_results ? world.held_results[world.helds] : world.held_result};
     world.helds++;
-    *held = (struct held){done, arg};
     world_later(run_revoked, held);
 }

@@ -64,7 +64,7 @@ struct pending {
     struct http_request *request;
 };
 
-enum { QUEUE_MAX = 16 };
+enum { QUEUE_MAX = 128 };
 static struct pending queue[QUEUE_MAX];
 static size_t queue_length;
 

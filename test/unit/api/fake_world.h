@@ -69,7 +69,8 @@ struct world {
     size_t body_raised_to, list_count; /* of the last list of keys to revoke */
     struct id list_first;
     unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits, helds;
-    struct token_digests held_secret; /* of the last revocation by secret */
+    struct token_digests held_secret;      /* of the last revocation by secret */
+    const enum store_result *held_results; /* one for each revocation by secret; NULL: held_result for all */
     char device_name[64];
     bool approves;
     bool needs_step_up; /* the last change */

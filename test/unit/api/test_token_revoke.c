@@ -1,4 +1,5 @@
 /* POST /v1/auth/revoke: the secret in the body is the proof, and the response tells nothing about it. */
+#include "core/secret.h"
 #include "fake_world.h"
 
 #include <criterion/criterion.h>
@@ -50,18 +51,39 @@ Test(token_revoke, the_digest_is_that_of_the_secret_alone)
     cr_expect_arr_eq(world.held_secret.of[0], digest, sizeof digest);
 }
 
+/* What people paste in a hurry. */
+Test(token_revoke, every_secret_in_the_text_is_meant)
+{
+    static const struct {
+        const char *token;
+        unsigned secrets;
+    } CASES[] = {
+        {"curl+-H+'X-API-Key:+" LIVE "'+https://api.example.org", 1},
+        {"Authorization:+Bearer+" LIVE, 1},
+        {"%22" TEST "%22,", 1},
+        {"_" DEVICE "_", 1},
+        {"%EF%BB%BF" LIVE "%C2%A0", 1},
+        {"%E2%80%8B" LIVE, 1},
+        {LIVE "0", 1},
+        {LIVE "%200", 1},
+        {LIVE "%0A" LIVE "%0A", 1}, /* once */
+        {"a;" LIVE "%0Ab;" TEST "%0Ac;" DEVICE, 3},
+        {LIVE TEST, 2},
+        {"svc_sk_live_wrapped%0A+" DEVICE, 1},
+    };
+    char body[256];
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        world.helds = 0;
+        snprintf(body, sizeof body, "token=%s", CASES[i].token);
+        expect_empty_200(send_with("", body), CASES[i].token);
+        cr_expect_eq(world.helds, CASES[i].secrets, "%s: %u", CASES[i].token, world.helds);
+    }
+}
+
 Test(token_revoke, what_is_no_secret_asks_nobody)
 {
-    static const char *const TOKENS[] = {
-        "x",
-        "svc_sk_live_",
-        "svc_sk_live_000000000000000000000000000000000000001",
-        LIVE "0",
-        LIVE "%200",
-        "svc_sk_test_00000000000000000000000000000000000000",
-        "svc_sk_live_0000000000000000000000000000000!000000",
-        "%F0%9F%94%91",
-    };
+    static const char *const TOKENS[] = {"x", "svc_", "live_000000000000000000000000000000001Z5csm", "%F0%9F%94%91"};
     char body[128];
 
     for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++) {
@@ -69,6 +91,95 @@ Test(token_revoke, what_is_no_secret_asks_nobody)
         expect_empty_200(send_with("", body), TOKENS[i]);
     }
     cr_expect_eq(world.helds, 0);
+}
+
+static void expect_invalid(struct http_request *request, const char *what, const char *says)
+{
+    cr_expect_eq(answer_status(request), 400, "%s: %d", what, answer_status(request));
+    cr_expect_eq(answer_problem(request)->code, PROBLEM_PARAMETER_INVALID, "%s", what);
+    cr_expect_str_eq(answer_problem(request)->param, "token", "%s", what);
+    cr_expect(strstr(answer_body(request), says), "%s: %s", what, answer_body(request));
+    cr_expect_not(strstr(answer_body(request), "svc_"), "%s", what);
+    request_forget(request);
+}
+
+/* 200 would tell its holder that the key is dead. */
+Test(token_revoke, a_secret_that_is_not_whole_is_refused)
+{
+    static const char *const TOKENS[] = {
+        "svc_sk_live_",
+        "svc_sk_liv",
+        "svc_dk_",
+        "X-API-Key:+svc_sk_live_0000000000000000000000000000",
+        "svc_sk_live_00000000000000000000%0A0000000000001Z5csm",
+        "svc_sk_live_000000000000000000000000000000000000001",
+        "svc_sk_test_00000000000000000000000000000000000000",
+        "svc_sk_live_0000000000000000000000000000000!000000",
+    };
+    char body[128];
+
+    for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++) {
+        snprintf(body, sizeof body, "token=%s", TOKENS[i]);
+        expect_invalid(send_with("", body), TOKENS[i], "cut, mistyped or wrapped");
+    }
+    cr_expect_eq(world.helds, 0);
+}
+
+enum { MANY = 101, MANY_BYTES = 8192 };
+
+static void append_secret(char *body, unsigned number)
+{
+    size_t len = strlen(body);
+    uint8_t bytes[SECRET_BYTES];
+    struct secret secret;
+
+    memset(bytes, (int)(number % 62), sizeof bytes);
+    bytes[0] = (uint8_t)(number / 62);
+    cr_assert(secret_from_bytes(KEY_API, MODE_LIVE, bytes, &secret));
+    snprintf(body + len, MANY_BYTES - len, "%s+", secret.text);
+}
+
+Test(token_revoke, a_hundred_at_once_and_not_one_more)
+{
+    char body[MANY_BYTES] = "token=";
+
+    for (unsigned i = 0; i < MANY - 1; i++)
+        append_secret(body, i);
+    expect_empty_200(send_with("", body), "a hundred");
+    cr_expect_eq(world.helds, MANY - 1);
+    append_secret(body, 0);
+    expect_empty_200(send_with("", body), "and one of them again");
+    world.helds = 0;
+    append_secret(body, MANY - 1);
+    expect_invalid(send_with("", body), "one more", "at most 100");
+    cr_expect_eq(world.helds, 0);
+}
+
+/* The response waits for all, and tells the worst: a key that lives comes before a guess that must wait. */
+Test(token_revoke, what_becomes_of_one_keeps_no_other_alive)
+{
+    static const struct {
+        enum store_result results[3];
+        int status;
+    } CASES[] = {
+        {{STORE_OK, STORE_OK, STORE_OK}, 200},
+        {{STORE_NOT_FOUND, STORE_OK, STORE_NOT_FOUND}, 200},
+        {{STORE_REFUSED, STORE_OK, STORE_OK}, 429},
+        {{STORE_OK, STORE_UNKNOWN, STORE_OK}, 503},
+        {{STORE_UNAVAILABLE, STORE_REFUSED, STORE_OK}, 503},
+        {{STORE_OK, STORE_REFUSED, STORE_UNAVAILABLE}, 503},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct http_request *request;
+
+        world.helds = 0;
+        world.held_results = CASES[i].results;
+        request = send_with("", "token=" LIVE "+" TEST "+" DEVICE);
+        cr_expect_eq(answer_status(request), CASES[i].status, "%zu: %d", i, answer_status(request));
+        cr_expect_eq(world.helds, 3);
+        request_forget(request);
+    }
 }
 
 Test(token_revoke, a_request_without_one_token)

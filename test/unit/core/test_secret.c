@@ -152,3 +152,70 @@ Test(secret, draws_each_character_equally_often)
     }
     cr_assert_eq(distinct, 62);
 }
+
+#define WHOLE "svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0h"
+#define DEVICE "svc_dk_0123456789ABCDEFGHIJKLMNOPQRSTUV3ZASRa"
+
+static void count_found(struct text t, size_t *ret_whole, size_t *ret_broken)
+{
+    struct text secret;
+    enum secret_found found;
+
+    *ret_whole = *ret_broken = 0;
+    while ((found = secret_find(&t, &secret)) != SECRET_NONE) {
+        cr_assert(text_starts_with(secret, TEXT("svc_")));
+        cr_assert(found == SECRET_BROKEN || parses(secret.ptr, secret.len));
+        *(found == SECRET_WHOLE ? ret_whole : ret_broken) += 1;
+    }
+    cr_assert_eq(t.len, 0);
+}
+
+Test(secret, is_found_in_any_text)
+{
+    static const struct {
+        const char *text;
+        size_t whole, broken;
+    } CASES[] = {
+        {"", 0, 0},
+        {"s", 0, 0},
+        {"no secret, svc_, nor svc_xk_", 0, 0},
+        {WHOLE, 1, 0},
+        {"curl -H 'X-API-Key: " WHOLE "' https://api.example.org", 1, 0},
+        {"_" WHOLE "_", 1, 0},
+        {"x" WHOLE "0", 1, 0},
+        {"\xef\xbb\xbf\"" WHOLE "\",\r\n", 1, 0},
+        {"\xe2\x80\x8b" WHOLE "\xc2\xa0", 1, 0},
+        {WHOLE DEVICE, 2, 0},
+        {"a;" DEVICE ";b\n" WHOLE "\n" WHOLE, 3, 0},
+        {"svc_" WHOLE, 1, 0},
+        {"svc_sk_live_" WHOLE, 1, 1},
+        {"svc_sk_live_01234567\n89ABCDEFGHIJKLMNOPQRSTUV36BX0h", 0, 1},
+        {"svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0", 0, 1},
+        {"svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0i", 0, 1},
+        {"svc_sk_liv", 0, 1},
+        {"svc_dk_ and svc_sk_", 0, 2},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        size_t whole, broken;
+
+        count_found(text_of(CASES[i].text), &whole, &broken);
+        cr_expect_eq(whole, CASES[i].whole, "%s: %zu", CASES[i].text, whole);
+        cr_expect_eq(broken, CASES[i].broken, "%s: %zu", CASES[i].text, broken);
+        cr_expect_eq(secret_within(text_of(CASES[i].text)), CASES[i].whole > 0, "%s", CASES[i].text);
+    }
+    cr_expect_not(secret_within((struct text){0}));
+}
+
+/* What follows a text is not read: the bytes of a secret that end it are no whole one. */
+Test(secret, is_found_within_the_text_only)
+{
+    const struct text all = TEXT("key=" WHOLE);
+    size_t whole, broken;
+
+    for (size_t len = 0; len < all.len; len++) {
+        count_found((struct text){all.ptr, len}, &whole, &broken);
+        cr_expect_eq(whole, 0, "%zu", len);
+        cr_expect_eq(broken, len >= strlen("key=svc_sk_"), "%zu", len);
+    }
+}
