@@ -10,3 +10,7 @@ enum bearer_result {
 };
 /* header: the value of the only Authorization header. The scheme's case does not matter. */
 enum bearer_result bearer_read(struct text header, struct text *ret_token);
+/* Why such a header is BEARER_MALFORMED: one sentence about the most likely mistake, with no more of the token than one
+ * character that no key has. out: room for BEARER_WHY_BYTES. */
+enum { BEARER_WHY_BYTES = 160 };
+void bearer_explain(struct text header, struct buf *out);

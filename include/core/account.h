@@ -4,7 +4,8 @@
 #include "core/limits.h"
 #include "core/scope.h"
 
-/* Trims an email, checks its shape (one '@', no blanks or control characters, at most 254 bytes) and lower-cases ASCII
+/* Trims an email, checks its shape (one '@', no blanks or control characters, no secret of
+ * a key, at most 254 bytes) and lower-cases ASCII
  * letters, so that a user has one spelling. ret_email has room for EMAIL_MAX_BYTES + 1 and is NUL-terminated. */
 MUST_CHECK bool account_normalise_email(struct text email, char *ret_email);
 MUST_CHECK bool account_name_valid(struct text name);

@@ -173,6 +173,8 @@ void api_print_internal_error(struct http_request *request, enum http_error erro
 {
     struct problem problem = problem_of(problem_code_of(error));
 
+    if (error == HTTP_ERROR_BAD_REQUEST)
+        problem_blame_authorization(&problem, request);
     mark_refusal(request, &problem, service);
     problem_reply(request, &problem);
 }

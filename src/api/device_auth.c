@@ -86,9 +86,9 @@ void device_authorize(struct exchange *exchange)
 static bool authorization_read(struct authorization *op)
 {
     static const struct form_field FIELDS[] = {
-        {"client_id", true, offsetof(struct authorization_input, client)},
-        {"scope", false, offsetof(struct authorization_input, scope)},
-        {"device_name", false, offsetof(struct authorization_input, name)},
+        {"client_id", true, offsetof(struct authorization_input, client), false},
+        {"scope", false, offsetof(struct authorization_input, scope), false},
+        {"device_name", false, offsetof(struct authorization_input, name), false},
     };
     struct authorization_input input = {0};
     struct key_record named;
@@ -202,9 +202,9 @@ static void refuse_grant(struct exchange *exchange)
 static bool token_read(struct exchange *exchange, struct text *ret_client, struct token_digests *ret_code)
 {
     static const struct form_field FIELDS[] = {
-        {"grant_type", true, offsetof(struct token_input, grant_type)},
-        {"device_code", false, offsetof(struct token_input, device_code)},
-        {"client_id", false, offsetof(struct token_input, client)},
+        {"grant_type", true, offsetof(struct token_input, grant_type), false},
+        {"device_code", false, offsetof(struct token_input, device_code), false},
+        {"client_id", false, offsetof(struct token_input, client), false},
     };
     struct token_input input = {0};
 

@@ -1,5 +1,6 @@
 #include "exchange_log_internal.h"
 #include "core/limits.h"
+#include "core/secret.h"
 #include "mounts_internal.h"
 
 static bool is_request_id_char(char c)
@@ -13,7 +14,7 @@ struct text exchange_client_request_id(const struct exchange *exchange)
     size_t count;
     struct text id = http_request_header(exchange->request, TEXT("X-Request-Id"), &count);
 
-    if (count != 1 || id.len > CLIENT_REQUEST_ID_MAX_BYTES)
+    if (count != 1 || id.len > CLIENT_REQUEST_ID_MAX_BYTES || secret_within(id))
         return (struct text){0};
     for (size_t i = 0; i < id.len; i++)
         if (!is_request_id_char(id.ptr[i]))

@@ -12,7 +12,7 @@
         log_given("trace_id", exchange_trace(exchange).trace_id),             \
         log_given("span_id", exchange_trace(exchange).span_id)
 
-/* The client's own X-Request-Id; empty unless it has the form that may be logged. */
+/* The client's own X-Request-Id; empty unless it has the form that may be logged, and no secret of a key. */
 struct text exchange_client_request_id(const struct exchange *exchange);
 /* The client's traceparent; empty unless there is one, well-formed. */
 struct trace_context exchange_trace(const struct exchange *exchange);

@@ -1,5 +1,6 @@
 #include "form_internal.h"
 #include "core/path.h"
+#include "core/secret.h"
 
 enum { PARAMETERS_MAX = 32 };
 
@@ -13,6 +14,14 @@ static void set_field(const struct form_field *fields, size_t count, struct text
     for (size_t i = 0; i < count; i++)
         if (text_equal(text_of(fields[i].name), name))
             *value_of(&fields[i], target) = value;
+}
+
+static bool takes_secrets(const struct form_field *fields, size_t count, struct text name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fields[i].takes_secrets && text_equal(text_of(fields[i].name), name))
+            return true;
+    return false;
 }
 
 static bool contains(const struct text *names, size_t count, struct text name)
@@ -37,6 +46,8 @@ enum form_result form_read(struct text body, char *storage, const struct form_fi
             *ret_name = name;
             return FORM_REPEATED;
         }
+        if (secret_within(name) || (!takes_secrets(fields, count, name) && secret_within(value)))
+            return FORM_SECRET;
         names[name_count++] = name;
         if (value.len > 0)
             set_field(fields, count, name, value, target);

@@ -7,6 +7,7 @@ struct form_field {
     const char *name;
     bool required;
     size_t offset; /* of a struct text in the target; unchanged if the parameter is missing */
+    bool takes_secrets;
 };
 
 enum form_result {
@@ -14,6 +15,7 @@ enum form_result {
     FORM_MALFORMED, /* a broken escape, NUL, invalid UTF-8, or too many parameters */
     FORM_REPEATED,
     FORM_MISSING,
+    FORM_SECRET, /* a name, or the value of a parameter that takes none, has the secret of a key */
 };
 /* storage: body.len bytes for decoded values; the texts in the target point into it. ret_name: the parameter that is
  * repeated (points into storage) or missing. */

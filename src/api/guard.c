@@ -8,14 +8,20 @@
 #include "base/histogram.h"
 #include "base/metrics.h"
 #include "core/limits.h"
+#include "core/secret.h"
 #include "exchange_internal.h"
 #include "guard_internal.h"
 #include "handlers_internal.h"
 #include "http/cookie.h"
+#include "leaked_secret_internal.h"
+#include "media_type_internal.h"
 #include "mounts_internal.h"
 #include "store/alias.h"
 
 #include <string.h>
+
+enum { CHARSET_SHOWN_BYTES = 32 }; /* no secret of ours is so short */
+_Static_assert((int)CHARSET_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "a secret as the charset is not shown");
 
 static void authenticate(struct exchange *exchange, enum route_who who);
 static void authenticate_key(struct exchange *exchange);
@@ -55,15 +61,20 @@ static enum bearer_result read_bearer(struct exchange *exchange, struct text *re
     return count ? bearer_read(header, ret_token) : BEARER_ABSENT;
 }
 
-/* An empty variable after "Bearer" is the most common mistake, so it gets its own message. */
 static void refuse_malformed_bearer(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_BAD_REQUEST);
-    size_t count;
-    struct text header = http_request_header(exchange->request, TEXT("Authorization"), &count);
 
-    if (text_equal_nocase(text_trim(header), TEXT("Bearer")))
-        problem.message = "Authorization has no token after Bearer.";
+    problem_blame_authorization(&problem, exchange->request);
+    exchange_refuse_with(exchange, problem);
+}
+
+/* Nobody knows who asks, so nothing else is told but where a key went instead. */
+static void refuse_unknown(struct exchange *exchange, enum problem_code code)
+{
+    struct problem problem = problem_of(code);
+
+    problem.message = leaked_secret_hint(exchange);
     exchange_refuse_with(exchange, problem);
 }
 
@@ -171,9 +182,8 @@ static void authenticate_key(struct exchange *exchange)
         break;
     case BEARER_ABSENT:
     case BEARER_OTHER:
-        exchange_refuse(exchange, read_session_cookie(exchange, &token) == COOKIE_ABSENT
-                                      ? PROBLEM_MISSING_CREDENTIALS
-                                      : PROBLEM_SESSION_NOT_ACCEPTED);
+        refuse_unknown(exchange, read_session_cookie(exchange, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
+                                                                                        : PROBLEM_SESSION_NOT_ACCEPTED);
         break;
     }
 }
@@ -196,7 +206,7 @@ static void authenticate_session(struct exchange *exchange)
     exchange->session_digests = http_request_alloc(exchange->request, sizeof *exchange->session_digests);
     if (read_session_cookie(exchange, &token) != COOKIE_ONE ||
         !token_digests(service->keyring, KEYRING_SESSION_DIGEST, token, exchange->session_digests)) {
-        exchange_refuse(exchange, PROBLEM_INVALID_SESSION);
+        refuse_unknown(exchange, PROBLEM_INVALID_SESSION);
         return;
     }
     http_request_hold(exchange->request);
@@ -455,41 +465,46 @@ static void answer(struct exchange *exchange)
 
 /* Body and parameters: 415, 400 */
 
-/* True for this media type, with no parameter except charset=utf-8 (RFC 9110 section 8.3.1). */
-static bool is_type(struct text value, struct text type)
-{
-    struct text part;
-
-    if (!text_next(&value, ';', &part) || !text_equal_nocase(text_trim(part), type))
-        return false;
-    while (text_next(&value, ';', &part)) {
-        part = text_trim(part);
-        if (part.len && !text_equal_nocase(part, TEXT("charset=utf-8")) &&
-            !text_equal_nocase(part, TEXT("charset=\"utf-8\"")))
-            return false;
-    }
-    return true;
-}
-
-/* A request without a body needs no Content-Type, but a wrong one is still refused. */
-static bool content_type_fits(struct exchange *exchange)
-{
-    size_t count;
-    struct text type = http_request_header(exchange->request, TEXT("Content-Type"), &count);
-    bool is_form = exchange->match.route->flags & ROUTE_FORM;
-
-    if (count == 0)
-        return !http_request_has_body(exchange->request);
-    return is_type(type, is_form ? TEXT("application/x-www-form-urlencoded") : TEXT("application/json"));
-}
-
-static void refuse_type(struct exchange *exchange)
+static struct problem wrong_charset(struct exchange *exchange, struct text charset)
 {
     struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
+    char storage[2 * CHARSET_SHOWN_BYTES];
+    struct buf message;
 
-    if (exchange->match.route->flags & ROUTE_FORM)
-        problem.message = "Send the body as application/x-www-form-urlencoded.";
+    problem.message = "Send the body in UTF-8.";
+    if (charset.len > 0 && charset.len <= CHARSET_SHOWN_BYTES) {
+        buf_init_fixed(&message, storage, sizeof storage);
+        buf_printf(&message, "Send the body in UTF-8, not in %.*s.", TEXT_ARG(charset));
+        problem.message = http_request_copy(exchange->request, buf_text(&message)).ptr;
+    }
+    return problem;
+}
+
+/* False if the exchange has been refused. A request without a body needs no Content-Type, but a wrong one is still
+ * refused. */
+static bool accept_type(struct exchange *exchange)
+{
+    size_t count;
+    struct text type = http_request_header(exchange->request, TEXT("Content-Type"), &count), charset;
+    bool is_form = exchange->match.route->flags & ROUTE_FORM;
+    struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
+
+    if (count == 0 && !http_request_has_body(exchange->request))
+        return true;
+    switch (media_type_judge(type, is_form ? TEXT("application/x-www-form-urlencoded") : TEXT("application/json"),
+                             &charset)) {
+    case MEDIA_FITS:
+        return true;
+    case MEDIA_CHARSET:
+        problem = wrong_charset(exchange, charset);
+        break;
+    case MEDIA_OTHER:
+        if (is_form)
+            problem.message = "Send the body as application/x-www-form-urlencoded.";
+        break;
+    }
     exchange_refuse_with(exchange, problem);
+    return false;
 }
 
 /* Refuses every content coding, because none is decoded here (RFC 9110 section 15.5.16). */
@@ -534,12 +549,12 @@ static void enter(struct exchange *exchange)
     const struct route *route = exchange->match.route;
     bool takes_body = route->flags & (ROUTE_JSON | ROUTE_FORM);
 
+    if (leaked_secret_refuse_head(exchange))
+        return;
     if (http_request_has_body(exchange->request) && (refuse_coding(exchange) || refuse_size(exchange)))
         return;
-    if ((takes_body || http_request_has_body(exchange->request)) && !content_type_fits(exchange)) {
-        refuse_type(exchange);
+    if ((takes_body || http_request_has_body(exchange->request)) && !accept_type(exchange))
         return;
-    }
     if (!(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, query_read_nothing, NULL))
         return;
     if (gate_has_places(route->class) && !admission_enter(exchange))
@@ -579,6 +594,8 @@ static void handle_json(struct exchange *exchange)
         return;
     }
     http_request_defer(exchange->request, body_free, document);
+    if (leaked_secret_refuse_json(exchange, document))
+        return;
     exchange->body = document;
     exchange->match.route->handle(exchange);
 }

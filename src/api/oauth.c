@@ -35,6 +35,11 @@ bool oauth_read_form(struct exchange *exchange, const struct form_field *fields,
     case FORM_REPEATED:
         oauth_refuse(exchange, "invalid_request", "A parameter is repeated.");
         return false;
+    case FORM_SECRET:
+        oauth_refuse(exchange, "invalid_request",
+                     "A parameter has an API key where none belongs: it may have leaked, revoke it (POST "
+                     "/v1/auth/revoke, as the parameter token, percent-encoded).");
+        return false;
     case FORM_MALFORMED:
         break;
     }

@@ -1,4 +1,5 @@
 #include "problem_internal.h"
+#include "auth/bearer.h"
 #include "base/check.h"
 #include "base/json.h"
 
@@ -80,6 +81,22 @@ struct problem problem_param(enum problem_code code, struct text param)
         memcpy(p.param, param.ptr, len);
     p.has_param = true;
     return p;
+}
+
+void problem_blame_authorization(struct problem *problem, struct http_request *request)
+{
+    char storage[BEARER_WHY_BYTES];
+    size_t count;
+    struct text header = http_request_header(request, TEXT("Authorization"), &count), token;
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (count > 1) {
+        problem->message = "Authorization was sent more than once.";
+    } else if (count == 1 && bearer_read(header, &token) == BEARER_MALFORMED) {
+        bearer_explain(header, &why);
+        problem->message = http_request_copy(request, buf_text(&why)).ptr;
+    }
 }
 
 int problem_status(enum problem_code code)

@@ -14,6 +14,8 @@
     X(PROBLEM_PARAMETER_MISSING, 400, "parameter_missing", "A required parameter is missing.")                      \
     X(PROBLEM_PARAMETER_INVALID, 400, "parameter_invalid", "A parameter has a wrong type or value.")                \
     X(PROBLEM_PARAMETER_UNKNOWN, 400, "parameter_unknown", "A parameter is unknown.")                               \
+    X(PROBLEM_SECRET_IN_TEXT, 400, "secret_in_text",                                                                \
+      "This is an API key where none belongs: it may have leaked, revoke it (POST /v1/auth/revoke).")               \
     X(PROBLEM_MISSING_CREDENTIALS, 401, "missing_credentials", "Send an API key: Authorization: Bearer <API_KEY>.") \
     X(PROBLEM_INVALID_API_KEY, 401, "invalid_api_key", "This API key is not valid.")                                \
     X(PROBLEM_API_KEY_REVOKED, 401, "api_key_revoked", "This API key has been revoked.")                            \
@@ -128,5 +130,7 @@ void problem_print_challenge(const struct problem *p, struct buf *out);
 void problem_count(enum problem_code code);
 void problem_print_counts(struct buf *out);
 
+/* If bad_request is for a repeated or malformed Authorization, says what is wrong with it. */
+void problem_blame_authorization(struct problem *problem, struct http_request *request);
 /* Replies with status, body, and the headers WWW-Authenticate, Retry-After and Allow; counts the problem. */
 void problem_reply(struct http_request *request, const struct problem *problem);

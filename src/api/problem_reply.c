@@ -39,7 +39,9 @@ void problem_reply(struct http_request *request, const struct problem *problem)
 
 void api_print_error(struct http_request *request, enum http_error error, void *arg UNUSED)
 {
-    const struct problem problem = problem_of(problem_code_of(error));
+    struct problem problem = problem_of(problem_code_of(error));
 
+    if (error == HTTP_ERROR_BAD_REQUEST)
+        problem_blame_authorization(&problem, request);
     problem_reply(request, &problem);
 }

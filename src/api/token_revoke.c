@@ -75,8 +75,8 @@ static bool find_secrets(struct token_revocation *op, struct text token)
 static bool read_secrets(struct token_revocation *op)
 {
     static const struct form_field FIELDS[] = {
-        {"token", true, offsetof(struct revoke_input, token)},
-        {"token_type_hint", false, offsetof(struct revoke_input, hint)},
+        {"token", true, offsetof(struct revoke_input, token), true},
+        {"token_type_hint", false, offsetof(struct revoke_input, hint), false},
     };
     struct revoke_input input = {0};
 

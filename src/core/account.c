@@ -1,6 +1,7 @@
 #include "core/account.h"
 #include "base/secure.h"
 #include "common_passwords_internal.h"
+#include "core/secret.h"
 #include "label_internal.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ bool account_normalise_email(struct text email, char *ret_email)
     const struct text t = text_trim(email);
     size_t chars;
     if (t.len < 3 || t.len > EMAIL_MAX_BYTES || !text_count_utf8(t, &chars) || label_has_control(t) ||
-        count_char(t, ' ') || count_char(t, '@') != 1 || t.ptr[0] == '@' || t.ptr[t.len - 1] == '@')
+        secret_within(t) || count_char(t, ' ') || count_char(t, '@') != 1 || t.ptr[0] == '@' || t.ptr[t.len - 1] == '@')
         return false;
     for (size_t i = 0; i < t.len; i++)
         ret_email[i] = lower(t.ptr[i]);

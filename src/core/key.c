@@ -11,13 +11,18 @@ struct text key_name(const struct key_record *key)
     return (struct text){key->name, key->name_len};
 }
 
-bool key_set_name(struct key_record *key, struct text name)
+bool key_keep_name(struct key_record *key, struct text name)
 {
-    if (name.len > KEY_NAME_MAX_BYTES || !label_valid(name, KEY_NAME_MAX_CHARS))
+    if (name.len < 1 || name.len > KEY_NAME_MAX_BYTES)
         return false;
     memcpy(key->name, name.ptr, name.len);
     key->name_len = (uint16_t)name.len;
     return true;
+}
+
+bool key_set_name(struct key_record *key, struct text name)
+{
+    return label_valid(name, KEY_NAME_MAX_CHARS) && key_keep_name(key, name);
 }
 
 void key_set_last4(struct key_record *key, struct text secret)
@@ -241,11 +246,7 @@ static void put_name(const struct key_record *key, struct buf *out)
 
 static bool read_name(struct text t, struct key_record *key)
 {
-    if (t.len < 1 || t.len > KEY_NAME_MAX_BYTES)
-        return false;
-    memcpy(key->name, t.ptr, t.len);
-    key->name_len = (uint16_t)t.len;
-    return true;
+    return key_keep_name(key, t);
 }
 
 static void put_by(const struct key_record *key, struct buf *out)

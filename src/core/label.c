@@ -1,3 +1,4 @@
+#include "core/secret.h"
 #include "label_internal.h"
 
 #include <stdint.h>
@@ -72,7 +73,7 @@ bool label_valid(struct text t, size_t max_chars)
     bool is_seen = false;
     size_t chars;
 
-    if (!text_count_utf8(t, &chars) || chars > max_chars)
+    if (!text_count_utf8(t, &chars) || chars > max_chars || secret_within(t))
         return false;
     while (t.len) {
         uint32_t code = take_code_point(&t);

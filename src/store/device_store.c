@@ -260,7 +260,7 @@ static bool read_approval(struct poll_call *call, const struct redis_reply *repl
 
     if (!reply_id(reply_at(reply, 0), ID_ACCOUNT, &poll->account) || !reply_text(reply_at(reply, 1), &poll->name) ||
         !reply_scopes(reply_at(reply, 2), &poll->scopes) || !reply_id(reply_at(reply, 3), ID_USER, &poll->approver) ||
-        !reply_chars(reply_at(reply, 4), call->mac.text, sizeof call->mac.text) || !key_set_name(key, poll->name))
+        !reply_chars(reply_at(reply, 4), call->mac.text, sizeof call->mac.text) || !key_keep_name(key, poll->name))
         return false;
     key->account = poll->account;
     key->by = poll->approver;

@@ -49,6 +49,7 @@ Test(access_log, each_request_has_a_line_and_no_secret)
     struct fixture_session session;
     struct fixture_key revoked;
     struct fixture fixture;
+    char field[128];
 
     fixture_start(&fixture, 1, EACH);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &revoked);
@@ -82,6 +83,13 @@ Test(access_log, each_request_has_a_line_and_no_secret)
     cr_expect_eq(http_call(fixture.nodes[0].internal_port, &(struct http_call){.target = "/livez"}, &answer), 200);
     cr_expect_eq(count_requests(&fixture, " listener=internal asked_by=client method=GET route=/livez status=200 ", ""),
                  1);
+
+    snprintf(field, sizeof field, "X-Request-Id: %s\r\n", fixture.manager.secret);
+    cr_expect_eq(check(&fixture, fixture.manager.secret, field, &answer), 200);
+    call = (struct http_call){.target = "/v1/whoami", .bearer = fixture.manager.secret, .fields = field};
+    cr_expect_eq(fixture_call(&fixture, 0, &call, &answer), 400);
+    call.target = "/v1/patients";
+    cr_expect_eq(fixture_call(&fixture, 0, &call, &answer), 404);
 
     cr_expect_eq(count_lines(&fixture, "s3cret", "", ""), 0);
     cr_expect_eq(count_lines(&fixture, fixture.manager.secret, "", ""), 0);

@@ -631,6 +631,10 @@ async function revocationsBySecret(talk, all) {
     await talk.right('what is no secret', revoke({token: 'something'}), 200);
     await talk.right('by its secret', revoke({token: secret, token_type_hint: 'access_token'}), 200);
     await talk.right('again, in a line', revoke({token: `curl -H 'X-API-Key: ${secret}' https://x`}), 200);
+    const named = post('/v1/api_keys', {name: secret, mode: 'test'}, bearer(all));
+    await talk.wrong('as a name', named, 400, 'secret_in_text');
+    await talk.wrong('in a query', get(`/v1/api_keys?${secret}=1`, bearer(all)), 400, 'secret_in_text');
+    await talk.wrong('as a hint', revoke({token: 'a', token_type_hint: secret}), 400, 'invalid_request');
     await talk.wrong('cut', revoke({token: secret.slice(0, 40)}), 400, 'parameter_invalid');
     await talk.right('it is refused', get('/v1/whoami', bearer(secret)), 401, 'api_key_revoked');
     await talk.wrongDirectly('twice', {...revoke({}), body: 'token=a&token=b'}, 400, 'invalid_request');

@@ -13,8 +13,8 @@ struct input {
 };
 
 static const struct form_field FIELDS[] = {
-    {"client_id", true, offsetof(struct input, client)},
-    {"device_name", false, offsetof(struct input, name)},
+    {"client_id", true, offsetof(struct input, client), false},
+    {"device_name", false, offsetof(struct input, name), false},
 };
 
 /* In memory of exactly its size, so that the sanitizer notices each byte read or written beyond it. */
@@ -57,6 +57,9 @@ Test(form, bodies)
         {"client_id=a=b", FORM_OK, "a=b", NULL},
         {"&&client_id=a&&", FORM_OK, "a", NULL},
         {"client_id=a&unknown=1&other", FORM_OK, "a", NULL},
+        {"client_id=a&x=svc_dk_0123456789ABCDEFGHIJKLMNOPQRSTUV3ZASRa", FORM_SECRET, NULL, ""},
+        {"device_name=_svc%5Fdk_0123456789ABCDEFGHIJKLMNOPQRSTUV3ZASRa_", FORM_SECRET, NULL, ""},
+        {"svc_dk_0123456789ABCDEFGHIJKLMNOPQRSTUV3ZASRa=&client_id=a", FORM_SECRET, NULL, ""},
         {"client_id=a&device_name=", FORM_OK, "a", NULL},
         {"client_id=a&device_name", FORM_OK, "a", NULL},
         {"%63lient_id=a", FORM_OK, "a", NULL},

@@ -100,7 +100,8 @@ Test(guard, a_bearer_without_token_is_told)
         struct http_request *request = request_send(HTTP_GET, TARGETS[i], "Authorization: bearer \n", NULL);
 
         cr_assert_eq(answer_status(request), 400, "%s", TARGETS[i]);
-        cr_expect(strstr(answer_body(request), "Authorization has no token after Bearer."), "%s", answer_body(request));
+        cr_expect(strstr(answer_body(request), "Authorization has no token after Bearer: is the"), "%s",
+                  answer_body(request));
         request_forget(request);
     }
 }
@@ -364,9 +365,11 @@ Test(guard, roles)
     cr_assert_eq(world.revokes, 1);
 }
 
+#define POST_KEYS HTTP_POST, "/v1/api_keys"
+#define SECRET "svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0h" /* nobody's */
+
 Test(guard, body)
 {
-#define POST_KEYS HTTP_POST, "/v1/api_keys"
     static const struct step STEPS[] = {
         {"no type", POST_KEYS, GOOD_KEY, CREATE, 415, "unsupported_media_type"},
         {"text", POST_KEYS, GOOD_KEY "Content-Type: text/plain\n", CREATE, 415, "unsupported_media_type"},
@@ -376,7 +379,9 @@ Test(guard, body)
          "unsupported_media_type"},
         {"another charset", POST_KEYS, GOOD_KEY "Content-Type: application/json; charset=latin1\n", CREATE, 415,
          "unsupported_media_type"},
-        {"another parameter", POST_KEYS, GOOD_KEY "Content-Type: application/json; a=b\n", CREATE, 415,
+        {"one of two charsets", POST_KEYS, GOOD_KEY "Content-Type: application/json; charset=utf-8; charset=latin1\n",
+         CREATE, 415, "unsupported_media_type"},
+        {"no charset", POST_KEYS, GOOD_KEY "Content-Type: application/json; charset=\n", CREATE, 415,
          "unsupported_media_type"},
         {"an empty type", POST_KEYS, GOOD_KEY "Content-Type: \n", CREATE, 415, "unsupported_media_type"},
         {"none", POST_KEYS, GOOD_KEY, NULL, 400, "invalid_json"},
@@ -391,10 +396,92 @@ Test(guard, body)
         {"JSON", POST_KEYS, GOOD_KEY JSON_TYPE, CREATE, 201, NULL},
         {"JSON in UTF-8", POST_KEYS, GOOD_KEY "Content-Type: Application/JSON;charset=UTF-8\n", CREATE, 201, NULL},
         {"quoted", POST_KEYS, GOOD_KEY "Content-Type: application/json ; charset=\"utf-8\"\n", CREATE, 201, NULL},
+        {"other parameters", POST_KEYS, GOOD_KEY "Content-Type: application/json; type=request; v=\"a;charset=x\"\n",
+         CREATE, 201, NULL},
+        {"without the hyphen", POST_KEYS, GOOD_KEY "Content-Type: application/json; CharSet=\"UTF8\"; a=b\n", CREATE,
+         201, NULL},
     };
 
     EXPECT_ALL(STEPS);
-    cr_assert_eq(world.inserts, 3);
+    cr_assert_eq(world.inserts, 5);
+}
+
+static void expect_message(const char *headers, const char *says)
+{
+    struct http_request *request = request_send(POST_KEYS, headers, CREATE);
+
+    cr_expect_neq(answer_status(request), 201, "%s", headers);
+    cr_expect(strstr(answer_body(request), says), "%s: %s", headers, answer_body(request));
+    cr_expect_not(strstr(answer_body(request), "svc_"), "%s", answer_body(request));
+    request_forget(request);
+}
+
+Test(guard, a_wrong_charset_is_named)
+{
+    expect_message(GOOD_KEY "Content-Type: application/json; charset=windows-1252\n", "not in windows-1252.");
+    expect_message(GOOD_KEY "Content-Type: application/json; charset=" SECRET "\n", "Send the body in UTF-8.");
+    expect_message(GOOD_KEY "Content-Type: text/json; charset=utf-8\n", "application/json");
+}
+
+/* Secrets where none belongs: refused, and not repeated. */
+Test(guard, a_secret_where_none_belongs)
+{
+    static const struct step STEPS[] = {
+        {"a name", POST_KEYS, GOOD_KEY JSON_TYPE, "{\"name\":\"for " SECRET "\",\"mode\":\"test\"}", 400,
+         "secret_in_text"},
+        {"a member", POST_KEYS, GOOD_KEY JSON_TYPE, "{\"name\":\"a\",\"mode\":\"test\",\"" SECRET "\":1}", 400,
+         "secret_in_text"},
+        {"a mode", POST_KEYS, GOOD_KEY JSON_TYPE, "{\"name\":\"a\",\"mode\":\"" SECRET "\"}", 400, "secret_in_text"},
+        {"a scope", POST_KEYS, GOOD_KEY JSON_TYPE, "{\"name\":\"a\",\"mode\":\"test\",\"scopes\":[\"" SECRET "\"]}",
+         400, "secret_in_text"},
+        {"an email", HTTP_POST, "/v1/auth/login", JSON_TYPE, "{\"email\":\"" SECRET "@a.example\"}", 400,
+         "secret_in_text"},
+        {"a request id", HTTP_GET, "/v1/whoami", GOOD_KEY "X-Request-Id: " SECRET "\n", NULL, 400, "secret_in_text"},
+        {"the second one", HTTP_GET, "/v1/whoami", GOOD_KEY "X-Request-Id: a\nX-Request-Id: x" SECRET "\n", NULL, 400,
+         "secret_in_text"},
+        {"a name of a parameter", HTTP_GET, "/v1/api_keys?" SECRET "=1", GOOD_KEY, NULL, 400, "secret_in_text"},
+        {"a value, after a wrong one", HTTP_GET, "/v1/api_keys?limit=0&starting_after=" SECRET, GOOD_KEY, NULL, 400,
+         "secret_in_text"},
+        {"escaped", HTTP_GET, "/v1/whoami?a=svc%5Fsk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX%30h", GOOD_KEY, NULL,
+         400, "secret_in_text"},
+        {"without a credential", HTTP_GET, "/v1/whoami?api_key=" SECRET, "", NULL, 401, "missing_credentials"},
+        {"without a session", HTTP_GET, "/v1/console/session?api_key=" SECRET, "", NULL, 401, "invalid_session"},
+        {"one whose checksum is wrong", HTTP_GET, "/v1/whoami",
+         GOOD_KEY "X-Request-Id: svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0i\n", NULL, 200, NULL},
+    };
+
+    EXPECT_ALL(STEPS);
+    cr_assert_eq(world.inserts, 0);
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS - 1; i++) {
+        struct http_request *request = request_send(STEPS[i].method, STEPS[i].target, STEPS[i].headers, STEPS[i].body);
+
+        cr_expect(strstr(answer_body(request), "revoke it"), "%s: %s", STEPS[i].what, answer_body(request));
+        cr_expect_not(strstr(answer_body(request), "svc_"), "%s: %s", STEPS[i].what, answer_body(request));
+        request_forget(request);
+    }
+}
+
+/* No password is shown, and one that is refused could not be used any more. */
+Test(guard, a_password_may_be_anything)
+{
+    static const struct step STEP = {"a password",
+                                     HTTP_POST,
+                                     "/v1/auth/login",
+                                     JSON_TYPE,
+                                     "{\"email\":\"ada@clinic.example\",\"password\":\"" SECRET
+                                     "\",\"totp\":\"123456\"}",
+                                     401,
+                                     "invalid_login"};
+
+    expect(&STEP);
+}
+
+Test(guard, a_key_in_another_header_is_told)
+{
+    expect_message("X-API-Key: " SECRET "\n", "came as X-API-Key");
+    expect_message("Authorization: " SECRET "\n", "without the word Bearer");
+    expect_message("Authorization: Token " SECRET "\n", "without the word Bearer");
+    expect_message("X-API-Key: something\n", "Send an API key: Authorization: Bearer");
 }
 
 Test(guard, permission_comes_before_the_body)

@@ -52,3 +52,59 @@ Test(bearer, reads_authorization)
     struct text token;
     cr_assert_eq(bearer_read((struct text){"Bearer a\0b", 10}, &token), BEARER_MALFORMED);
 }
+
+#define SECRET "svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0h"
+
+Test(bearer, says_what_is_wrong)
+{
+    static const struct {
+        const char *header, *says;
+    } CASES[] = {
+        {"", "is empty: is the variable set?"},
+        {" ", "is empty"},
+        {"Bearer", "no token after Bearer: is the variable set?"},
+        {"bearer  ", "no token after Bearer"},
+        {"Bearer \"" SECRET "\"", "quotes around the key"},
+        {"\"Bearer " SECRET "\"", "quotes around"},
+        {"\"" SECRET "\"", "quotes around"},
+        {"Bearer '" SECRET "'", "quotes around"},
+        {"Bearer \xe2\x80\x9c" SECRET "\xe2\x80\x9d", "quotes around"},
+        {"Bearer " SECRET "\"", "quotes around"},
+        {"Bearer <" SECRET ">", "brackets around the key"},
+        {"<" SECRET ">", "brackets around the key"},
+        {"Bearer ${API_KEY}", "was not replaced"},
+        {"Bearer $API_KEY", "was not replaced"},
+        {"Bearer {{token}}", "was not replaced"},
+        {"Bearer <API_KEY>", "was not replaced"},
+        {"Bearer %API_KEY%", "was not replaced"},
+        {"Bearer Bearer " SECRET, "Bearer twice"},
+        {"Bearer \xef\xbb\xbf" SECRET, "U+FEFF, at position 1 of the token"},
+        {"\xef\xbb\xbf"
+         "Bearer " SECRET,
+         "U+FEFF, at position 1 of its value"},
+        {"Bearer " SECRET "\xc2\xa0", "U+00A0, at position 51 of the token"},
+        {"Bearer " SECRET "%0A", "U+0025, at position 51"},
+        {"Bearer " SECRET "\xff", "U+00FF, at position 51"},
+        {"Bearer " SECRET "\xf0\x9f\x94\x91", "U+1F511, at position 51"},
+        {"Bearer abc, Bearer def", "U+002C, at position 4"},
+        {"Bearer:abc", "U+003A, at position 1"},
+        {"Bearer ab=c", "U+003D, at position 3"},
+        {"Bearer =", "U+003D, at position 1"},
+        {"Basic a\x01", "U+0001, at position 8 of its value"},
+        {", Bearer abc", "does not begin with the word Bearer"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char storage[BEARER_WHY_BYTES];
+        struct text token;
+        struct buf out;
+
+        cr_expect_eq(bearer_read(text_of(CASES[i].header), &token), BEARER_MALFORMED, "%s", CASES[i].header);
+        buf_init_fixed(&out, storage, sizeof storage);
+        bearer_explain(text_of(CASES[i].header), &out);
+        buf_append_char(&out, '\0');
+        cr_assert_not(out.failed, "%s", CASES[i].header);
+        cr_expect(strstr(storage, CASES[i].says), "%s: %s", CASES[i].header, storage);
+        cr_expect_not(strstr(storage, "svc_"), "%s", storage);
+    }
+}
