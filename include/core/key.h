@@ -41,8 +41,7 @@ struct key_record {
 struct text key_name(const struct key_record *key);
 /* A name that was accepted before, perhaps by another version. False: it is empty or longer than any name. */
 MUST_CHECK bool key_keep_name(struct key_record *key, struct text name);
-/* False unless 1 to 200 code points of valid UTF-8 without control and format characters, not only blanks, and without
- * the secret of a key. */
+/* False unless label_valid(). */
 MUST_CHECK bool key_set_name(struct key_record *key, struct text name);
 void key_set_last4(struct key_record *key, struct text secret);
 /* Copies only what is set: a record is mostly name. */

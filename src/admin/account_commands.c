@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "core/label.h"
 #include "store/account_state.h"
 
 #include <string.h>
@@ -40,6 +41,17 @@ static void put_account(struct json_writer *w, const struct id *id, struct text 
     json_object_end(w);
 }
 
+/* Without the full stop: errors of commands have none. */
+static int refuse_name(const char *name)
+{
+    char storage[LABEL_WHY_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    label_explain(text_of(name), "--name", &why);
+    return command_fail(EXIT_USAGE, "%.*s", (int)why.len - 1, storage);
+}
+
 int account_create_run(const struct command_line *line)
 {
     struct store_client client;
@@ -50,8 +62,7 @@ int account_create_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     if (!account_name_valid(text_of(line->name)))
-        return command_fail(
-            EXIT_USAGE, "--name must have 1 to 200 characters, not only blanks, and no control or format characters");
+        return refuse_name(line->name);
     code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;

@@ -2,6 +2,7 @@
  * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors follow RFC 6749
  * section 5.2, except those outside OAuth: 415, 429, 5xx. */
 #include "base/secure.h"
+#include "core/label.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
@@ -92,6 +93,8 @@ static bool authorization_read(struct authorization *op)
     };
     struct authorization_input input = {0};
     struct key_record named;
+    char storage[LABEL_WHY_BYTES];
+    struct buf why;
 
     if (!oauth_read_form(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
         !client_is_known(op->exchange, input.client))
@@ -101,9 +104,9 @@ static bool authorization_read(struct authorization *op)
         return false;
     }
     if (input.name.len && !key_set_name(&named, input.name)) {
-        oauth_refuse(
-            op->exchange, "invalid_request",
-            "device_name must have 1 to 200 characters, not only blanks, and no control or format characters.");
+        buf_init_fixed(&why, storage, sizeof storage);
+        label_explain(input.name, "device_name", &why);
+        oauth_refuse(op->exchange, "invalid_request", http_request_copy(op->exchange->request, buf_text(&why)).ptr);
         return false;
     }
     op->request.client = input.client;

@@ -1,5 +1,6 @@
 #include "exchange_internal.h"
 #include "base/log.h"
+#include "core/label.h"
 #include "core/limits.h"
 #include "core/path.h"
 #include "exchange_log_internal.h"
@@ -138,6 +139,16 @@ void exchange_refuse_value(struct exchange *exchange, const char *rule)
     problem = problem_param(PROBLEM_PARAMETER_INVALID, param);
     problem.message = rule;
     exchange_refuse_with(exchange, problem);
+}
+
+void exchange_refuse_name(struct exchange *exchange, struct text name)
+{
+    char storage[LABEL_WHY_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    label_explain(name, "name", &why);
+    exchange_refuse_value(exchange, http_request_copy(exchange->request, buf_text(&why)).ptr);
 }
 
 void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)

@@ -62,6 +62,8 @@ void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_em
 void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s);
 /* parameter_invalid, with the rule that was broken. rule: a sentence that begins with the parameter's name. */
 void exchange_refuse_value(struct exchange *exchange, const char *rule);
+/* parameter_invalid of `name`, with what is wrong with it. */
+void exchange_refuse_name(struct exchange *exchange, struct text name);
 /* 429: too many attempts. */
 void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s);
 /* Maps a store failure to a problem, including a credential that ended meanwhile. Callers handle results with a special

@@ -215,7 +215,7 @@ static bool make_key(struct replacement *op, const struct key_record *replaced)
 
     key_replace_by(key, replaced, exchange_actor(exchange));
     if (op->name.ptr && !key_set_name(key, op->name)) {
-        exchange_refuse_value(exchange, KEY_NAME_RULE);
+        exchange_refuse_name(exchange, op->name);
         return false;
     }
     return key_may_be_granted(exchange, key, false);

@@ -1,4 +1,5 @@
 #include "key_json_internal.h"
+#include "core/secret.h"
 #include "views_internal.h"
 
 /* The body of a request to create a key */
@@ -10,19 +11,54 @@ struct key_input {
     bool is_decoy;
 };
 
-static bool read_scopes(const struct json *list, scope_set *ret_scopes)
-{
-    scope_set scopes = SCOPE_NONE;
+/* Long enough for every scope, and no secret of ours is so short; of one that was cut, nothing is repeated. */
+enum { SCOPE_SHOWN_BYTES = 32, SCOPE_WHY_BYTES = 160 };
+_Static_assert((int)SCOPE_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "no secret is shown as a scope");
 
-    for (const struct json *item = json_first(list); item; item = json_next(item)) {
+/* item: the one at fault, at this place in the list; NULL: the list is empty. */
+static void refuse_scope(struct exchange *exchange, const struct json *item, size_t at)
+{
+    struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("scopes"));
+    struct text_guess guess = {.written = item && json_type(item) == JSON_STRING ? json_text(item) : TEXT("")};
+    struct text rest = guess.written, secret;
+    char storage[SCOPE_WHY_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (!item)
+        buf_append_str(&why, "scopes must have at least one scope. Without scopes, a key has every one.");
+    else if (guess.written.len > SCOPE_SHOWN_BYTES || text_has_control(guess.written) ||
+             secret_find(&rest, &secret) != SECRET_NONE)
+        buf_printf(&why, "Unknown scope at scopes[%zu].", at);
+    else if (json_type(item) != JSON_STRING)
+        buf_printf(&why, "scopes[%zu] must be a string: the name of a scope.", at);
+    else
+        buf_printf(&why, "Unknown scope \"%.*s\" at scopes[%zu].", TEXT_ARG(guess.written), at);
+    for (unsigned n = 0; item && n < SCOPE_COUNT; n++)
+        text_guess_try(&guess, scope_name(n).ptr);
+    problem.meant = guess.found;
+    problem.message = http_request_copy(exchange->request, buf_text(&why)).ptr;
+    exchange_refuse_with(exchange, problem);
+}
+
+/* False if the exchange has been refused. */
+static bool read_scopes(struct exchange *exchange, const struct json *list, scope_set *ret_scopes)
+{
+    size_t at = 0;
+
+    *ret_scopes = SCOPE_NONE;
+    for (const struct json *item = json_first(list); item; item = json_next(item), at++) {
         scope_set scope = json_type(item) == JSON_STRING ? scope_parse(json_text(item)) : SCOPE_NONE;
 
-        if (scope == SCOPE_NONE)
+        if (scope == SCOPE_NONE) {
+            refuse_scope(exchange, item, at);
             return false;
-        scopes |= scope;
+        }
+        *ret_scopes |= scope;
     }
-    *ret_scopes = scopes;
-    return scopes != SCOPE_NONE;
+    if (at == 0)
+        refuse_scope(exchange, NULL, 0);
+    return at > 0;
 }
 
 bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_is_decoy)
@@ -35,22 +71,21 @@ bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_
     };
     const size_t fields = sizeof FIELDS / sizeof *FIELDS - (exchange->session ? 0 : 1);
     struct key_input input = {0};
-    const char *wrong = NULL;
 
     if (!exchange_read_body(exchange, FIELDS, fields, &input))
         return false;
     *ret_is_decoy = input.is_decoy;
     key->kind = KEY_API;
     key->scopes = SCOPE_ALL;
-    if (!key_set_name(key, input.name))
-        wrong = KEY_NAME_RULE;
-    else if (!key_mode_parse(input.mode, &key->mode))
-        wrong = "mode must be \"test\" or \"live\".";
-    else if (input.scopes && !read_scopes(input.scopes, &key->scopes))
-        wrong = "scopes must be a list of one or more known scopes.";
-    if (wrong)
-        exchange_refuse_value(exchange, wrong);
-    return !wrong;
+    if (!key_set_name(key, input.name)) {
+        exchange_refuse_name(exchange, input.name);
+        return false;
+    }
+    if (!key_mode_parse(input.mode, &key->mode)) {
+        exchange_refuse_value(exchange, "mode must be \"test\" or \"live\".");
+        return false;
+    }
+    return !input.scopes || read_scopes(exchange, input.scopes, &key->scopes);
 }
 
 /* The key object */

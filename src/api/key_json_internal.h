@@ -3,8 +3,6 @@
 #pragma once
 #include "exchange_internal.h"
 
-#define KEY_NAME_RULE "name must have 1 to 200 characters, not only blanks, and no control or format characters."
-
 /* Reads the body that describes a new API key. is_decoy: it shall be revoked from the start. False if the exchange has
  * been refused. */
 MUST_CHECK bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_is_decoy);

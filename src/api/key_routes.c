@@ -281,20 +281,38 @@ static void list_revoked(void *arg, enum store_result result, const struct key_o
 
 static const char *const RULE_OF_IDS = "ids must be a list of 1 to 10000 ids of API keys (key_…).";
 
-/* Sorted, each once. 0: it breaks the rule. */
+static void refuse_ids(struct exchange *exchange, size_t at)
+{
+    char storage[96];
+    struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ids"));
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    buf_printf(&why, "ids[%zu] is not the id of an API key (key_…). None was revoked.", at);
+    problem.message = http_request_copy(exchange->request, buf_text(&why)).ptr;
+    exchange_refuse_with(exchange, problem);
+}
+
+/* Sorted, each once. 0: the exchange has been refused. */
 static size_t read_ids(struct exchange *exchange, const struct json *list, struct id **ret_ids)
 {
     size_t count = 0;
 
     for (const struct json *item = json_first(list); item; item = json_next(item))
         count++;
-    if (count > REVOKE_LIST_MAX)
+    if (count == 0 || count > REVOKE_LIST_MAX) {
+        exchange_refuse_value(exchange, RULE_OF_IDS);
         return 0;
+    }
     *ret_ids = http_request_alloc(exchange->request, (count + 1) * sizeof **ret_ids);
     count = 0;
-    for (const struct json *item = json_first(list); item; item = json_next(item))
-        if (json_type(item) != JSON_STRING || !id_parse(ID_KEY, json_text(item), &(*ret_ids)[count++]))
+    for (const struct json *item = json_first(list); item; item = json_next(item)) {
+        if (json_type(item) != JSON_STRING || !id_parse(ID_KEY, json_text(item), &(*ret_ids)[count])) {
+            refuse_ids(exchange, count);
             return 0;
+        }
+        count++;
+    }
     return id_sort_unique(*ret_ids, count);
 }
 
@@ -311,10 +329,8 @@ void keys_revoke_list(struct exchange *exchange)
     if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return;
     count = read_ids(exchange, input.ids, &ids);
-    if (count == 0) {
-        exchange_refuse_value(exchange, RULE_OF_IDS);
+    if (count == 0)
         return;
-    }
     http_request_hold(exchange->request);
     key_store_revoke_list(exchange_store(exchange), &view, ids, count, &source, &observer);
 }

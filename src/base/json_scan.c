@@ -211,6 +211,8 @@ const char *json_scan_object(struct text body)
 
     struct scan s = {.at = body.ptr, .end = body.len ? body.ptr + body.len : body.ptr};
     scan_blanks(&s);
+    if (text_starts_with(body, TEXT("\xef\xbb\xbf")))
+        return "the text begins with a byte order mark";
     if (scan_peek(&s) != '{')
         return "the text is not a JSON object";
     scan_value(&s);

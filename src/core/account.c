@@ -1,8 +1,8 @@
 #include "core/account.h"
 #include "base/secure.h"
 #include "common_passwords_internal.h"
+#include "core/label.h"
 #include "core/secret.h"
-#include "label_internal.h"
 
 #include <string.h>
 
@@ -36,7 +36,7 @@ bool account_normalise_email(struct text email, char *ret_email)
 
 bool account_name_valid(struct text name)
 {
-    return label_valid(name, ACCOUNT_NAME_MAX_CHARS);
+    return label_valid(name);
 }
 
 static const struct text ROLE_NAMES[ROLE_COUNT] = {

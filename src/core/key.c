@@ -1,6 +1,6 @@
 #include "core/key.h"
 #include "base/check.h"
-#include "label_internal.h"
+#include "core/label.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ bool key_keep_name(struct key_record *key, struct text name)
 
 bool key_set_name(struct key_record *key, struct text name)
 {
-    return label_valid(name, KEY_NAME_MAX_CHARS) && key_keep_name(key, name);
+    return label_valid(name) && key_keep_name(key, name);
 }
 
 void key_set_last4(struct key_record *key, struct text secret)

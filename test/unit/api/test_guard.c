@@ -461,6 +461,34 @@ Test(guard, a_secret_where_none_belongs)
     }
 }
 
+static void expect_body_message(const char *target, const char *body, const char *says)
+{
+    struct http_request *request = request_send(HTTP_POST, target, GOOD_KEY JSON_TYPE, body);
+
+    cr_expect_eq(answer_status(request), 400, "%s", body);
+    cr_expect(strstr(answer_body(request), says), "%s: %s", body, answer_body(request));
+    cr_expect_not(strstr(answer_body(request), "svc_"), "%s", answer_body(request));
+    request_forget(request);
+}
+
+Test(guard, the_culprit_is_named)
+{
+#define SCOPES(list) "{\"name\":\"a\",\"mode\":\"test\",\"scopes\":[" list "]}"
+    static const char *const KEYS = "/v1/api_keys", *const REVOKE = "/v1/api_keys/revoke";
+
+    expect_body_message(KEYS, SCOPES("\"patients:read\",\"patient:read\""),
+                        "Unknown scope \\\"patient:read\\\" at scopes[1]. Did you mean patients:read?");
+    expect_body_message(KEYS, SCOPES("\"svc_sk_live_0123456789\""), "Unknown scope at scopes[0].");
+    expect_body_message(KEYS, SCOPES("1"), "scopes[0] must be a string");
+    expect_body_message(KEYS, SCOPES(""), "at least one scope");
+    expect_body_message(KEYS, "\xef\xbb\xbf" CREATE, "begins with a byte order mark");
+    expect_body_message(KEYS, "{\"name\":\"a\\u202eb\",\"mode\":\"test\"}", "name has U+202E as character 2");
+    expect_body_message(REVOKE, "{\"ids\":[\"key_01m8hvaes94txnr59zs6vfj4rm\",\"KEY_01M8HVAES94TXNR59ZS6VFJ4RM\"]}",
+                        "ids[1] is not the id of an API key");
+    expect_body_message(REVOKE, "{\"ids\":[1]}", "ids[0] is not");
+    expect_body_message(REVOKE, "{\"ids\":[]}", "1 to 10000 ids");
+}
+
 /* No password is shown, and one that is refused could not be used any more. */
 Test(guard, a_password_may_be_anything)
 {

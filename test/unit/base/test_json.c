@@ -97,7 +97,7 @@ Test(json, refuses_everything_else)
         {BODY("\"a\""), "not a JSON object"},
         {BODY("1"), "not a JSON object"},
         {BODY("null"), "not a JSON object"},
-        {BODY("\xef\xbb\xbf{}"), "not a JSON object"},
+        {BODY("\xef\xbb\xbf{}"), "byte order mark"},
         {BODY("\f{}"), "not a JSON object"},
         {BODY("\0{}"), "not a JSON object"},
         {BODY("{"), "not a string"},
