@@ -5,6 +5,7 @@ import {describe, test} from 'node:test';
 
 import {PASSWORD, until} from '../support/deployment.js';
 import {openContext, settled, signIn} from './browser.js';
+import {FOREIGN_FIELDS} from './foreign.js';
 import {browse, browser, deployment, focused, keysOf, row, someKeys} from './scene.js';
 import {enrolDevice} from './seed.js';
 
@@ -50,6 +51,57 @@ describe('attacks', () => {
         await page.getByLabel('Code shown on the device').waitFor();
         assert.equal(await page.locator('img').count(), 0);
         assert.notEqual(await page.title(), 'owned');
+    });
+
+    // Ends an isolate and begins an override, as names of earlier versions may. Each page and dialog is looked at by
+    // foreign.js; here, the words after the name are where they belong.
+    browse('text that turns its direction turns nothing of the page', async (page, {person}) => {
+        const TURNING = '\u2069\u202e\u2067 drawkcab';
+        const turn = (value, name) => {
+            if (typeof value === 'string') return FOREIGN_FIELDS.includes(name) ? value + TURNING : value;
+            if (Array.isArray(value)) return value.map((each) => turn(each, name));
+            if (value === null || typeof value !== 'object') return value;
+            return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, turn(each, key)]));
+        };
+        const {
+            made: [key],
+        } = await someKeys(['Turned key', 'live']);
+
+        await page.route('**/v1/console/**', async (route) => {
+            const response = await route.fetch();
+            const type = response.headers()['content-type'] ?? '';
+
+            if (type.startsWith('application/json')) await route.fulfill({response, json: turn(await response.json(), '')});
+            else await route.fulfill({response});
+        });
+        await signIn(page, person, '/console/people');
+        await page.getByRole('button', {name: person.email}).waitFor();
+        await page.locator('tbody .row-name').filter({hasNotText: person.email}).first().click();
+        await page.getByRole('button', {name: 'Remove', exact: true}).click();
+        const words = page.getByRole('dialog', {name: 'Remove this person?'}).getByText('can no longer sign in');
+        const lefts = await words.evaluate((element) => {
+            const text = [...element.childNodes].find((node) => node.data?.includes('can no longer'));
+            const start = text.data.indexOf('can');
+
+            return [0, 1, 2].map((at) => {
+                const range = document.createRange();
+
+                range.setStart(text, start + at);
+                range.setEnd(text, start + at + 1);
+                return range.getBoundingClientRect().left;
+            });
+        });
+        assert.deepEqual([...lefts].sort((a, b) => a - b), lefts);
+        await page.goto('/console/?search=turned');
+        await page.getByRole('button', {name: 'Revoke Turned key'}).click();
+        await page.getByRole('dialog').getByText('Turned key').first().waitFor();
+        for (const path of [`/console/keys/${key.id}`, '/console/account', '/console/usage', '/console/devices']) {
+            await page.goto(path);
+            await settled(page);
+        }
+        await page.goto('/console/activity');
+        await page.getByRole('button', {name: 'Details: Created the API key Turned key'}).click();
+        await page.getByRole('dialog').locator('pre').getByText('\\u202e').waitFor();
     });
 
     // Another port of the same host is another origin, and the same site: SameSite alone does not hold it off.

@@ -3,6 +3,7 @@
 import {chromium} from 'playwright-core';
 
 import {PASSWORD, PATIENCE_MS} from '../support/deployment.js';
+import {FOREIGN_FIELDS, watchForeignText} from './foreign.js';
 
 export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 export const FIREFOX = process.env.CHATELAINE_FIREFOX ?? '/usr/bin/firefox-esr';
@@ -48,6 +49,7 @@ export async function openContext(
             console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`),
         );
     });
+    await context.addInitScript(watchForeignText, FOREIGN_FIELDS);
     return {context, complaints};
 }
 

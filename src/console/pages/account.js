@@ -2,7 +2,7 @@
 import {ACCOUNT} from './account_texts.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
-import {announce, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, show} from './dom.js';
 import {notice} from './form.js';
 import {exactTime, timeElement} from './format.js';
 import {passwordForm} from './change_password.js';
@@ -67,8 +67,8 @@ function personCard({user, notices}) {
             h(
                 'div',
                 null,
-                h('strong', {class: 'wrap'}, user.email),
-                h('span', {class: 'faint wrap'}, user.account_name),
+                h('strong', {class: 'wrap'}, foreign(user.email)),
+                h('span', {class: 'faint wrap'}, foreign(user.account_name)),
             ),
         ),
         facts([

@@ -1,5 +1,5 @@
 // The email in the corner: who is signed in, the way to My account, and signing out.
-import {h, icon, newId, show} from './dom.js';
+import {foreign, h, icon, newId, show} from './dom.js';
 import {roleName} from './roles.js';
 import {currentSession, signOut} from './session.js';
 import {explain} from './parts.js';
@@ -16,8 +16,8 @@ export function accountMenu() {
         h(
             'p',
             {class: 'menu-who'},
-            h('strong', {class: 'wrap'}, user.email),
-            h('span', {class: 'faint wrap'}, `${roleName(user.role)} · ${user.account_name}`),
+            h('strong', {class: 'wrap'}, foreign(user.email)),
+            h('span', {class: 'faint wrap'}, `${roleName(user.role)} · `, foreign(user.account_name)),
         ),
         h(
             'a',
@@ -39,7 +39,7 @@ export function accountMenu() {
             'onclick': () => (panel.hidden ? open() : close()),
         },
         icon('person'),
-        h('span', {class: 'menu-email'}, user.email),
+        h('span', {class: 'menu-email'}, foreign(user.email)),
         icon('down'),
     );
     const element = h('div', {class: 'account-menu', onkeydown: typed, onfocusout: left}, button, panel);

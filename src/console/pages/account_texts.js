@@ -1,4 +1,5 @@
 // The texts of My account, of setting a password and of setting up an authenticator.
+import {say} from './dom.js';
 import {plural} from './texts.js';
 
 export const PASSWORD = {
@@ -28,13 +29,13 @@ export const AUTHENTICATOR = {
         'The code is wrong again. Check your phone’s clock: set date and time to automatic, then enter the new code.',
 };
 
-const placeOf = ({browser, ip}) => (ip ? `${browser} at ${ip}` : browser);
+const placeOf = ({browser, ip}) => (ip ? say`${browser} at ${ip}` : say`${browser}`);
 
 export const ACCOUNT = {
     title: 'My account',
     lead: 'How you sign in, and where you are signed in.',
 
-    welcomeTitle: (account, role) => `Welcome to ${account}. You are signed in, as ${role}.`,
+    welcomeTitle: (account, role) => say`Welcome to ${account}. You are signed in, as ${role}.`,
     welcomeText: 'Next, get recovery codes: without your phone, only they or an owner can get you back in.',
     welcomeNext: 'Go to the API keys',
 
@@ -88,7 +89,7 @@ export const ACCOUNT = {
     downloadCodes: 'Download',
     printCodes: 'Print',
     codesFile: 'chatelaine-recovery-codes.txt',
-    codesHead: (email, origin) => `Recovery codes for ${email} at ${origin}`,
+    codesHead: (email, origin) => say`Recovery codes for ${email} at ${origin}`,
     codesFoot: 'Each works once, together with your password, to set up a new authenticator.',
     stored: 'I have stored them',
     notStored: 'Tick “I have stored them” first: the codes cannot be shown again.',
@@ -106,14 +107,14 @@ export const ACCOUNT = {
     columns: {browser: 'Browser', ip: 'Address', seen: 'Last active', begun: 'Signed in', actions: 'Actions'},
     current: 'This browser',
     end: 'End',
-    endNamed: (session) => `End the session of ${placeOf(session)}`,
+    endNamed: (session) => say`End the session of ${placeOf(session)}`,
     ending: 'Ending…',
     endOthers: 'End all others',
     endOthersTitle: 'End all other sessions?',
     endOthersText: 'All your other browsers are signed out at once. This one stays signed in.',
     endOthersSubmit: 'End all others',
     endTitle: 'End this session?',
-    endText: (session) => `${placeOf(session)} is signed out at once.`,
+    endText: (session) => say`${placeOf(session)} is signed out at once.`,
     endSubmit: 'End session',
     ended: 'The session has ended.',
     othersEnded: 'All other sessions have ended.',

@@ -3,7 +3,7 @@ import {accountMenu} from './account_menu.js';
 import {arrive, pushAddress, stay, takeLinkCode, wayBack} from './address.js';
 import {callOnce, Refusal} from './api.js';
 import {dialogsMayClose} from './dialog.js';
-import {h, icon, show} from './dom.js';
+import {foreign, h, icon, show} from './dom.js';
 import {tickTimes} from './format.js';
 import {keysPage} from './keys.js';
 import {loadOrigin} from './origin.js';
@@ -97,7 +97,7 @@ function buildFrame() {
                     'div',
                     {class: 'side-head'},
                     brand(),
-                    h('span', {class: 'account', title: user.account_name}, user.account_name),
+                    h('span', {class: 'account', title: foreign(user.account_name)}, foreign(user.account_name)),
                 ),
                 h('nav', {'aria-label': TEXTS.navigation}, links),
                 accountMenu(),

@@ -1,4 +1,5 @@
 // The texts of creating a key.
+import {say} from './dom.js';
 
 export const CREATE = {
     title: 'Create an API key',
@@ -28,7 +29,7 @@ export const CREATE = {
     unconfirmed:
         'The service is temporarily unavailable. If a key was created, nobody has its secret, and it is being ' +
         'revoked. Try again in a few seconds.',
-    created: (name) => `The key ${name} was created.`,
+    created: (name) => say`The key ${name} was created.`,
 };
 
 // Where a decoy differs.
@@ -42,5 +43,5 @@ export const DECOY = {
     liveText: 'Looks like a key for real patients’ records.',
     submitTest: 'Create decoy',
     doneText: 'It is shown only this once. Do not try it out: every use is reported. The list has it among the revoked keys.',
-    created: (name) => `The decoy ${name} was created.`,
+    created: (name) => say`The decoy ${name} was created.`,
 };

@@ -2,7 +2,7 @@
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {ACTIVATE, DEVICES} from './devices_texts.js';
-import {h, icon, show} from './dom.js';
+import {foreign, h, icon, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
 import {clockTime, exactTime, timeElement, timeInWords} from './format.js';
 import {emptyState, explain, facts, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
@@ -67,7 +67,7 @@ function deviceRow(device) {
                 h(
                     'a',
                     {class: 'row-name', href: withQuery('/console/activity', {target: device.id}), title: DEVICES.activity},
-                    nameOf(device),
+                    foreign(nameOf(device)),
                 ),
                 h('span', {class: 'mono faint last4'}, `…${device.last4}`),
             ),
@@ -244,7 +244,7 @@ function confirmStep(code, enrolment, {decided, back}) {
         h('p', {class: 'big-code'}, code),
         h('p', null, ACTIVATE.compare),
         facts([
-            [ACTIVATE.device, h('strong', {class: 'wrap'}, enrolment.device_name || DEVICES.unnamed)],
+            [ACTIVATE.device, h('strong', {class: 'wrap'}, foreign(enrolment.device_name || DEVICES.unnamed))],
             [ACTIVATE.asks, ACTIVATE.asksText],
             enrolment.ip ? [ACTIVATE.from, h('code', null, enrolment.ip)] : null,
             enrolment.created_at ? [ACTIVATE.at, timeElement(enrolment.created_at)] : null,

@@ -1,5 +1,5 @@
 // Modal dialogs and the side sheet. The browser's <dialog> keeps the focus inside and restores it afterwards.
-import {h, icon, newId} from './dom.js';
+import {h, icon, newId, show} from './dom.js';
 import {TEXTS} from './texts.js';
 
 const mayCloseNow = new Map(); // per open dialog
@@ -60,7 +60,7 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
         close: () => dialog.close(),
         // Replaces title and content. The title gets the focus, so that it is read out.
         replace(nextTitle, ...nextContent) {
-            heading.textContent = nextTitle;
+            show(heading, nextTitle);
             body.replaceChildren(...nextContent.flat().filter(Boolean));
             dialog.scrollTo(0, 0);
             heading.focus();

@@ -5,7 +5,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 function setProperty(element, name, value) {
     if (value === null || value === undefined || value === false) return;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? '' : value);
+    else element.setAttribute(name, value === true ? '' : plain(value));
 }
 
 function build(element, properties, children) {
@@ -16,7 +16,8 @@ function build(element, properties, children) {
     return element;
 }
 
-// properties: attributes, and listeners such as onclick. children: nodes, strings, or lists of them; null is skipped.
+// properties: attributes, and listeners such as onclick. An attribute may be a sentence with foreign text in it.
+// children: nodes, strings, or lists of them; null is skipped.
 export function h(tag, properties, ...children) {
     return build(document.createElement(tag), properties, children);
 }
@@ -24,6 +25,37 @@ export function h(tag, properties, ...children) {
 export function svg(tag, properties, ...children) {
     return build(document.createElementNS(SVG, tag), properties, children);
 }
+
+// Text that others chose: names, emails, what browsers and devices call themselves.
+
+// They turn the direction of what stands after them. Names of earlier versions may hold some, and the end of an isolate
+// would end that of <bdi>, too.
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+// The element for it, which keeps its direction to itself.
+export const foreign = (text) => h('bdi', null, String(text).replace(TURNING, '\ufffd'));
+
+// A sentence with foreign text in it, as a list of nodes and strings: say`Remove ${email}?`
+export const say = (words, ...values) =>
+    words.flatMap((part, i) => {
+        const value = values[i];
+
+        if (i === values.length) return [part];
+        return [part, value instanceof Node || Array.isArray(value) ? value : foreign(value)];
+    });
+
+function plainPart(part) {
+    if (!(part instanceof Node)) return String(part ?? '');
+    return RIGHT_TO_LEFT.test(part.textContent) ? `\u2068${part.textContent}\u2069` : part.textContent;
+}
+
+// The same where no elements are possible. What is written from right to left is isolated by characters (UAX #9).
+export const plain = (sentence) => [sentence].flat(Infinity).map(plainPart).join('');
+
+// As JSON that prints as it is.
+export const plainJson = (value) =>
+    JSON.stringify(value, null, 2).replace(TURNING, (c) => `\\u${c.charCodeAt(0).toString(16)}`);
 
 // Strokes on a 20 × 20 grid.
 const ICONS = {
@@ -76,7 +108,7 @@ export function newId(stem) {
     return `${stem}-${lastId}`;
 }
 
-// Screen readers read the text out once.
-export function announce(text) {
-    document.getElementById('announcer').textContent = text;
+// Screen readers read the sentence out once.
+export function announce(sentence) {
+    document.getElementById('announcer').textContent = plain(sentence);
 }

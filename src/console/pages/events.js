@@ -1,6 +1,6 @@
 // Events of the audit trail: as rows of a table, and one by one with everything that is known.
 import {openDialog} from './dialog.js';
-import {h, icon} from './dom.js';
+import {foreign, h, icon, plainJson} from './dom.js';
 import {EVENTS, eventSentence, reasonWords, typeName} from './events_texts.js';
 import {foot} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeElement, zoneName} from './format.js';
@@ -61,12 +61,12 @@ function targetElement(event) {
     const target = targetOf(event);
     const {id, name} = target;
     const address = pageOf(event, target);
-    const words = h('strong', {class: 'wrap', title: id}, name);
+    const words = h('strong', {class: 'wrap', title: foreign(id)}, foreign(name));
 
     return address ? h('a', {class: 'event-target', href: address}, words) : words;
 }
 
-const sentence = (event) => eventSentence(event, targetOf(event).name).join('');
+const sentence = (event) => eventSentence(event, foreign(targetOf(event).name));
 
 function eventRow(event, open) {
     const {columns} = EVENTS;
@@ -91,9 +91,9 @@ function eventRow(event, open) {
         h(
             'td',
             {'data-label': columns.who},
-            h('span', {class: actor.id ? 'wrap' : 'wrap faint', title: actor.id}, actor.name),
+            h('span', {class: actor.id ? 'wrap' : 'wrap faint', title: foreign(actor.id)}, foreign(actor.name)),
         ),
-        h('td', {'data-label': columns.from, 'class': 'mono'}, event.ip || '–'),
+        h('td', {'data-label': columns.from, 'class': 'mono'}, event.ip ? foreign(event.ip) : '–'),
         h(
             'td',
             {'data-label': columns.when, 'class': 'when'},
@@ -147,18 +147,18 @@ export function eventTable(events, open) {
 
 function dataRows(data) {
     return Object.entries(data ?? {}).map(([name, value]) => {
-        let words = value;
+        let words = foreign(value);
 
         if (TIMES.has(name) && !Number.isNaN(Date.parse(value))) words = exactTimeWithZone(value);
         else if (name === 'reason') words = reasonWords(value);
         else if (KEYS.has(name) && addressOfId(value)) words = h('a', {href: addressOfId(value)}, value);
-        return [EVENTS.dataNames[name] ?? name, h('span', {class: 'wrap'}, words)];
+        return [EVENTS.dataNames[name] ?? foreign(name), h('span', {class: 'wrap'}, words)];
     });
 }
 
 const withId = ({id, name}) => [
-    h('span', {class: 'wrap'}, name),
-    id && id !== name ? h('p', null, h('code', {class: 'wrap'}, id), copyButton(id, TEXTS.copy, 'plain small')) : null,
+    h('span', {class: 'wrap'}, foreign(name)),
+    id && id !== name ? h('p', null, h('code', {class: 'wrap'}, foreign(id)), copyButton(id, TEXTS.copy, 'plain small')) : null,
 ];
 
 const filterLink = (name, value, text) =>
@@ -180,7 +180,7 @@ function furtherLinks(event, actor, target) {
 export function openEvent(event, closed) {
     const actor = actorOf(event);
     const target = targetOf(event);
-    const raw = JSON.stringify(event, null, 2);
+    const raw = plainJson(event);
     const dialog = openDialog({
         title: sentence(event),
         shape: 'sheet',
@@ -194,14 +194,14 @@ export function openEvent(event, closed) {
                 ],
                 [EVENTS.who, withId(actor)],
                 event.target ? [EVENTS.about, withId(target)] : null,
-                [EVENTS.from, event.ip ? h('code', {class: 'wrap'}, event.ip) : '–'],
+                [EVENTS.from, event.ip ? h('code', {class: 'wrap'}, foreign(event.ip)) : '–'],
                 event.count > 1 ? [EVENTS.count, count(event.count)] : null,
                 ...dataRows(event.data),
-                [EVENTS.type, typeName(event.type), h('p', null, h('code', {class: 'wrap'}, event.type))],
+                [EVENTS.type, foreign(typeName(event.type)), h('p', null, h('code', {class: 'wrap'}, foreign(event.type)))],
                 event.request_id
                     ? [
                           EVENTS.requestId,
-                          h('code', {class: 'wrap'}, event.request_id),
+                          h('code', {class: 'wrap'}, foreign(event.request_id)),
                           copyButton(event.request_id, TEXTS.copy, 'plain small'),
                       ]
                     : null,

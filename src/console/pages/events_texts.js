@@ -1,4 +1,5 @@
 // What events say, in plain sentences.
+import {foreign, say} from './dom.js';
 import {exactTime} from './format.js';
 import {roleName} from './roles.js';
 import {plural} from './texts.js';
@@ -18,7 +19,7 @@ const REASONS = {
     scheduled: 'Its time had come',
 };
 
-export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason);
+export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : foreign(reason));
 
 const inRole = ({role}) => (role ? ` as ${inWords(role)}` : '');
 
@@ -45,7 +46,7 @@ const GROUPS = {
             (t, data, n) => [
                 n > 1 ? `Refused ${n} requests with the key ` : 'Refused a request with the key ',
                 t,
-                data.reason ? `: ${reasonWords(data.reason)}` : '',
+                ...(data.reason ? [': ', reasonWords(data.reason)] : []),
             ],
         ],
     },
@@ -69,7 +70,7 @@ const GROUPS = {
     'People': {
         'user.created': ['Person added', (t, data) => ['Added the user ', t, inRole(data)]],
         'user.invited': ['Person invited', (t, data) => ['Invited ', t, inRole(data)]],
-        'link.opened': ['Link opened', (t, {browser}) => ['Opened the link for ', t, browser ? `, with ${browser}` : '']],
+        'link.opened': ['Link opened', (t, {browser}) => ['Opened the link for ', t, ...(browser ? say`, with ${browser}` : [])]],
         'user.joined': ['Person joined', (t) => ['Joined as ', t]],
         'user.role_changed': [
             'Role changed',
@@ -120,7 +121,7 @@ export const typeOptions = Object.entries(GROUPS).map(([group, kinds]) => [
 export const eventSentence = ({type, data, count}, target) =>
     Object.hasOwn(KINDS, type)
         ? KINDS[type][1](target, data ?? {}, count ?? 1).filter(Boolean)
-        : [`Event ${type}`];
+        : say`Event ${type}`;
 
 export const EVENTS = {
     columns: {what: 'What', who: 'Who', from: 'From', when: 'When', more: 'Details'},
@@ -131,7 +132,7 @@ export const EVENTS = {
     someone: 'Unknown',
     stranger: 'Somebody, not signed in',
     holder: 'Somebody with the key',
-    details: (words) => `Details: ${words}`,
+    details: (words) => say`Details: ${words}`,
     time: 'Time',
     who: 'Who',
     about: 'About',

@@ -1,5 +1,5 @@
 // Fields with their labels, hints and errors, and a form that shows when it is busy.
-import {h, icon, newId} from './dom.js';
+import {h, icon, newId, show} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
 
@@ -21,7 +21,7 @@ export function field({label, hint, input, aside, isLabelHidden = false}) {
     input.setAttribute('aria-describedby', hint ? `${id}-error ${id}-hint` : `${id}-error`);
     input.addEventListener('input', () => setError(''));
     function setError(text) {
-        error.textContent = text;
+        show(error, text);
         if (text) input.setAttribute('aria-invalid', 'true');
         else input.removeAttribute('aria-invalid');
     }

@@ -3,7 +3,7 @@
 import {forgetLinkCode, linkCode, takeLinkCode} from './address.js';
 import {callOnce} from './api.js';
 import {authenticatorView, newCodeField, newCodeRefusals} from './authenticator.js';
-import {h, show} from './dom.js';
+import {foreign, h, show} from './dom.js';
 import {checkFields, codeOf, codeProblem, notice, userNameField, workingForm} from './form.js';
 import {timeElement} from './format.js';
 import {JOIN} from './join_texts.js';
@@ -109,8 +109,8 @@ function joinCard(link, signedIn, form) {
         isReset(link) ? JOIN.resetLead : JOIN.inviteLead,
         signedIn ? notice('info', JOIN.signedIn(signedIn)) : null,
         facts([
-            isReset(link) ? [JOIN.account, link.account_name] : null,
-            [JOIN.email, h('strong', {class: 'wrap'}, link.email)],
+            isReset(link) ? [JOIN.account, foreign(link.account_name)] : null,
+            [JOIN.email, h('strong', {class: 'wrap'}, foreign(link.email))],
             [
                 JOIN.role,
                 h('strong', null, roleName(link.role)),

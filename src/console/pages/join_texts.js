@@ -1,9 +1,10 @@
 // The texts of the pages for people who cannot sign in yet, or no longer.
+import {say} from './dom.js';
 
 export const JOIN = {
     title: 'Join',
     loading: 'Looking up your link…',
-    inviteTitle: (account) => `Join ${account}`,
+    inviteTitle: (account) => say`Join ${account}`,
     inviteLead: 'Choose a password and set up an authenticator app. Nobody else learns either.',
     resetTitle: 'Reset your access',
     resetLead: 'Choose a new password and set up your authenticator app again. The old ones no longer work.',
@@ -11,7 +12,7 @@ export const JOIN = {
     email: 'You sign in as',
     role: 'Role',
     opened: 'This link was opened before. If that was not you, and not a mail program that checks links, ask for a new one.',
-    openedFrom: (browser, network) => `: ${browser}${network ? `, from ${network}` : ''}`,
+    openedFrom: (browser, network) => (network ? say`: ${browser}, from ${network}` : say`: ${browser}`),
     start: 'Continue',
     starting: 'Preparing…',
     notStarted: 'This page is no longer the one that goes on: you have continued in another window, or half an hour is over. Open the link again.',
@@ -20,7 +21,7 @@ export const JOIN = {
     submitJoin: 'Join',
     submitReset: 'Save and sign in',
     working: 'Signing you in…',
-    signedIn: (email) => `You are signed in as ${email} in this browser. When you finish here, that session ends.`,
+    signedIn: (email) => say`You are signed in as ${email} in this browser. When you finish here, that session ends.`,
     deadTitle: 'This link does not work',
     dead: 'It was used before, has expired, or was withdrawn. Links work once and for three days. Ask the person who sent it for a new one.',
     noneTitle: 'Open your link again',

@@ -3,7 +3,7 @@ import {redraw} from './action.js';
 import {choice, currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {daysPerBar, usageChart} from './chart.js';
-import {announce, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
 import {saveFile} from './file.js';
 import {notice} from './form.js';
@@ -188,7 +188,7 @@ function head(key, actions) {
             'div',
             null,
             h('nav', {'class': 'crumbs', 'aria-label': KEY.back}, h('a', {href: addressOfList()}, icon('newer'), KEY.back)),
-            h('h1', {tabindex: '-1', class: 'wrap'}, key ? key.name : TEXTS.detail.title),
+            h('h1', {tabindex: '-1', class: 'wrap'}, key ? foreign(key.name) : TEXTS.detail.title),
             key
                 ? h(
                       'p',

@@ -2,7 +2,7 @@
 // silent meanwhile.
 import {call} from './api.js';
 import {serverNow} from './clock.js';
-import {h} from './dom.js';
+import {foreign, h} from './dom.js';
 import {notice} from './form.js';
 import {exactTime, exactTimeWithZone, timeElement} from './format.js';
 import {END} from './key_end_texts.js';
@@ -88,7 +88,7 @@ function successor({at, key}) {
         'p',
         null,
         END.replacedBy,
-        h('a', {class: 'wrap', href: `/console/keys/${key.id}`}, key.name),
+        h('a', {class: 'wrap', href: `/console/keys/${key.id}`}, foreign(key.name)),
         h('span', {class: 'mono faint'}, ` …${key.last4}`),
         END.replacedAt(exactTime(at)),
         ' ',

@@ -1,4 +1,5 @@
 // The texts of a key whose revocation is scheduled, because it is replaced or for another reason.
+import {say} from './dom.js';
 import {plural} from './texts.js';
 
 export const END = {
@@ -38,7 +39,7 @@ export const REPLACE = {
     working: 'Replacing…',
     oldUntil: (time) => `It replaces the old key, which works until ${time}. The old key’s page shows when nothing uses it any more.`,
     oldRevoked: 'It replaces the old key, which is revoked.',
-    made: (name) => `The key ${name} was created.`,
+    made: (name) => say`The key ${name} was created.`,
     unanswered:
         'No response arrived. If a new key was created, nobody has its secret, and it is being revoked. The old key may ' +
         'be scheduled to be revoked, or revoked: see its page before you try again.',

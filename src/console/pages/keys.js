@@ -4,7 +4,7 @@ import {Refusal} from './api.js';
 import {spark} from './chart.js';
 import {serverNow} from './clock.js';
 import {openDialog} from './dialog.js';
-import {announce, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, show} from './dom.js';
 import {foot} from './form.js';
 import {count, exactTime, timeElement, timeInWords} from './format.js';
 import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} from './keybook.js';
@@ -86,7 +86,7 @@ function keyRow(key, useOf, selection) {
     const {columns} = TEXTS.keys;
     const row = h('tr', {'data-id': key.id});
     const usage = h('td', {'class': 'use-cell', 'data-label': columns.requests});
-    const link = {class: 'row-name', href: `/console/keys/${key.id}`, title: key.name};
+    const link = {class: 'row-name', href: `/console/keys/${key.id}`, title: foreign(key.name)};
     const redraw = (record) => {
         Object.assign(key, record);
         selection?.drop(key);
@@ -99,7 +99,7 @@ function keyRow(key, useOf, selection) {
         show(
             row,
             selection && h('td', {class: 'select-cell'}, isActive(key) ? selection.box(key) : null),
-            h('th', {scope: 'row'}, h('a', link, key.name), h('span', {class: 'mono faint last4'}, `…${key.last4}`)),
+            h('th', {scope: 'row'}, h('a', link, foreign(key.name)), h('span', {class: 'mono faint last4'}, `…${key.last4}`)),
             h('td', {'data-label': columns.mode}, modeBadge(key.mode)),
             h('td', {'class': 'scopes-cell', 'data-label': columns.scopes}, scopeCell(key)),
             h('td', {'class': 'created-cell', 'data-label': columns.created}, h('div', null, createdCell(key))),

@@ -1,6 +1,6 @@
 // The names behind ids: of the people and keys that made something.
 import {call} from './api.js';
-import {h, show} from './dom.js';
+import {foreign, h, show} from './dom.js';
 import {currentSession} from './session.js';
 import {TEXTS} from './texts.js';
 import {readTrail} from './trail.js';
@@ -55,7 +55,7 @@ export function makerElement(id) {
     if (id === user.id) show(element, TEXTS.keys.you);
     else
         nameOf(id).then((name) => {
-            if (name) show(element, name);
+            if (name) show(element, foreign(name));
         });
     return element;
 }

@@ -2,7 +2,7 @@
 // is shown once, and stays in view until the user says that it is stored.
 import {explainUncertain} from './action.js';
 import {openDialog} from './dialog.js';
-import {announce, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, show} from './dom.js';
 import {saveFile} from './file.js';
 import {foot, notice, problemSpace} from './form.js';
 import {NEW_KEY} from './new_key_texts.js';
@@ -23,7 +23,7 @@ export function nameProblem(name) {
 // Why no key was made. name: its field. texts: for when that is uncertain.
 export function explainNewKey(refusal, name, texts) {
     if (refusal.param === 'name') {
-        name.setError(refusal.message);
+        name.setError(foreign(refusal.message));
         name.input.focus();
         return [];
     }
@@ -66,7 +66,7 @@ function secretView(key, {text, canTry, about}, state, finish) {
     });
     return [
         notice('warn', text),
-        h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, key.name), modeBadge(key.mode)),
+        h('div', {class: 'key-line'}, h('strong', {class: 'wrap'}, foreign(key.name)), modeBadge(key.mode)),
         about && h('p', null, about),
         h(
             'div',

@@ -1,7 +1,7 @@
 // A field for a new password, which says its rules before it is sent. The server has the last word: it knows the common
 // passwords.
 import {PASSWORD} from './account_texts.js';
-import {h} from './dom.js';
+import {foreign, h} from './dom.js';
 import {passwordField} from './form.js';
 
 const MIN = 12;
@@ -32,7 +32,7 @@ export function newPasswordField(attributes) {
 // True if the refusal is about the new password; then its field says why.
 export function explainPassword(refusal, target, parameter) {
     if (refusal.param !== parameter) return false;
-    target.setError(refusal.message || PASSWORD.weak);
+    target.setError(refusal.message ? foreign(refusal.message) : PASSWORD.weak);
     target.input.focus();
     return true;
 }

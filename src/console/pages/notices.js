@@ -13,7 +13,8 @@ function lines({
         attacked ? [`${NOTICES.attacked} `, timeElement(attacked), '.'] : null,
         recovered ? [`${NOTICES.recovered} `, timeElement(recovered), '.'] : null,
         ...browsers.map(({browser, ip, signed_in_at: at}) => [
-            `${NOTICES.newBrowser(browser, ip)} `,
+            NOTICES.newBrowser(browser, ip),
+            ' ',
             timeElement(at),
             '.',
         ]),

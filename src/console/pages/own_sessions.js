@@ -2,7 +2,7 @@
 import {ACCOUNT} from './account_texts.js';
 import {redraw, openAction} from './action.js';
 import {call} from './api.js';
-import {announce, h, show} from './dom.js';
+import {announce, foreign, h, show} from './dom.js';
 import {timeElement} from './format.js';
 import {loading, skeletonRows} from './parts.js';
 
@@ -58,7 +58,7 @@ function sessionRow(session, ended) {
         h(
             'th',
             {scope: 'row'},
-            h('span', {class: 'session-name'}, session.browser),
+            h('span', {class: 'session-name'}, foreign(session.browser)),
             session.current ? h('span', {class: 'tag'}, ACCOUNT.current) : null,
         ),
         h('td', {'data-label': columns.ip, 'class': 'mono wrap'}, session.ip || '–'),

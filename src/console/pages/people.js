@@ -2,7 +2,7 @@
 import {redraw} from './action.js';
 import {currentAddress, leaveOver, pushAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
-import {announce, h, icon} from './dom.js';
+import {announce, foreign, h, icon} from './dom.js';
 import {exactTime, timeElement} from './format.js';
 import {INVITATIONS, openInvite, openWithdraw} from './invite.js';
 import {loading, pageHead, pagerMore, skeletonRows} from './parts.js';
@@ -46,8 +46,8 @@ function personRow(user, open) {
             {scope: 'row', class: isOwn ? 'own' : null},
             h(
                 'button',
-                {type: 'button', class: 'row-name', title: user.email, onclick: () => open(user.id)},
-                user.email,
+                {type: 'button', class: 'row-name', title: foreign(user.email), onclick: () => open(user.id)},
+                foreign(user.email),
             ),
             isOwn ? h('span', {class: 'tag'}, PEOPLE.you) : null,
         ),
@@ -82,7 +82,7 @@ function invitationRow(invitation, reload) {
     return h(
         'tr',
         {'data-id': invitation.id},
-        h('th', {scope: 'row'}, h('span', {class: 'row-title wrap'}, invitation.email)),
+        h('th', {scope: 'row'}, h('span', {class: 'row-title wrap'}, foreign(invitation.email))),
         h('td', {'data-label': columns.role}, roleName(invitation.role)),
         h(
             'td',

@@ -1,4 +1,5 @@
 // The texts of the page about the account's people.
+import {say} from './dom.js';
 import {plural} from './texts.js';
 
 const things = (n, one, many) => `${n} ${plural(n, one, many)}`;
@@ -20,12 +21,12 @@ export const PEOPLE = {
     invitationColumns: {email: 'Email', role: 'Role', expires: 'Link expires', actions: 'Actions'},
     invitationsCut: (n) => `Only the newest ${n} are shown.`,
     withdraw: 'Withdraw',
-    withdrawNamed: (email) => `Withdraw the invitation of ${email}`,
+    withdrawNamed: (email) => say`Withdraw the invitation of ${email}`,
     withdrawTitle: 'Withdraw this invitation?',
-    withdrawText: (email) => `The link for ${email} stops working at once. You can invite them again at any time.`,
+    withdrawText: (email) => say`The link for ${email} stops working at once. You can invite them again at any time.`,
     withdrawSubmit: 'Withdraw invitation',
     withdrawing: 'Withdrawing…',
-    withdrawn: (email) => `The invitation of ${email} was withdrawn.`,
+    withdrawn: (email) => say`The invitation of ${email} was withdrawn.`,
 
     inviteTitle: 'Invite a person',
     inviteLead: 'They set their own password and authenticator. You never learn either.',
@@ -37,7 +38,7 @@ export const PEOPLE = {
     inviting: 'Creating…',
     linkTitle: 'Send them this link',
     linkText: (email) =>
-        `Only ${email} should get it: whoever opens it first can join in their place. It works once and is shown only now.`,
+        say`Only ${email} should get it: whoever opens it first can join in their place. It works once and is shown only now.`,
     link: 'Invitation link',
     resetLink: 'Reset link',
     copyLink: 'Copy link',
@@ -74,13 +75,13 @@ export const PEOPLE = {
     roleText: 'It takes effect with their next request, on every node, also in sessions that are open now.',
     roleSubmit: 'Change role',
     roleChanging: 'Changing…',
-    roleChanged: (email, role) => `${email} is now ${role}.`,
+    roleChanged: (email, role) => say`${email} is now ${role}.`,
     roleSame: 'They have this role already. Choose another.',
 
     reset: 'Reset access',
     resetTitle: 'Reset password and authenticator?',
     resetText: (email) =>
-        `You get a link with which ${email} sets a new password and a new authenticator. As soon as the link exists, the old ones stop working and all their sessions end.`,
+        say`You get a link with which ${email} sets a new password and a new authenticator. As soon as the link exists, the old ones stop working and all their sessions end.`,
     resetCheck: 'Make sure that it is really them who asks: speak to them in person or call a number you know.',
     resetSubmit: 'Reset access',
     resetting: 'Resetting…',
@@ -88,28 +89,28 @@ export const PEOPLE = {
     disable: 'Disable',
     disableTitle: 'Disable this person?',
     disableText: (email) =>
-        `${email} can no longer sign in. All their sessions and pending links end at once. You can enable them again.`,
+        say`${email} can no longer sign in. All their sessions and pending links end at once. You can enable them again.`,
     disableSubmit: 'Disable person',
     disabling: 'Disabling on every node…',
     disabledTitle: 'Disabled, everywhere',
-    disabledText: (email) => `${email} can no longer sign in.`,
+    disabledText: (email) => say`${email} can no longer sign in.`,
 
     enable: 'Enable',
     enableTitle: 'Enable this person?',
     enableText: (email, role) =>
-        `${email} can sign in again as ${role}, with the password and authenticator they had. Revoked keys stay revoked.`,
+        say`${email} can sign in again as ${role}, with the password and authenticator they had. Revoked keys stay revoked.`,
     enableSubmit: 'Enable person',
     enabling: 'Enabling…',
-    enabled: (email) => `${email} can sign in again.`,
+    enabled: (email) => say`${email} can sign in again.`,
 
     remove: 'Remove',
     removeTitle: 'Remove this person?',
     removeText: (email) =>
-        `${email} can no longer sign in. All their sessions and pending links end at once, for good. What they did stays in the activity. You can invite them again.`,
+        say`${email} can no longer sign in. All their sessions and pending links end at once, for good. What they did stays in the activity. You can invite them again.`,
     removeSubmit: 'Remove person',
     removing: 'Removing on every node…',
     removedTitle: 'Removed, everywhere',
-    removedText: (email) => `${email} is no longer in your account.`,
+    removedText: (email) => say`${email} is no longer in your account.`,
 
     keysTitle: 'Keys they made, and devices they approved',
     keysFound: (n, isCut) => `They made ${isCut ? 'at least ' : ''}${things(n, 'active key', 'active keys')}:`,

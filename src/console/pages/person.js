@@ -1,6 +1,6 @@
 // A person of the account, in a sheet at the side.
 import {openDialog} from './dialog.js';
-import {h, show} from './dom.js';
+import {foreign, h, show} from './dom.js';
 import {notice} from './form.js';
 import {exactTime, timeElement} from './format.js';
 import {facts} from './parts.js';
@@ -98,5 +98,5 @@ export function openPerson(user, {changed, reload, closed}) {
         if (hadFocus) dialog.element.querySelector('h2').focus();
     }
     draw(user);
-    const dialog = openDialog({title: user.email, shape: 'sheet', name: 'person-sheet', content: body, closed});
+    const dialog = openDialog({title: foreign(user.email), shape: 'sheet', name: 'person-sheet', content: body, closed});
 }

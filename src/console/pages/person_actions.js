@@ -1,7 +1,7 @@
 // What an owner may do to a person: change the role, reset, disable, enable, remove.
 import {choiceField, closeFoot, explainUncertain, openAction} from './action.js';
 import {call, withQuery} from './api.js';
-import {announce, h, show} from './dom.js';
+import {announce, foreign, h, show} from './dom.js';
 import {checkFields, notice} from './form.js';
 import {facts} from './parts.js';
 import {linkView, roleField} from './invite.js';
@@ -25,7 +25,7 @@ export function openRole(user, changed) {
     openAction({
         title: PEOPLE.roleTitle,
         fields: [
-            h('p', {class: 'wrap'}, h('strong', null, user.email)),
+            h('p', {class: 'wrap'}, h('strong', null, foreign(user.email))),
             role.element,
             h('p', {class: 'hint'}, PEOPLE.roleText),
         ],

@@ -1,6 +1,6 @@
 // The keys that a person made.
 import {call, withQuery} from './api.js';
-import {h} from './dom.js';
+import {foreign, h} from './dom.js';
 import {modeBadge} from './parts.js';
 import {PEOPLE} from './people_texts.js';
 
@@ -27,14 +27,14 @@ export async function keysMadeBy(userId) {
 function keyLink(id, names) {
     const href = id.startsWith('dev_') ? '/console/devices' : `/console/keys/${id}`;
 
-    return h('a', {href}, names.get(id) ?? PEOPLE.unnamed(id));
+    return h('a', {href}, names.has(id) ? foreign(names.get(id)) : PEOPLE.unnamed(id));
 }
 
 // So that an owner sees which integrations are at stake.
 export function keyList(keys) {
     const rows = keys
         .slice(0, SHOWN)
-        .map((key) => h('li', null, h('span', {class: 'wrap'}, key.name), modeBadge(key.mode)));
+        .map((key) => h('li', null, h('span', {class: 'wrap'}, foreign(key.name)), modeBadge(key.mode)));
     const more = keys.length - SHOWN;
 
     return h('ul', {class: 'key-list'}, rows, more > 0 ? h('li', {class: 'faint'}, PEOPLE.keysMore(more)) : null);

@@ -3,7 +3,7 @@ import {ACCOUNT} from './account_texts.js';
 import {closeFoot} from './action.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
-import {announce, h, icon, show} from './dom.js';
+import {announce, h, icon, plain, show} from './dom.js';
 import {saveFile} from './file.js';
 import {foot, notice, problemSpace, workingForm} from './form.js';
 import {copyButton, explain} from './parts.js';
@@ -12,7 +12,7 @@ import {currentSession} from './session.js';
 function asText(codes) {
     const head = ACCOUNT.codesHead(currentSession().user.email, location.origin);
 
-    return [head, '', ...codes, '', ACCOUNT.codesFoot, ''].join('\n');
+    return [plain(head), '', ...codes, '', ACCOUNT.codesFoot, ''].join('\n');
 }
 
 const download = (codes) => saveFile(ACCOUNT.codesFile, new Blob([asText(codes)], {type: 'text/plain'}));

@@ -2,7 +2,7 @@
 import {call} from './api.js';
 import {serverNow} from './clock.js';
 import {openDialog} from './dialog.js';
-import {announce, h} from './dom.js';
+import {announce, foreign, h} from './dom.js';
 import {field, foot, notice, workingForm} from './form.js';
 import {clockTimeExact, exactTime, timeInWords} from './format.js';
 import {explain, modeBadge} from './parts.js';
@@ -17,7 +17,7 @@ export function keyLine(key) {
     return h(
         'div',
         {class: 'key-line'},
-        h('strong', {class: 'wrap'}, key.name),
+        h('strong', {class: 'wrap'}, foreign(key.name)),
         key.mode ? modeBadge(key.mode) : null,
         h('span', {class: 'mono faint'}, `…${key.last4}`),
     );
@@ -49,7 +49,7 @@ function nameConfirmation(key) {
             'p',
             {'class': 'type-name', 'aria-hidden': 'true'},
             h('span', null, TEXTS.revoke.typeName('')[0]),
-            h('strong', {class: 'wrap'}, key.name),
+            h('strong', {class: 'wrap'}, foreign(key.name)),
             h('span', null, TEXTS.revoke.typeName('')[2]),
         ),
     );

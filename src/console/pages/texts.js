@@ -1,5 +1,6 @@
 // The texts of the frame, signing in and the start page. The others are in files of their own, which load with their
 // pages.
+import {say} from './dom.js';
 
 export const SCOPE_GROUPS = [
     {
@@ -49,7 +50,7 @@ export const TEXTS = {
     title: (page) => `${page} · Chatelaine`,
     skip: 'Skip to the content',
     navigation: 'Console',
-    accountMenu: (email) => `Account of ${email}`,
+    accountMenu: (email) => say`Account of ${email}`,
     loading: 'Loading…',
     cancel: 'Cancel',
     close: 'Close',
@@ -108,7 +109,7 @@ export const TEXTS = {
         throttled: (wait) => `Too many attempts. You can try again in ${wait}.`,
         throttledOver: 'You can try again now.',
         failedTitle: 'This did not work',
-        failed: (message) => `${message} If it happens again, tell your administrator the number below.`,
+        failed: (message) => say`${message} If it happens again, tell your administrator the number below.`,
         reference: (id) => `Request ${id}`,
         foreignOrigin:
             'This page was not opened at the console’s own address, so changes are refused. Open the console at the address that your ' +
@@ -215,10 +216,10 @@ export const TEXTS = {
         table: 'API keys',
         allScopes: 'All scopes',
         revoke: 'Revoke',
-        revokeNamed: (name) => `Revoke ${name}`,
+        revokeNamed: (name) => say`Revoke ${name}`,
         selection: 'Selected keys',
         selectAll: 'Select all shown',
-        selectNamed: (name) => `Select ${name}`,
+        selectNamed: (name) => say`Select ${name}`,
         selected: (n) => `${n} ${plural(n, 'key', 'keys')} selected`,
         clearSelection: 'Clear selection',
         revokeSelected: (n) => `Revoke ${n} ${plural(n, 'key', 'keys')}…`,
@@ -259,7 +260,7 @@ export const TEXTS = {
         neverUsed: 'Never used',
         inUse: 'This live key is in use. Requests that use it will be refused from the moment you confirm.',
         typeName: (name) => ['Type ', name, ' to confirm'],
-        typeLabel: (name) => `Type ${name} to confirm`,
+        typeLabel: (name) => say`Type ${name} to confirm`,
         submit: 'Revoke key',
         working: 'Revoking on every node…',
         doneTitle: 'Revoked, everywhere',

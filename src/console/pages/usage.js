@@ -3,7 +3,7 @@ import {choice, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {daysPerBar, share, usageChart} from './chart.js';
 import {serverNow} from './clock.js';
-import {h, icon, show} from './dom.js';
+import {foreign, h, icon, show} from './dom.js';
 import {csvOf, saveFile} from './file.js';
 import {count, dayName} from './format.js';
 import {addressOfId} from './names.js';
@@ -218,7 +218,7 @@ const keyRows = (keys) => [
 
 function keyName(key, linkOf) {
     if (!key.id) return h('span', {class: 'faint'}, USAGE.otherKeys);
-    return h('a', {class: 'wrap', href: linkOf(key.id), title: key.id}, key.name || key.id);
+    return h('a', {class: 'wrap', href: linkOf(key.id), title: key.id}, foreign(key.name || key.id));
 }
 
 function keyKind(key) {

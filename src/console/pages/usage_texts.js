@@ -1,4 +1,6 @@
 // The texts of the usage page.
+import {say} from './dom.js';
+
 export const USAGE = {
     title: 'Usage',
     lead: 'Requests by day (UTC). Only accepted live requests are billed.',
@@ -24,7 +26,7 @@ export const USAGE = {
     otherKeys: 'Other keys',
     byKeyColumns: {name: 'Key', mode: 'Mode', requests: 'Requests', refused: 'Refused'},
     allKeys: 'Show all keys',
-    onlyKey: (name) => `Only ${name}`,
+    onlyKey: (name) => say`Only ${name}`,
     keyPage: 'Open the key',
     exportDays: 'Export CSV',
     exportKeys: 'Export CSV by key',
