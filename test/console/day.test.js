@@ -38,6 +38,10 @@ describe('a day', () => {
         await page.getByRole('button', {name: 'Copy secret'}).click();
         await page.locator('#announcer').getByText('Copied').waitFor();
         assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
+        await page.getByText('The clipboard keeps it, and other programs can read it.').waitFor();
+        await page.getByRole('button', {name: 'Clear the clipboard'}).click();
+        await page.getByText('The clipboard is empty.').first().waitFor();
+        assert.equal(await page.evaluate(() => navigator.clipboard.readText()), '');
         const [download] = await Promise.all([
             page.waitForEvent('download'),
             page.getByRole('button', {name: 'Download .env'}).click(),

@@ -54,6 +54,9 @@ export function watchForeignText(fields) {
         for (const name of ATTRIBUTES) if (node.hasAttribute(name)) judgeWords(name, node.getAttribute(name));
         for (const child of node.childNodes) judge(child);
     }
+    function judgeTitle() {
+        for (const each of known) if (document.title.includes(each)) complain('in the page’s title', document.title);
+    }
 
     Response.prototype.json = async function () {
         const answer = await json.call(this);
@@ -66,6 +69,7 @@ export function watchForeignText(fields) {
             if (type !== 'childList') judge(target);
             for (const node of addedNodes) judge(node);
         }
+        judgeTitle();
     }).observe(document, {
         attributes: true,
         attributeFilter: ATTRIBUTES,

@@ -51,6 +51,11 @@ describe('a session that ends', () => {
         await page.getByRole('button', {name: 'Create key'}).first().click();
         await page.getByRole('textbox', {name: 'Name'}).fill('For nobody else');
         await other.goto('/console/');
+        await other.evaluate(() => {
+            const tabs = new BroadcastChannel('chatelaine-session');
+
+            for (const said of [null, undefined, 1, 'ended', {}]) tabs.postMessage(said); // not by this console
+        });
         await signOut(other);
         await page.getByText('You were signed out in another tab').waitFor();
         assert.ok(!(await page.locator('#root').isVisible()));

@@ -2,7 +2,7 @@
 import {AUTHENTICATOR} from './account_texts.js';
 import {h, svg} from './dom.js';
 import {codeField} from './form.js';
-import {copyButton, explain} from './parts.js';
+import {copySecretButton, explain} from './parts.js';
 
 const QUIET = 4; // light modules around the code (ISO/IEC 18004)
 
@@ -50,7 +50,7 @@ export function authenticatorView(uri, rows) {
             h(
                 'p',
                 {class: 'authenticator-actions'},
-                copyButton(secret, AUTHENTICATOR.copy, 'plain small'),
+                copySecretButton(secret, AUTHENTICATOR.copy, 'plain small'),
                 h('a', {class: 'button plain small', href: uri}, AUTHENTICATOR.openHere),
             ),
         ),

@@ -4,7 +4,7 @@ import {call} from './api.js';
 import {h} from './dom.js';
 import {checkFields, emailField, emailProblem, notice} from './form.js';
 import {exactTime} from './format.js';
-import {copyButton} from './parts.js';
+import {copySecretButton} from './parts.js';
 import {PEOPLE} from './people_texts.js';
 import {ROLES} from './roles.js';
 import {TEXTS} from './texts.js';
@@ -33,7 +33,7 @@ export function linkView(dialog, {email, label, url, expiresAt, again}) {
                 {class: 'secret'},
                 h('span', {class: 'field-name'}, label),
                 h('code', {class: 'secret-text', tabindex: '0'}, url),
-                h('div', {class: 'secret-actions'}, copyButton(url, PEOPLE.copyLink, 'primary')),
+                h('div', {class: 'secret-actions'}, copySecretButton(url, PEOPLE.copyLink, 'primary')),
             ),
             h(
                 'p',

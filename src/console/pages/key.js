@@ -365,7 +365,7 @@ export function keyPage() {
             },
         });
 
-        document.title = TEXTS.title(key.name);
+        document.title = TEXTS.title(KEY.title(key.last4)); // no name: it stays in the browser's history
         drawKey();
         show(
             element,

@@ -2,6 +2,7 @@
 import {plural} from './texts.js';
 
 export const KEY = {
+    title: (last4) => `API key …${last4}`,
     back: 'API keys',
     active: 'Active',
     revoked: 'Revoked',

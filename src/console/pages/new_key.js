@@ -6,7 +6,7 @@ import {announce, foreign, h, icon, show} from './dom.js';
 import {saveFile} from './file.js';
 import {foot, notice, problemSpace} from './form.js';
 import {NEW_KEY} from './new_key_texts.js';
-import {copyButton, explain, modeBadge} from './parts.js';
+import {copyButton, copySecretButton, explain, modeBadge} from './parts.js';
 import {TEXTS} from './texts.js';
 
 const NAME_MAX = 200;
@@ -76,7 +76,7 @@ function secretView(key, {text, canTry, about}, state, finish) {
             h(
                 'div',
                 {class: 'secret-actions'},
-                copyButton(key.secret, NEW_KEY.copySecret, 'primary'),
+                copySecretButton(key.secret, NEW_KEY.copySecret, 'primary'),
                 h(
                     'button',
                     {type: 'button', class: 'secondary', onclick: () => saveFile(file, env)},

@@ -208,7 +208,8 @@ export function pagerMore(text, load) {
     return h('div', {class: 'pager'}, problem, button);
 }
 
-export function copyButton(text, label, className) {
+// copied: called when it is in the clipboard.
+export function copyButton(text, label, className, copied = () => {}) {
     const words = h('span', null, label);
     const button = h(
         'button',
@@ -222,6 +223,7 @@ export function copyButton(text, label, className) {
                     show(button, icon('done'), words);
                     words.textContent = TEXTS.copied;
                     announce(TEXTS.copied);
+                    copied();
                     setTimeout(() => {
                         show(button, icon('copy'), words);
                         words.textContent = label;
@@ -237,6 +239,31 @@ export function copyButton(text, label, className) {
     );
 
     return button;
+}
+
+// For secrets. The clipboard keeps what it has, for other programs too, until something else is copied. It is not cleared
+// unasked: pages are not told whether it still has the secret, or something that the user needs.
+export function copySecretButton(text, label, className) {
+    const clear = h('button', {type: 'button', class: 'plain small', onclick: run}, TEXTS.clipboard.clear);
+    const note = h('span', {class: 'hint clipboard', hidden: true});
+
+    async function run() {
+        try {
+            await navigator.clipboard.writeText('');
+            show(note, TEXTS.clipboard.cleared);
+            announce(TEXTS.clipboard.cleared);
+        } catch {
+            show(note, TEXTS.clipboard.notCleared);
+            announce(TEXTS.clipboard.notCleared);
+        }
+    }
+    return [
+        copyButton(text, label, className, () => {
+            show(note, TEXTS.clipboard.keeps, ' ', clear);
+            note.hidden = false;
+        }),
+        note,
+    ];
 }
 
 export function facts(rows) {

@@ -6,7 +6,7 @@ import {openDialog} from './dialog.js';
 import {announce, h, icon, plain, show} from './dom.js';
 import {saveFile} from './file.js';
 import {foot, notice, problemSpace, workingForm} from './form.js';
-import {copyButton, explain} from './parts.js';
+import {copySecretButton, explain} from './parts.js';
 import {currentSession} from './session.js';
 
 function asText(codes) {
@@ -46,7 +46,7 @@ function codesView(dialog, codes, state) {
         h(
             'div',
             {class: 'secret-actions'},
-            copyButton(codes.join('\n'), ACCOUNT.copyCodes, 'primary'),
+            copySecretButton(codes.join('\n'), ACCOUNT.copyCodes, 'primary'),
             h(
                 'button',
                 {type: 'button', class: 'secondary', onclick: () => download(codes)},

@@ -214,7 +214,7 @@ function tick() {
 }
 
 function heard({data}) {
-    if (!current || typeof data !== 'object') return;
+    if (!current || !data) return;
     if (data.event === 'used') {
         current.idleEndMs = Math.max(current.idleEndMs, data.idleEndMs);
         hideWarning();

@@ -58,6 +58,12 @@ export const TEXTS = {
     copy: 'Copy',
     copied: 'Copied',
     copyFailed: 'The browser did not allow copying: select the text and copy it by hand.',
+    clipboard: {
+        keeps: 'The clipboard keeps it, and other programs can read it.',
+        clear: 'Clear the clipboard',
+        cleared: 'The clipboard is empty. A program that keeps a history of it may still have the secret.',
+        notCleared: 'The browser did not allow clearing the clipboard: copy something else.',
+    },
     never: 'Never',
     unknown: 'Unknown',
     older: 'Older',
