@@ -131,7 +131,9 @@ describe('a day', () => {
     browse('an emergency: a live key in use, found by its name and revoked', async (page, {person}) => {
         const {
             made: [key],
-        } = await someKeys(['Leaked  key', 'live'], ['Other key', 'live']); // two blanks look like one
+        } = await someKeys(['Leaked cle\u0301', 'live'], ['Other key', 'live']); // keyboards write é as one character
+        const wide = String.fromCharCode(key.last4.charCodeAt(0) + 0xfee0); // as some keyboards write it
+        const other = key.last4[2].toLowerCase() === 'x' ? 'y' : 'x';
 
         assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).status, 200);
         await signIn(page, person);
@@ -144,13 +146,23 @@ describe('a day', () => {
         await page.keyboard.press('/');
         await page.keyboard.type('leaked');
         await row(page, 'Other key').waitFor({state: 'detached'});
-        await page.getByRole('button', {name: 'Revoke Leaked key'}).click();
+        await page.getByRole('button', {name: 'Revoke Leaked cle\u0301'}).click();
         const dialog = page.getByRole('dialog');
         await dialog.getByText('This live key is in use').waitFor();
-        assert.ok(await dialog.getByRole('button', {name: 'Revoke key'}).isDisabled());
-        await page.keyboard.type('Leaked ke');
-        assert.ok(await dialog.getByRole('button', {name: 'Revoke key'}).isDisabled());
-        await page.keyboard.type('y');
+        const confirmation = dialog.getByLabel(`Type the last four characters, ${key.last4}, to confirm`);
+        const submit = dialog.getByRole('button', {name: 'Revoke key'});
+        for (const [typed, reason] of [
+            ['', ''],
+            [key.last4.slice(0, 2), '2 of 4 characters so far.'],
+            [`${key.last4.slice(0, 2)}${other}`, `Character 3 is ${other}. It should be ${key.last4[2]}.`],
+            [`${key.last4}0`, `Only ${key.last4}: remove what follows it.`],
+        ]) {
+            await confirmation.fill(typed);
+            await confirmation.dispatchEvent('change');
+            assert.ok(await submit.isDisabled(), typed);
+            assert.equal(await dialog.locator('.field-error').textContent(), reason);
+        }
+        await confirmation.fill(`${wide}${key.last4.slice(1).toUpperCase()} `);
         await page.keyboard.press('Enter');
         await dialog.getByText('No node accepts this key any more.').waitFor();
         assert.equal(

@@ -105,7 +105,7 @@ describe('a key is replaced', () => {
         await button(page, 'Check again').click();
         await panel(page).getByText(/^Nothing has used it since .*: you can revoke it now\.$/).waitFor();
         await button(page, 'Revoke now').click();
-        await page.getByLabel('Type Replaced to confirm').fill('Replaced');
+        await page.getByLabel(`Type the last four characters, ${old.last4}, to confirm`).fill(old.last4);
         await button(page, 'Revoke key').click();
         await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
         await button(page, 'Close').last().click();

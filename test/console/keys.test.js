@@ -249,6 +249,7 @@ describe('keys that are revoked together', () => {
         assert.equal(await submit.isDisabled(), true);
         await dialog.getByLabel('Type 2 to confirm').fill('3');
         assert.equal(await submit.isDisabled(), true);
+        await dialog.getByText('Character 1 is 3. It should be 2.').waitFor();
         await dialog.getByLabel('Type 2 to confirm').fill('2');
         await page.route(`**${REVOKE_PATH}`, (route) => route.fulfill({status: 503, json: {}}), {times: 1});
         await submit.click();
@@ -447,8 +448,8 @@ describe('a key’s own page', () => {
         // Revoked here, and knocking: the page tells.
         await page.getByRole('button', {name: 'Revoke', exact: true}).click();
         await page.getByRole('dialog', {name: 'Revoke this key?'}).waitFor();
-        const confirmation = page.getByLabel('Type Its own page to confirm');
-        if (await confirmation.count()) await confirmation.fill('Its own page');
+        const confirmation = page.getByLabel(/^Type the last four characters/);
+        if (await confirmation.count()) await confirmation.fill(key.last4);
         await page.getByRole('button', {name: 'Revoke key'}).click();
         await page.getByRole('dialog', {name: 'Revoked, everywhere'}).waitFor();
         await page.getByRole('button', {name: 'Close'}).last().click();

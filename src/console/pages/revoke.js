@@ -29,47 +29,52 @@ function explainRevoke(refusal) {
     return [refusal.kind in texts ? notice('warn', h('p', null, texts[refusal.kind])) : explain(refusal)];
 }
 
-// The name as displayed: browsers show a run of blanks as one.
-const readable = (name) => name.trim().replace(/\s+/g, ' ');
-
-function nameConfirmation(key) {
-    const confirmation = field({
-        label: TEXTS.revoke.typeLabel(key.name),
-        isLabelHidden: true,
+// The last four characters, because a name may be one that nobody can type as it is stored.
+const last4Confirmation = ({last4}) =>
+    field({
+        label: TEXTS.revoke.typeLast4(last4),
         input: h('input', {
             type: 'text',
             autocomplete: 'off',
+            autocapitalize: 'none',
             spellcheck: 'false',
             autofocus: true,
         }),
     });
 
-    confirmation.element.prepend(
-        h(
-            'p',
-            {'class': 'type-name', 'aria-hidden': 'true'},
-            h('span', null, TEXTS.revoke.typeName('')[0]),
-            h('strong', {class: 'wrap'}, foreign(key.name)),
-            h('span', null, TEXTS.revoke.typeName('')[2]),
-        ),
-    );
-    return confirmation;
+// Neither width nor case counts.
+const folded = (text) => [...text.normalize('NFKC').toLowerCase()];
+
+// What keeps the typed text from being the expected one; null if only its end is missing.
+function difference(typed, expected) {
+    const [is, should] = [folded(typed), folded(expected)];
+    const at = is.findIndex((c, i) => c !== should[i]);
+
+    if (at < 0) return null;
+    if (at === should.length) return TEXTS.revoke.typedMore(expected);
+    return TEXTS.revoke.typedOther(at + 1, is[at], [...expected][at]);
 }
 
-// The button works once the input, if there is one, has the expected text.
-export function askFirst(button, input, expected) {
+// The button works once the confirmation, a field, if there is one, has the expected text.
+export function askFirst(button, confirmation, expected) {
+    const typed = () => confirmation.input.value.trim();
     const compare = () => {
-        button.disabled = readable(input.value) !== readable(expected);
+        button.disabled = folded(typed()).join('') !== folded(expected).join('');
+        confirmation.setError(difference(typed(), expected) ?? '');
     };
 
-    input?.addEventListener('input', compare);
-    if (input) compare();
-    (input ?? button).focus();
+    confirmation?.input.addEventListener('input', compare);
+    confirmation?.input.addEventListener('change', () => {
+        if (button.disabled && typed() && !difference(typed(), expected))
+            confirmation.setError(TEXTS.revoke.typedLess([...typed()].length, [...expected].length));
+    });
+    if (confirmation) button.disabled = true;
+    (confirmation?.input ?? button).focus();
 }
 
 // The second argument holds the texts and the path for this kind of key. revoked() gets the updated record.
 export function openRevoke(key, {path, title, text, submitText, doneTitle, doneText, next}, revoked) {
-    const confirmation = isInUse(key) ? nameConfirmation(key) : null;
+    const confirmation = isInUse(key) ? last4Confirmation(key) : null;
     const lastUse = h(
         'p',
         {class: 'last-use'},
@@ -102,7 +107,7 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
     });
     const dialog = openDialog({title, content: form.element});
 
-    askFirst(form.button, confirmation?.input, key.name);
+    askFirst(form.button, confirmation, key.last4);
 }
 
 function showRevoked(dialog, key, record, {doneTitle, doneText, next}) {

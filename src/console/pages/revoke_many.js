@@ -70,5 +70,5 @@ export function revokeKeys(keys, revoked) {
     });
     const dialog = openDialog({title: MANY.title(keys.length), content: form.element});
 
-    askFirst(form.button, confirmation?.input, String(keys.length));
+    askFirst(form.button, confirmation, String(keys.length));
 }
