@@ -82,15 +82,16 @@ static void join_find(struct join *op, struct text code, link_found *found)
         join_refuse(op, STORE_NOT_FOUND, 0);
 }
 
-static bool read_code(struct exchange *exchange, struct text *ret_code)
+/* The body has a code alone. */
+static void join_by_code(struct exchange *exchange, link_found *found)
 {
     static const struct json_field FIELDS[] = {{"code", JSON_FIELD_TEXT, true, offsetof(struct join_input, code)}};
+    struct join *op = http_request_alloc(exchange->request, sizeof *op);
     struct join_input input = {0};
 
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        return false;
-    *ret_code = input.code;
-    return true;
+    op->exchange = exchange;
+    if (exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        join_find(op, input.code, found);
 }
 
 /* POST /v1/auth/join/begin */
@@ -155,12 +156,7 @@ static void begin_found(void *arg, enum store_result result, const struct link_r
 
 void join_begin(struct exchange *exchange)
 {
-    struct join *op = http_request_alloc(exchange->request, sizeof *op);
-    struct text code;
-
-    op->exchange = exchange;
-    if (read_code(exchange, &code))
-        join_find(op, code, begin_found);
+    join_by_code(exchange, begin_found);
 }
 
 /* POST /v1/auth/join/start: the secret of a new authenticator is sealed with the cookie that the browser gets, so that
@@ -223,12 +219,7 @@ static void start_found(void *arg, enum store_result result, const struct link_r
 
 void join_start(struct exchange *exchange)
 {
-    struct join *op = http_request_alloc(exchange->request, sizeof *op);
-    struct text code;
-
-    op->exchange = exchange;
-    if (read_code(exchange, &code))
-        join_find(op, code, start_found);
+    join_by_code(exchange, start_found);
 }
 
 /* POST /v1/auth/join */
