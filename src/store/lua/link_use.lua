@@ -2,8 +2,8 @@
 -- a reset a password and an authenticator. Repeating the former changes nothing.
 -- ARGV: prefix, digest, MAC of the link as read, user, password, sealed TOTP secret, MAC of a new user, created, ip,
 --   request id, events to keep, account and email of a new user ('' for a reset), sealed TOTP secret of the link as read
--- Returns: ok; not_found: it has ended or changed, or another browser has started, or the new user was voided, or the user is disabled; suspended: the
---   account is suspended or closed
+-- Returns: ok; not_found: it has ended or changed, or another browser has started, or the new user was voided, or the
+--   user is disabled; suspended: the account is suspended or closed
 -- Events: user.joined; or user.password_changed, user.totp_changed
 
 local user, now = ARGV[4], now_ms()

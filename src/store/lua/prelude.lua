@@ -956,7 +956,7 @@ end
 
 -- A link: an invitation ('user' is empty), or a reset of a user. The set of invitations has '<id> <digest> <email>'.
 local LINK_FIELDS = {'id', 'account', 'email', 'role', 'user', 'by', 'created', 'expires', 'mac', 'totp'}
--- How long a browser that has started may take, as long as its cookie lasts (src/api/join.c).
+-- How long a browser that has started may take, as long as its cookie lasts (src/api/session_cookie.c).
 local LINK_START_MS = 30 * 60 * 1000
 
 local function link_forget(link)
