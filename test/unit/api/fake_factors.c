@@ -231,5 +231,6 @@ void session_store_stop(struct store *store, const struct id *user, struct text 
     cr_assert(id_equal(user, &world.session.user.id) && source->credential.kind == CREDENTIAL_SESSION);
     snprintf(world.stopped, sizeof world.stopped, "%.*s", TEXT_ARG(sid));
     world.keeps_session = except != NULL;
+    world.needs_step_up = source->credential.needs_step_up;
     call_later(run_stopped, (struct factor_call){.stopped = done, .arg = arg});
 }

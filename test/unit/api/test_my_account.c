@@ -298,18 +298,23 @@ Test(my_account, sessions)
 
     request = end_session("/v1/console/sessions/sess_older");
     cr_assert_eq(answer_status(request), 204);
-    cr_assert(strcmp(world.stopped, "older") == 0 && !world.keeps_session);
+    cr_assert(strcmp(world.stopped, "older") == 0 && !world.keeps_session && world.needs_step_up);
     cr_assert_null(strstr(answer_headers(request), "Set-Cookie"));
     request_forget(request);
     request = end_session("/v1/console/sessions/sess_AAAAAAAAAAAAAAAAAAAAAA");
     cr_assert(strstr(answer_headers(request), "Set-Cookie: __Host-session=;"), "signs out");
+    cr_assert_not(world.needs_step_up);
     request_forget(request);
     request = end_session("/v1/console/sessions");
     cr_assert_str_eq(answer_body(request), "{\"sessions_ended\":2}");
-    cr_assert(world.stopped[0] == '\0' && world.keeps_session, "all but this one");
+    cr_assert(world.stopped[0] == '\0' && world.keeps_session && world.needs_step_up, "all but this one");
     request_forget(request);
     world.stop_result = STORE_NOT_FOUND;
     expect_code(end_session("/v1/console/sessions/sess_older"), PROBLEM_SESSION_NOT_FOUND);
+    /* The step-up ran out after the handler had looked. */
+    world.stop_result = STORE_ACTOR_UNPROVEN;
+    expect_code(end_session("/v1/console/sessions/sess_older"), PROBLEM_STEP_UP_REQUIRED);
+    expect_code(end_session("/v1/console/sessions"), PROBLEM_STEP_UP_REQUIRED);
     world.stop_result = STORE_UNKNOWN;
     expect_code(end_session("/v1/console/sessions"), PROBLEM_STORE_UNAVAILABLE);
     expect_code(end_session("/v1/console/sessions/sess_older"), PROBLEM_STORE_UNAVAILABLE);

@@ -2204,6 +2204,7 @@ Test(lua, session_stop)
 }
 
 #define BY_OWN(digest) "usr_U 192.0.2.1 req_1 100 session+" digest "+1800000+43200000+0+auditor"
+#define BY_PROVEN(digest) "usr_U 192.0.2.1 req_1 100 session+" digest "+1800000+43200000+300000+auditor"
 
 Test(lua, session_stop_by_its_user)
 {
@@ -2215,6 +2216,17 @@ Test(lua, session_stop_by_its_user)
            "((* (type session.ended actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
           /* Whoever was signed out ends nothing any more. */
           {"@session_stop usr_U '' '' " BY_OWN("s1"), "(actor_unknown)"}, {"EXISTS t:session:s2", "1"});
+}
+
+/* It may run out after the node has looked. */
+Test(lua, session_stop_needs_a_step_up_that_is_valid_by_then)
+{
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {CREATE("s2", "8"), "(ok *)"},
+          {"HSET t:session:s1 sid other step_up $now-300000", "1"}, {"HSET t:session:s2 step_up $now-300000", "1"},
+          {"@session_stop usr_U other '' " BY_PROVEN("s2"), "(actor_unproven)"},
+          {"@session_stop usr_U '' s2 " BY_PROVEN("s2"), "(actor_unproven)"}, {"EXISTS t:session:s1 t:session:s2", "2"},
+          {"HSET t:session:s2 step_up $now", "0"}, {"@session_stop usr_U other '' " BY_PROVEN("s2"), "(ok 1)"},
+          {"EXISTS t:session:s1 t:session:s2", "1"});
 }
 
 Test(lua, a_session_remembers_from_where_it_was_used)
