@@ -262,6 +262,38 @@ browse('whoever was removed, or has not joined yet, is told by their email', asy
     assert.equal(await links.getByRole('link', {name: 'Open the'}).count(), 0);
 });
 
+browse('no name makes a key look like a person, the command line or the service', async (page, {person}) => {
+    const me = await deployment.signIn(person);
+    const {json} = await me.send('GET', '/v1/console/session');
+    const keyNames = ['You', person.email, 'Operator, command line', 'The service', 'Somebody with the key'];
+    const keys = keyNames.map((name, i) => [`key_${String(i).repeat(26)}`, name, 'API key']);
+    const others = [
+        [json.user.id, person.email, 'Person'],
+        ['operator', null, 'Command line', 'Operator, command line'],
+        ['system', null, 'Service', 'The service'],
+        [`dev_${'d'.repeat(26)}`, 'You', 'Device'],
+    ];
+    const actors = [...keys, ...others];
+
+    await withEvents(
+        page,
+        actors.map(([actor, name], i) => ({...AT, id: `evt_${i}`, type: 'api_key.created', actor, actor_name: name, target: 'x'})),
+    );
+    await signIn(page, person, '/console/activity');
+    await page.locator('tbody tr').nth(actors.length - 1).waitFor();
+    for (const [i, [id, name, kind, words]] of actors.entries()) {
+        const who = page.locator('tbody tr').nth(i).locator('[data-label="Who"]');
+
+        assert.equal(await who.locator('.thing-kind').getAttribute('title'), kind, id);
+        assert.equal(await who.locator('.thing-kind .icon').count(), 1);
+        assert.deepEqual(await who.locator('bdi').allTextContents(), words ? [] : [name]);
+        if (words) assert.equal(await who.locator('.wrap').textContent(), words);
+        assert.equal(await who.locator('.tag').count(), id === json.user.id ? 1 : 0);
+    }
+    await page.locator('tbody tr').first().getByText('192.0.2.1').click();
+    await page.getByRole('dialog').locator('.hint').getByText('API key', {exact: true}).waitFor();
+}, {allowed: /^foreign text: outside of <bdi>: "(Operator, command line|The service)"$/}); // the console's own words
+
 describe('the real trail', () => {
     browse('who revoked this key, who tried to sign in, and all of it as a file', async (page, {person}) => {
         const victim = deployment.addPerson();

@@ -4,12 +4,13 @@ import {currentAddress, leaveOver, pushAddress, replaceAddress, withState, words
 import {call, withQuery} from './api.js';
 import {announce, h, icon, newId, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
-import {EVENTS, typeOptions} from './events_texts.js';
+import {typeOptions} from './events_texts.js';
 import {saveFile} from './file.js';
 import {field} from './form.js';
 import {READ_MAX, readKeys} from './keybook.js';
 import {chooser, emptyState, explain, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
 import {currentSession} from './session.js';
+import {THINGS} from './things_texts.js';
 import {readTrail, TRAIL} from './trail.js';
 
 const PAGE_PATH = '/console/activity';
@@ -17,7 +18,7 @@ const PAGE = 50;
 const NAMES = ['type', 'actor', 'target', 'ip', 'since', 'until']; // in the address and for the server
 const ID = /^(usr|key|dev|acct)_[0-9a-z]{26}$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
-const SERVICE = {operator: EVENTS.operator, holder: EVENTS.holder, system: EVENTS.system};
+const SERVICE = {operator: THINGS.operator, holder: THINGS.holder, system: THINGS.system};
 const FILES = {
     'text/csv': {text: ACTIVITY.exportCsv, name: 'activity.csv'},
     'application/x-ndjson': {text: ACTIVITY.exportLines, name: 'activity.ndjson'},

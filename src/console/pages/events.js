@@ -6,13 +6,12 @@ import {foot} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeElement, zoneName} from './format.js';
 import {addressOfId} from './names.js';
 import {copyButton, facts} from './parts.js';
-import {currentSession} from './session.js';
 import {TEXTS} from './texts.js';
+import {kindWords, stranger, thingElement, thingOf} from './things.js';
+import {THINGS} from './things_texts.js';
 
 const ACTIVITY = '/console/activity';
 
-// Actors without an id: operators on the command line, whoever revokes a key by its secret, and the service itself.
-const NAMED_ACTORS = {operator: EVENTS.operator, holder: EVENTS.holder, system: EVENTS.system};
 // Done by an unknown person to the named user. Older entries name that user as the actor.
 const STRANGERS = new Set(['login.failed']);
 // Done by whoever has the key.
@@ -32,16 +31,14 @@ const ICONS = [
 const TIMES = new Set(['first', 'last', 'revoke_at']);
 const KEYS = new Set(['replaced_by', 'replaces']);
 
-// Who did it: {id, name}; the id is '' if nobody is known. What it was done to, likewise.
+// Who did it, as a thing; the id is '' if nobody is known.
 function actorOf(event) {
-    if (STRANGERS.has(event.type)) return {id: '', name: EVENTS.stranger};
-    if (HOLDERS.has(event.type)) return {id: '', name: EVENTS.holder};
-    if (!event.actor) return {id: '', name: EVENTS.someone};
-    if (Object.hasOwn(NAMED_ACTORS, event.actor)) return {id: event.actor, name: NAMED_ACTORS[event.actor]};
-    if (event.actor === currentSession()?.user.id) return {id: event.actor, name: EVENTS.you};
-    return {id: event.actor, name: event.actor_name || event.actor};
+    if (STRANGERS.has(event.type)) return stranger(EVENTS.stranger);
+    if (HOLDERS.has(event.type)) return stranger(THINGS.holder);
+    return event.actor ? thingOf(event.actor, event.actor_name ?? '') : stranger(EVENTS.someone);
 }
 
+// What it was done to: {id, name}.
 function targetOf(event) {
     const isOld = STRANGERS.has(event.type) && !event.target;
     const id = (isOld ? event.actor : event.target) ?? '';
@@ -72,7 +69,6 @@ function eventRow(event, open) {
     const {columns} = EVENTS;
     const [, iconName] = ICONS.find(([start]) => event.type.startsWith(start));
     const isGrave = /revoked|revocation|denied|failed|reset|locked|refused|removed|suspended|closed/.test(event.type);
-    const actor = actorOf(event);
     const clicked = ({target}) => target.closest('a, button') || String(getSelection()) || open(event);
 
     return h(
@@ -88,11 +84,7 @@ function eventRow(event, open) {
                 h('span', {class: 'event-words'}, eventSentence(event, targetElement(event))),
             ),
         ),
-        h(
-            'td',
-            {'data-label': columns.who},
-            h('span', {class: actor.id ? 'wrap' : 'wrap faint', title: foreign(actor.id)}, foreign(actor.name)),
-        ),
+        h('td', {'data-label': columns.who}, thingElement(actorOf(event))),
         h('td', {'data-label': columns.from, 'class': 'mono'}, event.ip ? foreign(event.ip) : '–'),
         h(
             'td',
@@ -156,10 +148,8 @@ function dataRows(data) {
     });
 }
 
-const withId = ({id, name}) => [
-    h('span', {class: 'wrap'}, foreign(name)),
-    id && id !== name ? h('p', null, h('code', {class: 'wrap'}, foreign(id)), copyButton(id, TEXTS.copy, 'plain small')) : null,
-];
+const idLine = (id) =>
+    id ? h('p', null, h('code', {class: 'wrap'}, foreign(id)), copyButton(id, TEXTS.copy, 'plain small')) : null;
 
 const filterLink = (name, value, text) =>
     h('a', {class: 'button secondary small', href: `${ACTIVITY}?${new URLSearchParams({[name]: value})}`}, text);
@@ -192,8 +182,10 @@ export function openEvent(event, closed) {
                     h('span', null, exactTimeWithZone(event.created_at)),
                     h('p', {class: 'hint mono'}, event.created_at),
                 ],
-                [EVENTS.who, withId(actor)],
-                event.target ? [EVENTS.about, withId(target)] : null,
+                [EVENTS.who, thingElement(actor), h('p', {class: 'hint'}, kindWords(actor)), actor.words || actor.name ? idLine(actor.id) : null],
+                event.target
+                    ? [EVENTS.about, h('span', {class: 'wrap'}, foreign(target.name)), target.id !== target.name ? idLine(target.id) : null]
+                    : null,
                 [EVENTS.from, event.ip ? h('code', {class: 'wrap'}, foreign(event.ip)) : '–'],
                 event.count > 1 ? [EVENTS.count, count(event.count)] : null,
                 ...dataRows(event.data),

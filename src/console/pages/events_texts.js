@@ -126,12 +126,8 @@ export const eventSentence = ({type, data, count}, target) =>
 export const EVENTS = {
     columns: {what: 'What', who: 'Who', from: 'From', when: 'When', more: 'Details'},
     table: 'Activity',
-    you: 'You',
-    operator: 'Operator, command line',
-    system: 'The service',
     someone: 'Unknown',
     stranger: 'Somebody, not signed in',
-    holder: 'Somebody with the key',
     details: (words) => say`Details: ${words}`,
     time: 'Time',
     who: 'Who',

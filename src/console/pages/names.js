@@ -1,8 +1,8 @@
 // The names behind ids: of the people and keys that made something.
 import {call} from './api.js';
-import {foreign, h, show} from './dom.js';
+import {h, show} from './dom.js';
 import {currentSession} from './session.js';
-import {TEXTS} from './texts.js';
+import {thingElement, thingOf} from './things.js';
 import {readTrail} from './trail.js';
 
 const SHORT = 12; // characters of an id that has no name
@@ -47,15 +47,13 @@ export function addressOfId(id) {
     return /^usr_[0-9a-z]{26}$/.test(id) ? `/console/people?person=${id}` : null;
 }
 
-// The name of whoever made a key, drawn when it is known.
+// Whoever made a key, drawn when the name is known.
 export function makerElement(id) {
     const {user} = currentSession();
-    const element = h('span', {class: 'wrap', title: id}, shortId(id));
+    const element = h('span');
+    const draw = (name) => show(element, thingElement(thingOf(id, name || shortId(id))));
 
-    if (id === user.id) show(element, TEXTS.keys.you);
-    else
-        nameOf(id).then((name) => {
-            if (name) show(element, foreign(name));
-        });
+    draw(id === user.id ? user.email : '');
+    if (id !== user.id) nameOf(id).then(draw);
     return element;
 }

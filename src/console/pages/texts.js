@@ -204,7 +204,6 @@ export const TEXTS = {
             actions: 'Actions',
         },
         by: 'by ',
-        you: 'you',
         scope: 'Scope',
         anyScope: 'Any scope',
         order: 'Sort',
