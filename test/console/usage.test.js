@@ -1,6 +1,7 @@
 // The usage page, in Chromium: numbers that add up, by day and by key, and as files.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
+import {join} from 'node:path';
 import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
@@ -16,6 +17,20 @@ async function fileOf(page, name) {
 }
 
 describe('usage', () => {
+    browse('is no formula of a spreadsheet in files, whatever names say', async (page) => {
+        const table = readFileSync(join(process.env.CHATELAINE_SOURCE, 'test/support/csv_cells.def'), 'utf8');
+        const cells = [...table.matchAll(/^CELL\((.*)\)$/gm)].map(([, pair]) => JSON.parse(`[${pair}]`));
+
+        assert.ok(cells.length > 20);
+        await page.goto('/console/');
+        const printed = await page.evaluate(async (values) => {
+            const {csvOf} = await import(document.querySelector('script[type="module"]').src.replace('app.js', 'file.js'));
+
+            return await Promise.all(values.map((value) => csvOf([[value]]).text()));
+        }, cells.map(([cell]) => cell));
+        assert.deepEqual(printed, cells.map(([, expected]) => `${expected}\r\n`));
+    });
+
     browse('adds up: in total, by day, by key, refused ones too, and in the files', async (page, {person}) => {
         const {
             made: [live, test, formula],

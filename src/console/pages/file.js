@@ -8,13 +8,16 @@ export function saveFile(name, blob) {
     setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-// A value that begins like a formula would be one for a spreadsheet.
-const isFormula = (text) => /^[=+\-@\t\r]/.test(text);
+// Spreadsheets run what begins with such a sign as a formula; the last four are full-width. In some locales they separate
+// cells by semicolons or tabs, within quotes too, and what follows begins a cell. As in the API's files (src/api/csv.c).
+const FORMULA_BEGINS = /(^|[;\t\r\n])( *)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+
+const neutral = (text) => text.replace(FORMULA_BEGINS, "$1$2'").replace(/^(?=[\t\r])/, "'");
 
 function cell(value) {
-    const text = typeof value === 'string' && isFormula(value) ? `'${value}` : String(value);
+    const text = typeof value === 'string' ? neutral(value) : String(value);
 
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    return /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 // RFC 4180.
