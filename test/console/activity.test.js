@@ -30,9 +30,16 @@ const queryOf = ({limit, accept, ...query}) => query;
 describe('filters', () => {
     browse('are the server’s, stand in the address, and go again', async (page, {person}) => {
         const {
-            made: [key],
-        } = await someKeys(['Followed key', 'test']);
-        const asked = await withEvents(page, [{id: 'evt_1', type: 'session.created', ...ADA, ...AT}]);
+            made: [key, , twin, impostor],
+        } = await someKeys(
+            ['Followed key', 'test'],
+            ['Twin key', 'test'],
+            ['twin KEY', 'test'],
+            ['eve@example.org', 'test'],
+        );
+        const eve = {actor: `usr_${'e'.repeat(26)}`, actor_name: 'eve@example.org'};
+        const asked = await withEvents(page, [{id: 'evt_1', type: 'session.created', ...eve, ...AT}]);
+        const options = page.getByRole('option');
         const last = async (query) =>
             await until(JSON.stringify(query), () => {
                 try {
@@ -50,19 +57,30 @@ describe('filters', () => {
         await page.getByLabel('Type', {exact: true}).selectOption('api_key.revoked');
         await last({type: 'api_key.revoked'});
         assert.equal(await page.evaluate(() => document.activeElement.tagName), 'SELECT'); // where it was
-        await page.getByLabel('Who', {exact: true}).fill('Ada@Example.org');
-        await page.getByLabel('Who', {exact: true}).press('Enter');
-        await last({type: 'api_key.revoked', actor: ADA.actor});
+        // A key has the email of a person as its name: nothing is chosen for whoever types it, and the person comes first.
+        const who = page.getByLabel('Who', {exact: true});
+        await who.fill('Eve@Example.org');
+        await who.press('Enter');
+        await page.getByText('2 match “Eve@Example.org”. Choose one from the list.').waitFor();
+        assert.deepEqual(await options.locator('.thing-kind').allTextContents(), ['Person ', 'API key ']);
+        assert.deepEqual(await options.locator('.thing-id').allTextContents(), [eve.actor, impostor.id]);
+        await options.last().getByText(`…${impostor.last4}`).waitFor();
+        await who.press('ArrowDown');
+        await judge(page, 'things to choose from');
+        await who.press('Enter');
+        await last({type: 'api_key.revoked', actor: eve.actor});
+        assert.equal(await who.inputValue(), 'eve@example.org');
+        await page.locator('.thing-field > .hint').first().getByText('Person', {exact: true}).waitFor();
         await page.getByLabel('About', {exact: true}).fill('followed KEY');
         await page.getByLabel('About', {exact: true}).press('Enter');
-        await last({type: 'api_key.revoked', actor: ADA.actor, target: key.id});
+        await last({type: 'api_key.revoked', actor: eve.actor, target: key.id});
         await page.getByLabel('Address', {exact: true}).fill(' 192.0.2.0/24 ');
         await page.getByLabel('Address', {exact: true}).press('Enter');
         await page.getByLabel('From', {exact: true}).fill('2026-01-01');
         await page.getByLabel('Until', {exact: true}).fill('2026-01-31');
         const all = {
             type: 'api_key.revoked',
-            actor: ADA.actor,
+            actor: eve.actor,
             target: key.id,
             ip: '192.0.2.0/24',
             since: '2026-01-01T00:00:00.000Z',
@@ -87,6 +105,11 @@ describe('filters', () => {
         await page.getByLabel('Who', {exact: true}).fill('Operator, command line');
         await page.getByLabel('Who', {exact: true}).press('Enter');
         await last({actor: 'operator'});
+        await page.getByLabel('About', {exact: true}).fill('twin');
+        await page.getByText('2 match', {exact: true}).waitFor();
+        await options.filter({hasText: twin.id}).click();
+        await last({actor: 'operator', target: twin.id});
+        await page.locator('.thing-field > .hint').last().getByText(`API key …${twin.last4}`).waitFor();
     });
 
     browse('that match nothing say so', async (page, {person}) => {

@@ -7,18 +7,15 @@ import {eventTable, openEvent} from './events.js';
 import {typeOptions} from './events_texts.js';
 import {saveFile} from './file.js';
 import {field} from './form.js';
-import {READ_MAX, readKeys} from './keybook.js';
 import {chooser, emptyState, explain, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
-import {currentSession} from './session.js';
-import {THINGS} from './things_texts.js';
+import {thingBook} from './thing_book.js';
+import {thingField} from './thing_field.js';
 import {readTrail, TRAIL} from './trail.js';
 
 const PAGE_PATH = '/console/activity';
 const PAGE = 50;
 const NAMES = ['type', 'actor', 'target', 'ip', 'since', 'until']; // in the address and for the server
-const ID = /^(usr|key|dev|acct)_[0-9a-z]{26}$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
-const SERVICE = {operator: THINGS.operator, holder: THINGS.holder, system: THINGS.system};
 const FILES = {
     'text/csv': {text: ACTIVITY.exportCsv, name: 'activity.csv'},
     'application/x-ndjson': {text: ACTIVITY.exportLines, name: 'activity.ndjson'},
@@ -45,86 +42,6 @@ function queryOf(state) {
     };
 }
 
-// Ids by the names that are known: of people, of keys, and of those that stand in the entries shown.
-function nameBook() {
-    const {user} = currentSession();
-    const ids = new Map();
-    const names = new Map(Object.entries(SERVICE));
-    const add = (id, name) => {
-        if (!id || !name) return;
-        names.set(id, name);
-        ids.set(name.toLowerCase(), id);
-    };
-
-    for (const [id, name] of Object.entries(SERVICE)) add(id, name);
-    add(user.id, user.email);
-    return {
-        learn(events) {
-            for (const event of events) {
-                add(event.actor, event.actor_name);
-                if (event.target_kind !== 'device') add(event.target, event.target_name);
-            }
-        },
-        async loadPeople() {
-            const people = await call('GET', '/v1/console/users').catch(() => ({data: []}));
-
-            for (const {id, email} of people.data) add(id, email);
-        },
-        nameOf: (id) => names.get(id) ?? id,
-        suggestions: () => [...names.values()],
-        // The id of what was typed. Throws the words that say why there is none.
-        async find(text) {
-            const typed = text.trim();
-
-            if (typed === '' || ID.test(typed)) return typed;
-            if (ids.has(typed.toLowerCase())) return ids.get(typed.toLowerCase());
-            const book = readKeys({mode: '', status: ''});
-            await book.upTo(READ_MAX);
-            const found = book.keys.filter(
-                ({name, last4}) => name.toLowerCase() === typed.toLowerCase() || last4 === typed,
-            );
-            if (found.length === 1) add(found[0].id, found[0].name);
-            if (found.length === 1) return found[0].id;
-            throw new Error(found.length ? ACTIVITY.several(typed) : ACTIVITY.nobody(typed));
-        },
-    };
-}
-
-// A field for somebody or something that has a name and an id.
-function namedField({label, hint, listId, value, book, change}) {
-    const named = field({
-        label,
-        input: h('input', {
-            type: 'text',
-            autocomplete: 'off',
-            spellcheck: 'false',
-            placeholder: hint,
-            list: listId,
-            value: book.nameOf(value),
-        }),
-    });
-
-    named.input.addEventListener('change', async () => {
-        const typed = named.input.value;
-
-        named.setError('');
-        try {
-            const id = await book.find(typed);
-
-            if (named.input.value === typed) change(id);
-        } catch (error) {
-            if (error.kind !== 'cancelled') named.setError(error.message);
-        }
-    });
-    return {
-        element: named.element,
-        // Shows the name of what was found by its id, once that is known.
-        update(id) {
-            if (id && named.input.value === id) named.input.value = book.nameOf(id);
-        },
-    };
-}
-
 function plainField({label, type, hint, value, change}) {
     const input = h('input', {type, value, placeholder: hint, autocomplete: 'off', spellcheck: 'false'});
 
@@ -134,11 +51,8 @@ function plainField({label, type, hint, value, change}) {
 
 // Returns {element, update()}: call when the state or the known names have changed.
 function filterForm(state, book, change, clear) {
-    const listId = newId('names');
-    const names = h('datalist', {id: listId});
     const types = [['', ACTIVITY.anyType], ...typeOptions];
-    const named = (name, texts) =>
-        namedField({...texts, listId, book, value: state[name], change: change(name)});
+    const named = (name, texts) => thingField({...texts, book, value: state[name], change: change(name)});
     const actor = named('actor', {label: ACTIVITY.actor, hint: ACTIVITY.actorHint});
     const target = named('target', {label: ACTIVITY.target, hint: ACTIVITY.targetHint});
     const plain = (name) => ({value: state[name], change: change(name)});
@@ -151,7 +65,6 @@ function filterForm(state, book, change, clear) {
         element: h(
             'search',
             {'class': 'event-filters', 'aria-label': ACTIVITY.filters},
-            names,
             h('div', {class: 'field'}, h('div', {class: 'field-label'}, h('label', {for: typeId}, ACTIVITY.type)), type),
             actor.element,
             target.element,
@@ -161,10 +74,6 @@ function filterForm(state, book, change, clear) {
             clearButton,
         ),
         update(nextState) {
-            show(
-                names,
-                book.suggestions().map((value) => h('option', {value})),
-            );
             actor.update(nextState.actor);
             target.update(nextState.target);
             clearButton.hidden = !isFiltered(nextState);
@@ -201,7 +110,7 @@ export function activityPage() {
     const content = h('div', {class: 'list-space'});
     const filters = h('div');
     const problem = h('div', {role: 'alert'});
-    const book = nameBook();
+    const book = thingBook();
     let state = stateOfAddress();
     let form;
     let events = [];
@@ -292,7 +201,7 @@ export function activityPage() {
     }
 
     drawFilters();
-    book.loadPeople().then(() => form.update(state));
+    if (state.actor || state.target) book.read().then(() => form.update(state), () => {});
     loader.run();
     return {
         element: h(

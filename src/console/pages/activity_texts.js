@@ -1,4 +1,6 @@
 // The texts of the activity page.
+import {say} from './dom.js';
+import {plural} from './texts.js';
 
 export const ACTIVITY = {
     title: 'Activity',
@@ -15,8 +17,12 @@ export const ACTIVITY = {
     since: 'From',
     until: 'Until',
     clear: 'Clear filters',
-    nobody: (text) => `Nobody and nothing here is called “${text}”. Try an id, or open the key and follow its activity.`,
-    several: (text) => `Several keys are called “${text}”. Enter the id of one.`,
+    nobody: (text) =>
+        say`Nobody and nothing here is called “${text}”. Try an id, or open the key and follow its activity.`,
+    several: (n, text) => say`${n} match “${text}”. Choose one from the list.`,
+    matches: (n, shown) => `${n} ${plural(n, 'matches', 'match')}${n > shown ? `, the first ${shown} are shown` : ''}`,
+    choices: (label) => `${label}: what matches`,
+    notRead: 'The names could not be read. Try again, or enter an id.',
     exportCsv: 'Export CSV',
     exportLines: 'Export NDJSON',
     exporting: 'Exporting…',
