@@ -2,6 +2,8 @@
  * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors follow RFC 6749
  * section 5.2, except those outside OAuth: 415, 429, 5xx. */
 #include "base/secure.h"
+#include "core/account.h"
+#include "core/actor_word.h"
 #include "core/label.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
@@ -92,6 +94,7 @@ static bool authorization_read(struct authorization *op)
         {"device_name", false, offsetof(struct authorization_input, name), false},
     };
     struct authorization_input input = {0};
+    char email[EMAIL_MAX_BYTES + 1];
     struct key_record named;
     char storage[LABEL_WHY_BYTES];
     struct buf why;
@@ -107,6 +110,11 @@ static bool authorization_read(struct authorization *op)
         buf_init_fixed(&why, storage, sizeof storage);
         label_explain(input.name, "device_name", &why);
         oauth_refuse(op->exchange, "invalid_request", http_request_copy(op->exchange->request, buf_text(&why)).ptr);
+        return false;
+    }
+    if (actor_word_is(input.name) || account_normalise_email(input.name, email)) {
+        oauth_refuse(op->exchange, "invalid_request",
+                     "device_name must be neither an email nor a word for somebody else, such as \"operator\".");
         return false;
     }
     op->request.client = input.client;

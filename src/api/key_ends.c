@@ -6,6 +6,7 @@
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
+#include "key_name_internal.h"
 #include "revocation_note_internal.h"
 #include "views_internal.h"
 
@@ -221,11 +222,27 @@ static bool make_key(struct replacement *op, const struct key_record *replaced)
     return key_may_be_granted(exchange, key, false);
 }
 
+static void replace_named(void *arg)
+{
+    struct replacement *op = arg;
+    struct exchange *exchange = op->grant.exchange;
+    struct audit_source source = key_grant_source(exchange, op->grant.key.scopes);
+
+    key_grant_begin(&op->grant, exchange);
+    key_grant_draw(&op->grant);
+    key_store_replace(exchange_store(exchange),
+                      &(struct key_replacement){.key = &op->grant.key,
+                                                .digest = op->grant.digest,
+                                                .view = key_view_of(exchange, KEY_API),
+                                                .replaced = op->replaced,
+                                                .overlap_ms = op->overlap_s * MS_PER_S},
+                      &source, on_replaced, op);
+}
+
 static void on_found_to_replace(void *arg, enum store_result result, const struct key_record *replaced)
 {
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
-    struct audit_source source;
 
     if (result == STORE_OK && replaced->revoked_ms > 0) {
         exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
@@ -234,16 +251,10 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
     } else if (result != STORE_OK) {
         exchange_refuse_store(exchange, result);
     } else if (make_key(op, replaced)) {
-        key_grant_begin(&op->grant, exchange);
-        key_grant_draw(&op->grant);
-        source = key_grant_source(exchange, op->grant.key.scopes);
-        key_store_replace(exchange_store(exchange),
-                          &(struct key_replacement){.key = &op->grant.key,
-                                                    .digest = op->grant.digest,
-                                                    .view = key_view_of(exchange, KEY_API),
-                                                    .replaced = op->replaced,
-                                                    .overlap_ms = op->overlap_s * MS_PER_S},
-                          &source, on_replaced, op);
+        if (op->name.ptr) /* otherwise it has the name of the key that it replaces */
+            key_name_judge(exchange, op->name, replace_named, op);
+        else
+            replace_named(op);
         return;
     }
     http_request_release(exchange->request);

@@ -7,6 +7,7 @@
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
+#include "key_name_internal.h"
 #include "receipt_internal.h"
 #include "revocation_note_internal.h"
 #include "store/key_store.h"
@@ -42,23 +43,39 @@ static void reply_key(struct exchange *exchange, const struct key_record *key)
 /* POST: draw a key, store only its digest, show the secret once. A decoy is the same, except that it is revoked from
  * the start: no node ever accepts it, and each use of it is an event (refusal.c), as of any revoked key. */
 
-static void store_key(struct key_grant *grant);
+struct key_creation {
+    struct key_grant grant;
+    bool is_decoy;
+};
+
+static void create_named(void *arg);
 static void maker_found(void *arg, enum store_result result, const struct key_record *maker);
+static void store_key(struct key_grant *grant);
 static void key_stored(void *arg, enum store_result result, uint32_t retry_after_s);
 
 void keys_create(struct exchange *exchange)
 {
-    struct key_grant *grant = http_request_alloc(exchange->request, sizeof *grant);
-    struct key_view view = key_view_of(exchange, KEY_API);
-    bool is_decoy;
+    struct key_creation *op = http_request_alloc(exchange->request, sizeof *op);
+    struct key_record *key = &op->grant.key;
 
-    if (!key_json_read(exchange, &grant->key, &is_decoy) || !key_may_be_granted(exchange, &grant->key, is_decoy))
+    op->grant.exchange = exchange;
+    if (!key_json_read(exchange, key, &op->is_decoy) || !key_may_be_granted(exchange, key, op->is_decoy))
         return;
+    http_request_hold(exchange->request);
+    key_name_judge(exchange, key_name(key), create_named, op);
+}
+
+static void create_named(void *arg)
+{
+    struct key_creation *op = arg;
+    struct key_grant *grant = &op->grant;
+    struct exchange *exchange = grant->exchange;
+    struct key_view view = key_view_of(exchange, KEY_API);
+
     grant->key.account = *exchange_account(exchange);
     key_grant_begin(grant, exchange);
-    if (is_decoy)
+    if (op->is_decoy)
         grant->key.revoked_ms = grant->key.created_ms;
-    http_request_hold(exchange->request);
     if (exchange->key) {
         key_store_get(exchange_store(exchange), &view, exchange_actor(exchange), maker_found, grant);
     } else {

@@ -6,15 +6,8 @@
  *
  * Texts are copied. done runs once, later. While the partitions close, no result is STORE_OK. */
 #pragma once
-#include "store/partitions.h"
+#include "store/email_owner.h"
 
-struct email_owner {
-    struct id user, account;
-};
-
-/* owner: NULL unless STORE_OK. That user may not exist. STORE_NOT_FOUND: nobody claims the email. */
-typedef void email_owner_found(void *arg, enum store_result result, const struct email_owner *owner);
-void email_find_owner(struct partitions *partitions, struct text email, email_owner_found *done, void *arg);
 /* STORE_OK: no user has the email. STORE_CONFLICT: one has it. STORE_UNAVAILABLE: cannot tell. */
 void email_check_free(struct partitions *partitions, struct text email, store_done *done, void *arg);
 

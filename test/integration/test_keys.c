@@ -225,6 +225,42 @@ Test(keys, a_list_of_ten_thousand)
     fixture_stop(&fixture);
 }
 
+static int create_named(const struct fixture *fixture, const char *name, struct http_answer *ret_answer)
+{
+    char json[TEXT_BYTES];
+
+    snprintf(json, sizeof json, "{\"name\":\"%s\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", name);
+    ask(fixture, 0, "POST", "/v1/api_keys", fixture->manager.secret, json, ret_answer);
+    return ret_answer->status;
+}
+
+/* In the trail it would look like that person, or like who acts without a name. */
+Test(keys, none_is_called_as_a_person_of_the_account_or_as_the_operator)
+{
+    struct fixture_user ada;
+    struct http_answer answer;
+    struct fixture fixture;
+    char path[128];
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_person(&fixture, NULL, "ada@example.org", ROLE_DEVELOPER, &ada);
+    cr_expect_eq(create_named(&fixture, "Ada@Example.org", &answer), 400, "%s", answer.body);
+    cr_expect_str_eq(json_of(&answer, "error.param"), "name");
+    cr_expect_eq(create_named(&fixture, "Operator, command line", &answer), 400, "%s", answer.body);
+    cr_expect_eq(create_named(&fixture, "robot@example.org", &answer), 201, "nobody has it: %s", answer.body);
+    snprintf(path, sizeof path, "/v1/api_keys/%s/replacement", json_of(&answer, "id"));
+
+    /* Keys that exist keep their names, and hand them on. */
+    fixture_add_person(&fixture, NULL, "robot@example.org", ROLE_DEVELOPER, &ada);
+    ask(&fixture, 0, "POST", path, fixture.manager.secret, "{\"overlap_seconds\":60,\"name\":\"ada@example.org\"}",
+        &answer);
+    cr_expect_eq(answer.status, 400, "%s", answer.body);
+    ask(&fixture, 0, "POST", path, fixture.manager.secret, "{\"overlap_seconds\":60}", &answer);
+    cr_expect_eq(answer.status, 201, "%s", answer.body);
+    cr_expect_str_eq(json_of(&answer, "name"), "robot@example.org");
+    fixture_stop(&fixture);
+}
+
 Test(keys, a_key_grants_only_what_it_holds)
 {
     static const struct {

@@ -1,9 +1,11 @@
 /* The store's people and links: of a store that is away. What they do is tested with a real one (test/integration). */
 #include "fake_world.h"
+#include "store/email_owner.h"
 #include "store/link_store.h"
 #include "store/people_store.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct away {
@@ -51,6 +53,33 @@ static void later(struct away away)
     cr_assert(kept);
     *kept = away;
     world_later(run_away, kept);
+}
+
+struct owner_question {
+    email_owner_found *done;
+    void *arg;
+};
+
+static void run_owner(void *arg)
+{
+    struct owner_question question = *(struct owner_question *)arg;
+    const struct email_owner owner = {.account = world.email_account};
+    enum store_result result = world.owner_result;
+
+    free(arg);
+    if (result == STORE_OK && !owner.account.text[0])
+        result = STORE_NOT_FOUND;
+    question.done(question.arg, result, result == STORE_OK ? &owner : NULL);
+}
+
+void email_find_owner(UNUSED struct partitions *partitions, struct text email, email_owner_found *done, void *arg)
+{
+    struct owner_question *question = malloc(sizeof *question);
+
+    cr_assert(question);
+    *question = (struct owner_question){done, arg};
+    snprintf(world.email_asked, sizeof world.email_asked, "%.*s", TEXT_ARG(email));
+    world_later(run_owner, question);
 }
 
 void people_store_list(UNUSED struct store *store, UNUSED const struct id *account, UNUSED unsigned limit,

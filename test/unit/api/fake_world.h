@@ -35,6 +35,8 @@ struct world {
     struct session_row sessions[2];
     size_t session_count;
     struct waiting_totp waiting;
+    struct id email_account; /* of whoever has the email that is asked for; empty: nobody has */
+    enum store_result owner_result;
     enum store_result totp_begin_result, waiting_result, confirm_result, recovery_result, codes_result, stop_result,
         list_result;
     bool recovery_code_fits, rehash_fails;
@@ -73,7 +75,8 @@ struct world {
     const enum store_result *held_results; /* one for each revocation by secret; NULL: held_result for all */
     char device_name[64];
     bool approves;
-    bool needs_step_up; /* the last change */
+    bool needs_step_up;   /* the last change */
+    char email_asked[64]; /* whose it is */
     struct key_record inserted;
     int64_t ends_ms; /* of a key whose revocation was scheduled */
     bool may_delay;  /* it may be later than before */

@@ -59,6 +59,8 @@ Test(devices, a_wrong_authorization_request)
         {"client_id=desktop-agent&scope=documents:write+patients:read", "invalid_scope"},
         {"client_id=desktop-agent&scope=documents:write+documents:write", "invalid_scope"},
         {"client_id=desktop-agent&device_name=a%0Ab", "invalid_request"},
+        {"client_id=desktop-agent&device_name=The+service", "invalid_request"},
+        {"client_id=desktop-agent&device_name=ada%40example.org", "invalid_request"},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)

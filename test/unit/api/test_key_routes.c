@@ -217,6 +217,41 @@ Test(key_routes, a_credential_that_ended_meanwhile)
     cr_assert_eq(world.discards, 0);
 }
 
+static enum problem_code create_named(const char *name)
+{
+    char body[128];
+    struct http_request *request;
+    enum problem_code code;
+
+    snprintf(body, sizeof body, "{\"name\":\"%s\",\"mode\":\"test\",\"scopes\":[\"keys:manage\"]}", name);
+    world.email_asked[0] = '\0';
+    request = request_send(HTTP_POST, "/v1/api_keys", BY_KEY, body);
+    code = answer_status(request) == 201 ? PROBLEM_COUNT : answer_problem(request)->code;
+    request_forget(request);
+    return code;
+}
+
+/* In the trail it would look like that person, or like the operator. */
+Test(key_routes, no_key_is_called_as_somebody_else)
+{
+    static const char *const TAKEN[] = {"operator", "You", " the  SERVICE ", "Operator, command line"};
+
+    for (size_t i = 0; i < sizeof TAKEN / sizeof *TAKEN; i++)
+        cr_assert_eq(create_named(TAKEN[i]), PROBLEM_PARAMETER_INVALID, "%s", TAKEN[i]);
+    cr_assert_eq(create_named("Operator’s key"), PROBLEM_COUNT);
+    cr_assert_str_eq(world.email_asked, "", "nobody is asked about it");
+    cr_assert_eq(create_named("Ada@Example.org"), PROBLEM_COUNT, "nobody has it");
+    cr_assert_str_eq(world.email_asked, "ada@example.org");
+    world.email_account = id_mint(ID_ACCOUNT, 1);
+    cr_assert_eq(create_named("ada@example.org"), PROBLEM_COUNT, "an account of others must not show");
+    world.email_account = world.key.account;
+    world.inserts = 0;
+    cr_assert_eq(create_named("ada@example.org"), PROBLEM_PARAMETER_INVALID);
+    world.owner_result = STORE_UNAVAILABLE;
+    cr_assert_eq(create_named("ada@example.org"), PROBLEM_STORE_UNAVAILABLE);
+    cr_assert_eq(world.inserts, 0);
+}
+
 Test(key_routes, as_many_as_there_may_be)
 {
     struct http_request *request;
