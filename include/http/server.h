@@ -24,7 +24,9 @@ MUST_CHECK int http_server_listen(struct http_server *server, const char *addres
  * the file's permissions say who may connect. 0, or a libuv error. */
 MUST_CHECK int http_server_listen_socket(struct http_server *server, const char *path, mode_t mode);
 /* From now on, new connections speak TLS with this context, which is held. Those that have begun stay as they are, so a
- * renewed certificate cuts none. */
+ * renewed certificate cuts none. With other client CAs, the connections of clients that had shown a certificate end:
+ * idle ones and streams at once, others after the response. They also end at the next request or piece of a stream once
+ * that certificate has expired. */
 void http_server_set_tls(struct http_server *server, struct tls_context *tls);
 /* Stops accepting and closes idle connections; every response from now on closes its connection. After grace_ms, open
  * connections are cut. drained runs once, later, when no connection is left. */

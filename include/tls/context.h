@@ -35,7 +35,7 @@ struct tls_server_settings {
     const struct tls_pair *pairs;
     size_t pair_count;
     /* If it has a name, clients are asked for a certificate from one of these CAs. One that has none may connect
-     * (tls_session_has_verified_peer()); one whose certificate is not valid may not. */
+     * (tls_session_peer()); one whose certificate is not valid may not. */
     struct tls_pem client_ca;
     /* Tickets of one service are not accepted by another. Must be the same on all nodes. */
     struct text service;

@@ -40,8 +40,14 @@ enum tls_state tls_session_state(const struct tls_session *session);
 const char *tls_session_reason(const struct tls_session *session);
 /* Whether the handshake took up an earlier session. */
 bool tls_session_is_resumed(const struct tls_session *session);
-/* Whether the peer has proved to hold a certificate of our CA that is still valid, in this handshake or the resumed
- * one's. */
-bool tls_session_has_verified_peer(const struct tls_session *session);
+
+/* What the client of a server's session has proved, in this handshake or the resumed one's. */
+enum tls_peer {
+    TLS_PEER_UNKNOWN,  /* nothing: it has shown no certificate */
+    TLS_PEER_VERIFIED, /* that it holds a certificate of our client CA, which has not expired */
+    TLS_PEER_ENDED,    /* that it held one: it has expired since, or the client CA has been replaced */
+};
+/* Asks the clock. current: the context that new connections get; NULL: none. */
+enum tls_peer tls_session_peer(const struct tls_session *session, const struct tls_context *current);
 /* Memory held for a record that has arrived in part. */
 size_t tls_session_held_bytes(const struct tls_session *session);

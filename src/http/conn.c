@@ -131,6 +131,10 @@ void conn_send_answer(struct conn *conn, struct text answer, struct text lasting
 {
     bool is_awaited = conn->request->delivery.state == DELIVERY_ASKED;
 
+    if (conn->request->stream.is_open && conn_has_lost_right(conn)) {
+        conn_disconnect(conn);
+        return;
+    }
     if (conn_note_output(conn, conn_output(conn, answer, lasting, is_awaited)))
         conn_written(conn);
     else if (conn->state != CONN_CLOSED)

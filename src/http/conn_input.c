@@ -36,7 +36,7 @@ static size_t conn_take_proxy(struct conn *conn, struct text input)
 static void conn_create_request(struct conn *conn)
 {
     conn->request = request_create(conn->all->requests, conn, conn->peer);
-    conn->request->has_verified_peer = conn->is_local || (conn->tls && tls_session_has_verified_peer(conn->tls));
+    conn->request->has_verified_peer = conn->is_local || conn_peer(conn) == TLS_PEER_VERIFIED;
 }
 
 void conn_refuse(struct conn *conn, enum http_error error)
@@ -50,6 +50,10 @@ static void conn_begin_request(struct conn *conn, struct text head)
 {
     enum http_error error;
 
+    if (conn_has_lost_right(conn)) {
+        conn_disconnect(conn);
+        return;
+    }
     conn_create_request(conn);
     error = request_read_head(conn->request, head, conn->scan.lines);
     if (error != HTTP_ERROR_NONE) {

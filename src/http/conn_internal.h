@@ -104,5 +104,7 @@ size_t stash_max_bytes(const struct http_settings *settings);
 /* What the connections of a server share for TLS. */
 void conn_init_tls(struct conns *conns);
 void conn_finish_tls(struct conns *conns);
-/* NULL: connections are plain. Those that have begun stay as they are. Holds the context. */
+/* NULL: new connections are plain. Holds the context. */
 void conn_set_tls(struct conns *conns, struct tls_context *tls);
+/* Its client's certificate counted, and counts no longer: it gets nothing more. */
+bool conn_has_lost_right(const struct conn *conn);

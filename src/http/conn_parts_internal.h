@@ -47,5 +47,7 @@ MUST_CHECK bool conn_seal(struct conn *conn, struct text *bytes);
 void conn_end_tls(struct conn *conn);
 /* The same for a connection that is being closed: what the socket does not take now is lost. */
 void conn_leave_tls(struct conn *conn);
+/* What its client has proved, judged by what new connections have to prove. */
+enum tls_peer conn_peer(const struct conn *conn);
 /* Memory that grows with what the peer leaves incomplete. */
 size_t conn_held_by_tls(const struct conn *conn);

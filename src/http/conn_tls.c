@@ -81,6 +81,16 @@ void conn_leave_tls(struct conn *conn)
         (void)!socket_send(&conn->socket, buf_text(wire));
 }
 
+enum tls_peer conn_peer(const struct conn *conn)
+{
+    return conn->tls ? tls_session_peer(conn->tls, conn->all->tls) : TLS_PEER_UNKNOWN;
+}
+
+bool conn_has_lost_right(const struct conn *conn)
+{
+    return conn_peer(conn) == TLS_PEER_ENDED;
+}
+
 size_t conn_held_by_tls(const struct conn *conn)
 {
     return conn->state == CONN_HANDSHAKE ? HANDSHAKE_BYTES : tls_session_held_bytes(conn->tls);

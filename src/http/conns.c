@@ -49,6 +49,25 @@ void conns_disconnect(struct conns *conns, bool only_idle)
     }
 }
 
+void conns_set_tls(struct conns *conns, struct tls_context *tls)
+{
+    int64_t closed = 0;
+
+    conn_set_tls(conns, tls);
+    for (struct list *node = conns->all.next; node != &conns->all; node = node->next) {
+        struct conn *conn = LIST_ENTRY(node, struct conn, in_all);
+        bool is_streaming = conn->request && conn->request->stream.is_open;
+
+        if ((conn->state == CONN_IDLE || (is_streaming && conn->state != CONN_CLOSED)) && conn_has_lost_right(conn)) {
+            conn_disconnect(conn);
+            closed++;
+        }
+    }
+    if (closed > 0)
+        LOG(LOG_INFO, "connections closed: their clients' certificates are of the previous client CA",
+            log_int("connections", closed));
+}
+
 /* Logs at most one line per interval, because such errors come in bursts. */
 void conns_note_failure(struct conns *conns, int error)
 {

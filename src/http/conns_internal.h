@@ -6,6 +6,9 @@
 void conns_init(struct conns *conns);
 /* Takes over an accepted, non-blocking socket of that peer. If the server is full, it only refuses the peer. */
 void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer, bool is_local);
+/* For conn_set_tls(), then closes the connections whose clients are no longer verified by it, streams too. Requests
+ * that are being handled are answered first. */
+void conns_set_tls(struct conns *conns, struct tls_context *tls);
 /* Counts and logs that a connection could not be accepted. error: a libuv error. */
 void conns_note_failure(struct conns *conns, int error);
 void conns_disconnect(struct conns *conns, bool only_idle);

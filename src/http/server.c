@@ -87,7 +87,7 @@ int http_server_listen_socket(struct http_server *server, const char *path, mode
 
 void http_server_set_tls(struct http_server *server, struct tls_context *tls)
 {
-    conn_set_tls(&server->conns, tls);
+    conns_set_tls(&server->conns, tls);
 }
 
 size_t http_server_connections(const struct http_server *server)

@@ -7,6 +7,7 @@ struct tls_context {
     unsigned holds;
     STACK_OF(X509) * pinned; /* a client accepts these and no others; NULL: whatever leads to its CAs */
     int64_t not_after_s;
+    uint8_t scope[SSL_MAX_SSL_SESSION_ID_LENGTH]; /* a server's: SHA-256 of its service and its client CAs */
     struct pair pairs[TLS_PAIRS_MAX];
     size_t pair_count;
     uint32_t default_pairs; /* a set of indices: what a client gets whose name no pair covers */

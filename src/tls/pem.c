@@ -146,9 +146,14 @@ bool pair_covers(const struct pair *pair, const char *name)
     return X509_check_host(pair->leaf, name, 0, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
 }
 
+int64_t pem_not_after_s(const X509 *certificate)
+{
+    return seconds_of(X509_get0_notAfter(certificate));
+}
+
 int64_t pair_not_after_s(const struct pair *pair)
 {
-    return seconds_of(X509_get0_notAfter(pair->leaf));
+    return pem_not_after_s(pair->leaf);
 }
 
 bool pem_trust(X509_STORE *store, const struct tls_pem *pem, struct buf *ret_why)

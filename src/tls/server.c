@@ -100,18 +100,18 @@ static bool ask_for_certificates(struct tls_context *context, const struct tls_p
  * lost its CA would count for as long as its tickets. */
 static void set_session_scope(struct tls_context *context, const struct tls_server_settings *settings)
 {
-    uint8_t scope[SSL_MAX_SSL_SESSION_ID_LENGTH];
+    uint8_t *scope = context->scope;
     EVP_MD_CTX *digest = EVP_MD_CTX_new();
     unsigned bytes = 0;
 
-    _Static_assert(sizeof scope == 32, "holds SHA-256");
+    _Static_assert(sizeof context->scope == 32, "holds SHA-256");
     CHECK(digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1);
     CHECK(EVP_DigestUpdate(digest, settings->service.ptr, settings->service.len) == 1);
     CHECK(EVP_DigestUpdate(digest, "\0", 1) == 1);
     CHECK(EVP_DigestUpdate(digest, settings->client_ca.content.ptr, settings->client_ca.content.len) == 1);
-    CHECK(EVP_DigestFinal_ex(digest, scope, &bytes) == 1 && bytes == sizeof scope);
+    CHECK(EVP_DigestFinal_ex(digest, scope, &bytes) == 1 && bytes == sizeof context->scope);
     EVP_MD_CTX_free(digest);
-    CHECK(SSL_CTX_set_session_id_context(context->ssl, scope, sizeof scope) == 1);
+    CHECK(SSL_CTX_set_session_id_context(context->ssl, scope, bytes) == 1);
 }
 
 struct tls_context *tls_context_create_server(const struct tls_server_settings *settings, struct buf *ret_why)

@@ -1,6 +1,7 @@
 #include "session_internal.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <arpa/inet.h>
@@ -8,6 +9,8 @@
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MS_PER_S = 1000 };
 
 /* OpenSSL's input and output: what the caller has lent. */
 
@@ -130,13 +133,12 @@ static void fail(struct tls_session *session)
     ERR_clear_error();
 }
 
-/* A resumed session brings along the certificate of its full handshake, which may have expired since. */
-static bool verify_peer(const SSL *ssl)
+/* A resumed session brings along the certificate of its full handshake. */
+static int64_t peer_not_after_s(const SSL *ssl)
 {
     const X509 *certificate = SSL_get0_peer_certificate(ssl);
 
-    return certificate && SSL_get_verify_result(ssl) == X509_V_OK &&
-           X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0;
+    return certificate && SSL_get_verify_result(ssl) == X509_V_OK ? pem_not_after_s(certificate) : 0;
 }
 
 static void shake_hands(struct tls_session *session)
@@ -145,7 +147,7 @@ static void shake_hands(struct tls_session *session)
 
     if (result == 1) {
         session->state = TLS_OPEN;
-        session->is_peer_verified = verify_peer(session->ssl);
+        session->peer_not_after_s = peer_not_after_s(session->ssl);
     } else if (SSL_get_error(session->ssl, result) != SSL_ERROR_WANT_READ) {
         fail(session);
     }
@@ -260,9 +262,14 @@ bool tls_session_is_resumed(const struct tls_session *session)
     return SSL_session_reused(session->ssl) == 1;
 }
 
-bool tls_session_has_verified_peer(const struct tls_session *session)
+enum tls_peer tls_session_peer(const struct tls_session *session, const struct tls_context *current)
 {
-    return session->is_peer_verified;
+    if (session->peer_not_after_s == 0)
+        return TLS_PEER_UNKNOWN;
+    if (!current || clock_wall_ms() / MS_PER_S > session->peer_not_after_s ||
+        memcmp(session->context->scope, current->scope, sizeof current->scope) != 0)
+        return TLS_PEER_ENDED;
+    return TLS_PEER_VERIFIED;
 }
 
 size_t tls_session_held_bytes(const struct tls_session *session)

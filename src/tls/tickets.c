@@ -1,5 +1,8 @@
 #include "tickets_internal.h"
 
+#include "base/attr.h"
+#include "base/check.h"
+#include "base/clock.h"
 #include "base/random.h"
 
 #include <openssl/core_names.h>
@@ -7,7 +10,7 @@
 #include <openssl/params.h>
 #include <string.h>
 
-enum { IV_BYTES = 16 };
+enum { IV_BYTES = 16, MS_PER_S = 1000 };
 /* What OpenSSL wants to know of a ticket's key (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)). */
 enum ticket_verdict { TICKET_ERROR = -1, TICKET_UNKNOWN = 0, TICKET_USABLE = 1, TICKET_RENEWED = 2 };
 
@@ -55,14 +58,30 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
     return is_new ? seal(key, name, iv, cipher, mac) : unseal(key, iv, cipher, mac);
 }
 
+/* A client whose certificate has expired shakes hands in full, so that it shows the one it has got since. */
+static SSL_TICKET_RETURN on_opened(SSL *ssl UNUSED, SSL_SESSION *session, const unsigned char *name UNUSED,
+                                   size_t name_bytes UNUSED, SSL_TICKET_STATUS status, void *arg UNUSED)
+{
+    const X509 *certificate;
+
+    if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    certificate = SSL_SESSION_get0_peer(session);
+    if (certificate && clock_wall_ms() / MS_PER_S > pem_not_after_s(certificate))
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
 void tickets_configure(struct tls_context *context, const struct tls_server_settings *settings)
 {
     context->find_ticket_key = settings->find_ticket_key;
     context->arg = settings->arg;
     SSL_CTX_set_timeout(context->ssl, TLS_TICKET_LIFETIME_S);
     SSL_CTX_set_num_tickets(context->ssl, 0); /* of its own accord, see add_ticket() */
-    if (settings->find_ticket_key)
-        SSL_CTX_set_tlsext_ticket_key_evp_cb(context->ssl, on_ticket);
-    else
+    if (!settings->find_ticket_key) {
         SSL_CTX_set_options(context->ssl, SSL_OP_NO_TICKET);
+        return;
+    }
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(context->ssl, on_ticket);
+    CHECK(SSL_CTX_set_session_ticket_cb(context->ssl, NULL, on_opened, NULL) == 1);
 }

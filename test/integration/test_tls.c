@@ -176,6 +176,11 @@ static void expect_turned_away(const struct tls_wish *wish)
     http_client_close(&client);
 }
 
+static void connect_as_gateway(struct http_client *client, const struct tls_wish *wish)
+{
+    cr_assert(tls_client_connect(client, fixture.nodes[0].internal_port, wish), "%s", tls_client_why());
+}
+
 static void add_mutual_node(void)
 {
     fixture_add_node(&fixture, (const char *const[]){"--internal-tls-cert", paths[ONE_PEM], "--internal-tls-key",
@@ -342,6 +347,45 @@ Test(tls, an_empty_client_ca_leaves_the_old_one)
     cr_expect_eq(ask_internally(&GATEWAY, "/check/ext-authz/v1/whoami", &answer), 401, "%s", answer.body);
     cr_expect_eq(ask_internally(&GATEWAY, "/metrics", &answer), 200);
     cr_expect(strstr(answer.body, RELOADS "{result=\"ok\"} 0\n"), "%s", answer.body);
+}
+
+/* Reads and drops what comes. */
+static bool ends(struct http_client *client)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    enum http_client_result result = HTTP_CLIENT_ANSWER;
+
+    while (result == HTTP_CLIENT_ANSWER) {
+        client->start = client->end = 0;
+        result = client->layer->fill(client, deadline);
+    }
+    return result == HTTP_CLIENT_CLOSED;
+}
+
+Test(tls, another_client_ca_ends_what_the_old_one_has_let_in)
+{
+    static const struct tls_wish GATEWAY = {.ca = &ca, .own = &gateway};
+    struct http_client open, watcher, probe;
+    struct http_answer answer;
+
+    add_mutual_node();
+    connect_as_gateway(&open, &GATEWAY);
+    connect_as_gateway(&watcher, &GATEWAY);
+    connect_as_gateway(&probe, &USUAL);
+    http_client_call(&open, &(struct http_call){.target = "/check/ext-authz/v1/whoami"}, &answer);
+    cr_assert_eq(answer.status, 401);
+    http_client_send_call(&watcher, &(struct http_call){.target = "/check/watch"});
+    cr_assert_eq(watcher.layer->fill(&watcher, deadline_in(PATIENCE_MS)), HTTP_CLIENT_ANSWER);
+    certificate_write(paths[CA_PEM], other_ca.pem);
+    process_signal(&fixture.nodes[0].process, SIGHUP);
+    cr_expect(ends(&open), "an open connection");
+    cr_expect(ends(&watcher), "a watcher");
+    http_client_call(&probe, &(struct http_call){.target = "/livez"}, &answer);
+    cr_expect_eq(answer.status, 200, "a probe has shown no certificate");
+    expect_turned_away(&GATEWAY);
+    http_client_close(&open);
+    http_client_close(&watcher);
+    http_client_close(&probe);
 }
 
 /* Without a signal, as certbot and Kubernetes replace files. */

@@ -1,5 +1,6 @@
 /* Handshakes: which there are, when, and what becomes of the connection. What comes after them is tested by running the
  * tests of plain connections over TLS (unit_http_tls). */
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "leak_guard.h"
 #include "one_peer.h"
@@ -295,6 +296,111 @@ Test(http_tls, open_connections_keep_the_certificate_that_they_began_with)
     peer_connect(&next, &fixture); /* its client trusts only the new one */
     check_hello(&next);
     peer_close(&next);
+    finish();
+}
+
+/* The end of a client's right. */
+
+static int64_t in_31_days(void)
+{
+    return (time(NULL) + INT64_C(31) * 24 * 60 * 60) * 1000;
+}
+
+static void start_with_certificates(void)
+{
+    tls_peer_has_certificate = true;
+    start();
+    check_hello(&peer);
+    peer_forget(&peer);
+}
+
+static void replace_client_ca(void)
+{
+    tls_peer_forget_contexts();
+    http_server_set_tls(fixture.server, tls_peer_server_context());
+}
+
+static bool has_pieces(void *arg UNUSED)
+{
+    return fixture.pieces > 0;
+}
+
+static bool has_stream_gone(void *arg UNUSED)
+{
+    return fixture.streams_gone > 0;
+}
+
+static void begin_stream(void)
+{
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /stream?1000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    cr_assert(fixture_until(&fixture, has_pieces, NULL));
+}
+
+Test(http_tls, an_expired_client_certificate_ends_its_connection)
+{
+    start_with_certificates();
+    clock_replace_wall_for_test(in_31_days);
+    peer_send_str(&peer, HELLO);
+    cr_expect(peer_is_ended(&peer));
+    cr_expect_eq(fixture.handled, 1);
+    clock_replace_wall_for_test(NULL);
+    finish();
+}
+
+Test(http_tls, an_expired_client_certificate_ends_a_stream)
+{
+    start_with_certificates();
+    begin_stream();
+    clock_replace_wall_for_test(in_31_days);
+    peer_pause(&peer, false);
+    cr_expect(peer_is_ended(&peer));
+    cr_expect(fixture_until(&fixture, has_stream_gone, NULL));
+    clock_replace_wall_for_test(NULL);
+    finish();
+}
+
+Test(http_tls, another_client_ca_ends_idle_connections)
+{
+    start_with_certificates();
+    replace_client_ca();
+    cr_expect(peer_is_ended(&peer));
+    finish();
+}
+
+Test(http_tls, another_client_ca_ends_streams)
+{
+    start_with_certificates();
+    begin_stream();
+    replace_client_ca();
+    peer_pause(&peer, false);
+    cr_expect(peer_is_ended(&peer));
+    cr_expect_eq(fixture_until(&fixture, has_stream_gone, NULL), true);
+    finish();
+}
+
+Test(http_tls, another_client_ca_ends_a_connection_after_the_request_that_came_before)
+{
+    start_with_certificates();
+    peer_send_str(&peer, "GET /hold?hi HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
+    fixture_run_until_held(&fixture);
+    replace_client_ca();
+    fixture_answer_held(&fixture);
+    cr_expect(peer_gets(&peer, "\r\n\r\nhi"));
+    cr_expect(peer_is_ended(&peer));
+    cr_expect_eq(fixture.handled, 2, "the next request is not handled");
+    finish();
+}
+
+Test(http_tls, the_same_client_ca_ends_nothing)
+{
+    struct tls_context *before;
+
+    start_with_certificates();
+    before = tls_context_hold(tls_peer_server_context());
+    http_server_set_tls(fixture.server, before);
+    check_hello(&peer);
+    tls_context_release(before);
     finish();
 }
 

@@ -13,7 +13,7 @@
 
 static struct tls_context *server, *client;
 
-bool tls_peer_is_wanted;
+bool tls_peer_is_wanted, tls_peer_has_certificate;
 
 bool tls_peer_is_on(void)
 {
@@ -35,8 +35,14 @@ static void make_contexts(void)
     buf_init_fixed(&why, storage, sizeof storage);
     certificate_make(&own, &(struct certificate_wish){.name = "server", .names = "DNS:localhost"});
     const struct tls_pair pair = {{"--cert", text_of(own.pem)}, {"--key", text_of(own.key_pem)}};
-    const struct tls_server_settings server_settings = {.pairs = &pair, .pair_count = 1, .service = TEXT("test")};
-    const struct tls_client_settings client_settings = {.ca = {"--ca", text_of(own.pem)}};
+    const struct tls_pem trusted = {"--ca", text_of(own.pem)};
+    const struct tls_server_settings server_settings = {
+        .pairs = &pair,
+        .pair_count = 1,
+        .client_ca = tls_peer_has_certificate ? trusted : (struct tls_pem){0},
+        .service = TEXT("test"),
+    };
+    const struct tls_client_settings client_settings = {.ca = trusted, .pair = tls_peer_has_certificate ? &pair : NULL};
 
     server = tls_context_create_server(&server_settings, &why);
     client = tls_context_create_client(&client_settings, &why);

@@ -4,6 +4,9 @@
 #include "server_fixture.h"
 
 extern bool tls_peer_is_wanted;
+/* Peers show a certificate, for 30 days, of the client CA that the server's context has. Set it before the contexts are
+ * made. */
+extern bool tls_peer_has_certificate;
 bool tls_peer_is_on(void);
 /* Skips the test over TLS. why: what it has to do with plain connections only. */
 void tls_peer_skip(const char *why);

@@ -1,4 +1,5 @@
 /* Which certificates are taken, which a client gets, whom a client trusts, and what is resumed. */
+#include "base/clock.h"
 #include "pair_of_peers.h"
 
 #include <criterion/criterion.h>
@@ -374,8 +375,8 @@ Test(context, a_client_may_prove_who_it_is)
         peers_open(&peers[i], server, clients[i], "localhost");
         peers_talk(&peers[i]);
     }
-    cr_assert(peers_are_open(&peers[0]) && tls_session_has_verified_peer(peers[0].server.session));
-    cr_assert(peers_are_open(&peers[1]) && !tls_session_has_verified_peer(peers[1].server.session));
+    cr_assert(peers_are_open(&peers[0]) && tls_session_peer(peers[0].server.session, server) == TLS_PEER_VERIFIED);
+    cr_assert(peers_are_open(&peers[1]) && tls_session_peer(peers[1].server.session, server) == TLS_PEER_UNKNOWN);
     cr_assert_eq(tls_session_state(peers[2].server.session), TLS_FAILED);
     for (int i = 0; i < 3; i++) {
         peers_close(&peers[i]);
@@ -385,6 +386,38 @@ Test(context, a_client_may_prove_who_it_is)
     certificate_free(&other_ca);
     certificate_free(&good);
     certificate_free(&wrong);
+}
+
+static int64_t in_31_days(void)
+{
+    return (time(NULL) + INT64_C(31) * 24 * 60 * 60) * 1000;
+}
+
+Test(context, what_a_client_has_proved_ends_with_its_certificate_and_its_ca)
+{
+    struct certificate other_ca, good;
+    struct tls_context *server = server_that_asks(test_ca()), *renewed = server_that_asks(test_ca()), *other, *client;
+    struct peers peers;
+
+    certificate_make(&other_ca, &(struct certificate_wish){.name = "Other CA", .is_ca = true});
+    certificate_make(&good, &(struct certificate_wish){.name = "gateway", .issuer = test_ca()});
+    other = server_that_asks(&other_ca);
+    client = client_with(&good);
+    peers_open(&peers, server, client, "localhost");
+    peers_talk(&peers);
+    cr_expect_eq(tls_session_peer(peers.server.session, renewed), TLS_PEER_VERIFIED);
+    cr_expect_eq(tls_session_peer(peers.server.session, other), TLS_PEER_ENDED);
+    cr_expect_eq(tls_session_peer(peers.server.session, NULL), TLS_PEER_ENDED);
+    clock_replace_wall_for_test(in_31_days);
+    cr_expect_eq(tls_session_peer(peers.server.session, server), TLS_PEER_ENDED);
+    clock_replace_wall_for_test(NULL);
+    peers_close(&peers);
+    tls_context_release(server);
+    tls_context_release(renewed);
+    tls_context_release(other);
+    tls_context_release(client);
+    certificate_free(&other_ca);
+    certificate_free(&good);
 }
 
 /* Session tickets. */
@@ -406,8 +439,11 @@ static const struct tls_ticket_key *find_key(void *arg, const uint8_t *name)
 static struct tls_context *server_with_tickets(struct text service)
 {
     const struct tls_pair pair = pair_of(test_server_certificate());
-    const struct tls_server_settings settings = {
-        .pairs = &pair, .pair_count = 1, .service = service, .find_ticket_key = find_key};
+    const struct tls_server_settings settings = {.pairs = &pair,
+                                                 .pair_count = 1,
+                                                 .client_ca = {"--ca", text_of(test_ca()->pem)},
+                                                 .service = service,
+                                                 .find_ticket_key = find_key};
     char storage[512];
     struct buf why;
 
@@ -463,6 +499,30 @@ Test(context, tickets_are_accepted_by_all_who_have_their_key)
     tls_context_release(another);
     tls_context_release(elsewhere);
     tls_context_release(client);
+}
+
+/* So that a gateway shows the certificate that it has got since. */
+Test(context, a_ticket_ends_with_its_clients_certificate)
+{
+    struct tls_context *server = server_with_tickets(TEXT("a")), *client;
+    struct certificate gateway;
+    SSL_SESSION *session;
+    bool is_resumed;
+
+    certificate_make(&gateway, &(struct certificate_wish){.name = "gateway", .issuer = test_ca()});
+    client = client_with(&gateway);
+    current = oldest = 0;
+    session = visit(server, client, NULL, &is_resumed);
+    session = visit(server, client, session, &is_resumed);
+    cr_expect(is_resumed);
+    clock_replace_wall_for_test(in_31_days);
+    session = visit(server, client, session, &is_resumed);
+    cr_expect_not(is_resumed);
+    clock_replace_wall_for_test(NULL);
+    SSL_SESSION_free(session);
+    tls_context_release(server);
+    tls_context_release(client);
+    certificate_free(&gateway);
 }
 
 /* Whoever recorded such a connection and later got the ticket's key could read it. */
