@@ -3,7 +3,7 @@
 #pragma once
 #include "config/settings.h"
 
-enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3 };
+enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3, EXIT_UNPROVEN = 3 };
 
 enum { COMMAND_GROUPS_MAX = 16, COMMAND_ROWS_MAX = 256 };
 
@@ -32,6 +32,7 @@ struct command_line {
     const char *dir;
     const char *write;
     const char *created_by, *created_before, *unused_since, *scope; /* of key revoke */
+    const char *expect;                                             /* of audit verify */
     const char *from, *from_file, *to, *to_file;                    /* of store copy */
     int64_t from_partitions, to_partitions;
     bool undo;

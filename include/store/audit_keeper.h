@@ -27,3 +27,8 @@ struct audit_backlog {
 };
 typedef void audit_backlog_found(void *arg, enum store_result result, const struct audit_backlog *backlog);
 void audit_backlog_read(struct store *store, audit_backlog_found *done, void *arg);
+
+/* The heads of all chains, as nodes publish them each minute and when they end: chain and what
+ * audit_published_read() reads, in turn. NULL unless STORE_OK. */
+typedef void audit_heads_found(void *arg, enum store_result result, const struct text *heads, size_t count);
+void audit_heads_read(struct store *store, audit_heads_found *done, void *arg);

@@ -5,7 +5,10 @@
 #include "listing_internal.h"
 
 #include "base/json.h"
+#include "admin/store_client.h"
+#include "base/clock.h"
 #include "core/audit_chain.h"
+#include "store/audit_keeper.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,10 +17,20 @@
 #include <string.h>
 
 enum { OUTPUT_MAX_BYTES = 64 * 1024 * 1024, FINDINGS_PRINTED_MAX = 10000 };
+/* Nodes publish their heads each minute. */
+enum { HEAD_IS_CURRENT_MS = 2 * 60 * 1000 };
 
-static const struct option_row ROWS[] = {ROW_JSON};
+static const struct option_row ROWS[] = {
+    {.name = "expect",
+     .type = OPTION_TEXT,
+     .offset = COMMAND_OFFSET(expect),
+     .value_name = "HEADS",
+     .help = "What an earlier run printed: CHAIN:SEQ:MAC, separated by commas. These chains must go on from there, "
+             "so files that were verified then need not be given again."},
+    ROW_JSON,
+};
 static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group AUDIT_VERIFY_OPTIONS[] = {{"Options", &TABLE}, {"Keys", &SETTINGS_KEYS}, {0}};
+const struct option_group AUDIT_VERIFY_OPTIONS[] = ADMIN_OPTIONS(TABLE);
 
 /* Reading */
 
@@ -50,6 +63,113 @@ static int read_file(struct audit_verifier *verifier, const char *path)
     return code;
 }
 
+/* Witnesses */
+
+/* "CHAIN:SEQ:MAC", of which the MAC may be missing. */
+static bool read_head(struct text t, struct audit_head *ret_head)
+{
+    struct text chain, seq, mac = t;
+
+    *ret_head = (struct audit_head){0};
+    if (!text_next(&mac, ':', &chain) || !text_next(&mac, ':', &seq) || chain.len != AUDIT_CHAIN_CHARS ||
+        mac.len > AUDIT_MAC_CHARS || (mac.len > 0 && mac.len < AUDIT_MAC_PART_CHARS))
+        return false;
+    memcpy(ret_head->chain, chain.ptr, chain.len);
+    if (mac.len > 0)
+        memcpy(ret_head->mac, mac.ptr, mac.len);
+    return text_to_u64(seq, INT64_MAX, &ret_head->seq) && ret_head->seq > 0;
+}
+
+static int add_expected(struct audit_verifier *verifier, const char *expected)
+{
+    struct text rest = text_of(expected ? expected : ""), one;
+    struct audit_head head;
+
+    while (rest.len > 0 && text_next(&rest, ',', &one)) {
+        const struct audit_witness witness = {.name = "--expect", .head = &head, .node = "", .has_it_all = true};
+
+        if (!read_head(one, &head))
+            return command_fail(EXIT_USAGE, "--expect takes CHAIN:SEQ:MAC, as an earlier run printed it, not %.*s",
+                                TEXT_ARG(one));
+        audit_verifier_witness(verifier, &witness);
+    }
+    return EXIT_DONE;
+}
+
+/* What reads the heads of one partition after the other. */
+struct asking {
+    struct store_client *client;
+    struct audit_verifier *verifier;
+    struct keyring *keyring;
+    enum store_result result;
+};
+
+/* One that was altered confirms nothing, and its chain exists all the same. */
+static void add_published(const struct asking *asking, struct text chain, struct text value)
+{
+    struct audit_published published = {0};
+    struct audit_witness witness = {.name = "Redis", .head = &published.head, .node = published.node};
+
+    if (audit_published_read(asking->keyring, chain, value, &published)) {
+        witness.time_ms = published.time_ms;
+        witness.is_current = clock_wall_ms() - published.time_ms < HEAD_IS_CURRENT_MS;
+    } else if (chain.len == AUDIT_CHAIN_CHARS) {
+        published = (struct audit_published){0};
+        memcpy(published.head.chain, chain.ptr, chain.len);
+    } else {
+        return;
+    }
+    audit_verifier_witness(asking->verifier, &witness);
+}
+
+static void heads_found(void *arg, enum store_result result, const struct text *heads, size_t count)
+{
+    struct asking *asking = arg;
+
+    asking->result = result;
+    for (size_t i = 0; result == STORE_OK && i < count; i++)
+        add_published(asking, heads[2 * i], heads[2 * i + 1]);
+    store_client_done(asking->client);
+}
+
+static enum store_result ask(struct store_client *client, void *arg)
+{
+    struct asking *asking = arg;
+
+    audit_heads_read(client->store, heads_found, asking);
+    store_client_wait(client);
+    return asking->result;
+}
+
+static bool asks_redis(const struct command_line *line)
+{
+    for (size_t i = 0; i < SETTINGS_STORE.count; i++) {
+        const char *name = SETTINGS_STORE.rows[i].name;
+
+        if ((strcmp(name, "redis") == 0 || strcmp(name, "redis-file") == 0) &&
+            line->origins[TABLE.count + i] != OPTION_FROM_DEFAULT)
+            return true;
+    }
+    return false;
+}
+
+/* Before the files: what is in Redis by then is in the files of nodes that go on writing. */
+static int add_witnesses(const struct command_line *line, struct audit_verifier *verifier, struct keyring *keyring)
+{
+    struct store_client client;
+    struct asking asking = {.client = &client, .verifier = verifier, .keyring = keyring};
+    int code = add_expected(verifier, line->expect);
+
+    if (code != EXIT_DONE || !asks_redis(line))
+        return code;
+    code = command_open(line, &client, keyring);
+    if (code != EXIT_DONE)
+        return code;
+    code = store_client_explain(&client, store_client_tell_all(&client, ask, &asking), NULL);
+    store_client_close(&client);
+    return code;
+}
+
 /* Printing */
 
 static const char *const KINDS[] = {
@@ -58,8 +178,9 @@ static const char *const KINDS[] = {
     [AUDIT_FORKED] = "forked",       [AUDIT_CUT] = "cut",
     [AUDIT_TORN] = "torn",           [AUDIT_UNFINISHED] = "unfinished",
     [AUDIT_REPEATED] = "repeated",   [AUDIT_EARLIER] = "earlier",
-    [AUDIT_NOT_GIVEN] = "not_given",
+    [AUDIT_NOT_GIVEN] = "not_given", [AUDIT_UNCONFIRMED] = "unconfirmed",
 };
+static const char *const WEIGHTS[] = {[AUDIT_WRONG] = "WRONG", [AUDIT_UNPROVEN] = "unproven", [AUDIT_NOTE] = "note"};
 
 static const char *const SENTENCES[] = {
     [AUDIT_CHANGED] = "was changed, or written with a master key that is not here",
@@ -67,12 +188,13 @@ static const char *const SENTENCES[] = {
     [AUDIT_MISSING] = "lines before it are missing",
     [AUDIT_REORDERED] = "is out of order: it follows a later line",
     [AUDIT_FORKED] = "contradicts other lines: the log was put back to an earlier state",
-    [AUDIT_CUT] = "saw lines that the log lacks: its end was cut off",
+    [AUDIT_CUT] = "saw lines that the log lacks: its end was cut off, or it was copied earlier",
     [AUDIT_TORN] = "was cut short while it was written, as the node noted; it was never confirmed",
     [AUDIT_UNFINISHED] = "is incomplete: it is being written, or was cut",
     [AUDIT_REPEATED] = "appears earlier in these files",
     [AUDIT_EARLIER] = "continues an earlier file that was not given",
     [AUDIT_NOT_GIVEN] = "names a log whose file was not given",
+    [AUDIT_UNCONFIRMED] = "is the end, as far as these files go: nobody else has seen the last lines",
 };
 
 /* "7" or "7 to 9". */
@@ -86,9 +208,11 @@ static void put_range(struct buf *out, const struct audit_finding *finding)
 
 static void print_finding(const struct audit_finding *finding, struct buf *out)
 {
-    buf_printf(out, "%-7s ", audit_finding_is_wrong(finding->kind) ? "WRONG" : "note");
+    buf_printf(out, "%-8s ", WEIGHTS[audit_finding_weight(finding->kind)]);
     buf_append_printable(out, text_of(finding->file));
-    buf_printf(out, ":%" PRIu64 ": %s", finding->line, SENTENCES[finding->kind]);
+    if (finding->line > 0)
+        buf_printf(out, ":%" PRIu64, finding->line);
+    buf_printf(out, ": %s", SENTENCES[finding->kind]);
     if (finding->seq > 0) {
         buf_append_str(out, " (seq ");
         put_range(out, finding);
@@ -103,19 +227,46 @@ static void print_chain(const struct audit_chain_summary *chain, struct buf *out
 {
     if (chain->lines == 0)
         return;
-    buf_printf(out, "%-7s chain %s, ", chain->is_whole ? "whole" : "BROKEN", chain->chain);
+    buf_printf(out, "%-8s chain %s, ", chain->is_whole ? "whole" : "BROKEN", chain->chain);
     buf_append_printable(out, text_of(chain->node));
     buf_printf(out, ": seq %" PRIu64 " to %" PRIu64 ", %s to %s", chain->first, chain->last, chain->first_time,
                chain->last_time);
     if (chain->seen > 0)
-        buf_printf(out, "; other nodes saw it up to %" PRIu64 " at %s", chain->seen, chain->seen_time);
+        buf_printf(out, "; others saw it up to %" PRIu64 "%s%s", chain->seen, chain->seen_time[0] ? " at " : "",
+                   chain->seen_time);
     else
-        buf_append_str(out, "; no other log here confirms its end");
+        buf_append_str(out, "; nothing here confirms its end");
     buf_append_str(out, chain->has_ended ? "; its node stopped\n" : "\n");
 }
 
-static void print_text(const struct audit_verifier *verifier, bool is_fine, struct buf *out)
+static void print_head(const struct audit_chain_summary *chain, struct buf *out)
 {
+    buf_printf(out, "%s:%" PRIu64 ":%s", chain->chain, chain->last, chain->last_mac);
+}
+
+/* For --expect of the next run. */
+static void print_heads(const struct audit_chain_summary *chains, size_t count, struct buf *out)
+{
+    const char *separator = "Next time, add: --expect ";
+
+    for (size_t i = 0; i < count; i++) {
+        if (chains[i].lines == 0 || !chains[i].is_whole)
+            continue;
+        buf_append_str(out, separator);
+        print_head(&chains[i], out);
+        separator = ",";
+    }
+    if (*separator == ',')
+        buf_append_char(out, '\n');
+}
+
+static void print_text(const struct audit_verifier *verifier, int verdict, struct buf *out)
+{
+    static const char *const SENTENCES_OF[] = {
+        [EXIT_DONE] = "Nothing is wrong.\n",
+        [EXIT_FAILED] = "Something is wrong: OPERATIONS.md says what each finding means.\n",
+        [EXIT_UNPROVEN] = "Not proven: nothing is wrong, but lines could be missing where it says so.\n",
+    };
     const struct audit_finding *findings;
     const struct audit_chain_summary *chains;
     size_t finding_count = audit_verifier_findings(verifier, &findings);
@@ -127,8 +278,8 @@ static void print_text(const struct audit_verifier *verifier, bool is_fine, stru
         buf_printf(out, "… and %zu more.\n", finding_count - FINDINGS_PRINTED_MAX);
     for (size_t i = 0; i < chain_count; i++)
         print_chain(&chains[i], out);
-    buf_append_str(out, is_fine ? "Nothing is wrong.\n"
-                                : "Something is wrong: OPERATIONS.md says what each finding means.\n");
+    print_heads(chains, chain_count, out);
+    buf_append_str(out, SENTENCES_OF[verdict]);
 }
 
 static void put_number(struct json_writer *w, const char *name, uint64_t value)
@@ -153,7 +304,8 @@ static void put_findings(const struct audit_verifier *verifier, struct json_writ
     for (size_t i = 0; i < count && i < FINDINGS_PRINTED_MAX; i++) {
         json_object_begin(w);
         json_put_member(w, "kind", text_of(KINDS[findings[i].kind]));
-        put_flag(w, "wrong", audit_finding_is_wrong(findings[i].kind));
+        put_flag(w, "wrong", audit_finding_weight(findings[i].kind) == AUDIT_WRONG);
+        put_flag(w, "unproven", audit_finding_weight(findings[i].kind) == AUDIT_UNPROVEN);
         json_put_member(w, "file", text_of(findings[i].file));
         put_number(w, "line", findings[i].line);
         put_text_member(w, "chain", text_of(findings[i].chain));
@@ -166,66 +318,86 @@ static void put_findings(const struct audit_verifier *verifier, struct json_writ
     put_number(w, "finding_count", count);
 }
 
-static void print_json(const struct audit_verifier *verifier, bool is_fine, struct buf *out)
+static void put_head(struct json_writer *w, const struct audit_chain_summary *chain)
+{
+    char storage[AUDIT_CHAIN_CHARS + AUDIT_MAC_CHARS + 32];
+    struct buf head;
+
+    buf_init_fixed(&head, storage, sizeof storage);
+    if (chain->lines > 0 && chain->is_whole)
+        print_head(chain, &head);
+    put_text_member(w, "head", buf_text(&head));
+}
+
+static void put_chains(const struct audit_verifier *verifier, struct json_writer *w)
 {
     const struct audit_chain_summary *chains;
     size_t count = audit_verifier_chains(verifier, &chains);
+
+    json_key(w, "chains");
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(w);
+        json_put_member(w, "chain", text_of(chains[i].chain));
+        json_put_member(w, "node", text_of(chains[i].node));
+        put_flag(w, "whole", chains[i].is_whole);
+        put_number(w, "lines", chains[i].lines);
+        put_number(w, "first", chains[i].first);
+        put_number(w, "last", chains[i].last);
+        put_text_member(w, "first_time", text_of(chains[i].first_time));
+        put_text_member(w, "last_time", text_of(chains[i].last_time));
+        put_flag(w, "ended", chains[i].has_ended);
+        put_number(w, "seen", chains[i].seen);
+        put_text_member(w, "seen_time", text_of(chains[i].seen_time));
+        put_head(w, &chains[i]);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void print_json(const struct audit_verifier *verifier, int verdict, struct buf *out)
+{
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
-    put_flag(&w, "whole", is_fine);
-    json_key(&w, "chains");
-    json_array_begin(&w);
-    for (size_t i = 0; i < count; i++) {
-        json_object_begin(&w);
-        json_put_member(&w, "chain", text_of(chains[i].chain));
-        json_put_member(&w, "node", text_of(chains[i].node));
-        put_flag(&w, "whole", chains[i].is_whole);
-        put_number(&w, "lines", chains[i].lines);
-        put_number(&w, "first", chains[i].first);
-        put_number(&w, "last", chains[i].last);
-        put_text_member(&w, "first_time", text_of(chains[i].first_time));
-        put_text_member(&w, "last_time", text_of(chains[i].last_time));
-        put_flag(&w, "ended", chains[i].has_ended);
-        put_number(&w, "seen", chains[i].seen);
-        put_text_member(&w, "seen_time", text_of(chains[i].seen_time));
-        json_object_end(&w);
-    }
-    json_array_end(&w);
+    put_flag(&w, "whole", verdict != EXIT_FAILED);
+    put_flag(&w, "proven", verdict == EXIT_DONE);
+    put_chains(verifier, &w);
     put_findings(verifier, &w);
     json_object_end(&w);
     buf_append_char(out, '\n');
 }
 
 /* Files without a single genuine line must not pass: they are no audit logs, or another master key made them. */
-static bool is_fine(const struct audit_verifier *verifier)
+static int judge(const struct audit_verifier *verifier)
 {
     const struct audit_finding *findings;
     const struct audit_chain_summary *chains;
     size_t finding_count = audit_verifier_findings(verifier, &findings);
-    size_t chain_count = audit_verifier_chains(verifier, &chains);
+    size_t chain_count = audit_verifier_chains(verifier, &chains), counts[AUDIT_NOTE + 1] = {0};
     uint64_t lines = 0;
 
     for (size_t i = 0; i < finding_count; i++)
-        if (audit_finding_is_wrong(findings[i].kind))
-            return false;
+        counts[audit_finding_weight(findings[i].kind)]++;
     for (size_t i = 0; i < chain_count; i++)
         lines += chains[i].lines;
-    return lines > 0;
+    return counts[AUDIT_WRONG] > 0 || lines == 0 ? EXIT_FAILED : counts[AUDIT_UNPROVEN] > 0 ? EXIT_UNPROVEN : EXIT_DONE;
 }
 
-static int judge(const struct command_line *line, struct audit_verifier *verifier)
+static int print_verdict(const struct command_line *line, struct audit_verifier *verifier)
 {
     struct buf out CLEANUP(buf_finish);
+    int verdict, code;
 
     audit_verifier_judge(verifier);
+    verdict = judge(verifier);
     buf_init(&out, OUTPUT_MAX_BYTES);
     if (line->json)
-        print_json(verifier, is_fine(verifier), &out);
+        print_json(verifier, verdict, &out);
     else
-        print_text(verifier, is_fine(verifier), &out);
-    int code = command_print(buf_text(&out));
-    return code == EXIT_DONE && !is_fine(verifier) ? EXIT_FAILED : code;
+        print_text(verifier, verdict, &out);
+    code = command_print(buf_text(&out));
+    return code == EXIT_DONE ? verdict : code;
 }
 
 int audit_verify_run(const struct command_line *line)
@@ -236,11 +408,11 @@ int audit_verify_run(const struct command_line *line)
     if (!keyring)
         return code;
     struct audit_verifier *verifier = audit_verifier_create(keyring);
-    code = EXIT_DONE;
+    code = add_witnesses(line, verifier, keyring);
     for (int i = 0; i < line->operand_count && code == EXIT_DONE; i++)
         code = read_file(verifier, line->operands[i]);
     if (code == EXIT_DONE)
-        code = judge(line, verifier);
+        code = print_verdict(line, verifier);
     audit_verifier_destroy(verifier);
     keyring_destroy(keyring);
     return code;

@@ -313,13 +313,15 @@ const struct command COMMANDS[] = {
      .many_operands = true,
      .summary = "Check audit logs: is a line changed, missing, out of order, or cut off",
      .text = "The operands are audit logs that nodes wrote (--audit-log; '-': standard input): of one node or "
-             "several,\nrotated pieces too, in any order. A cut end only shows if another node's log is among them. "
-             "Asks nobody,\nbut needs the master key, and retired ones for older lines. The exit status is 1 if "
-             "anything is wrong.",
-     .examples = "chatelaine audit verify --master-key-file master.key audit.log\n"
+             "several,\nrotated pieces too, in any order. With --redis (or CHATELAINE_REDIS), their ends are compared "
+             "with what\nnodes publish there each minute; without it, a cut end only shows if another node's log is "
+             "among them. Needs\nthe master key, and retired ones for older lines. The exit status is 1 if anything is "
+             "wrong, and 3 if something\ncould not be proven: a beginning or an end that nothing confirms.",
+     .examples = "chatelaine audit verify --redis redis://10.0.0.1 --master-key-file master.key audit.log\n"
                  "chatelaine audit verify --master-key-file master.key node1/audit.log* node2/audit.log*",
      .groups = AUDIT_VERIFY_OPTIONS,
-     .run = audit_verify_run},
+     .run = audit_verify_run,
+     .keys = COMMAND_KEYS_KNOWN},
     {.name = "receipt verify",
      .operands = "FILE",
      .summary = "Verify the certificate of a revocation, and print what it says",

@@ -1,9 +1,10 @@
 #include "core/audit_chain.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 
-enum { MAC_KEPT_CHARS = 22, CHUNK = 256 }; /* 132 bits of a MAC tell lines apart */
+enum { MAC_KEPT_CHARS = AUDIT_MAC_PART_CHARS, CHUNK = 256 };
 
 /* A line of some chain, genuine or (is_altered) claiming to be. */
 struct record {
@@ -14,16 +15,21 @@ struct record {
     char time[32];
 };
 
-/* What a line says of another chain. */
+/* What a line says of another chain, or a witness. */
 struct sighting {
-    uint32_t chain, by, file;
+    uint32_t chain, by; /* by: a chain, or NOBODY */
+    const char *file;
     uint64_t seq, line;
-    char mac[MAC_KEPT_CHARS];
+    char mac[MAC_KEPT_CHARS]; /* begins with NUL: not known */
     char time[32];
+    bool is_current;
 };
+enum { NOBODY = UINT32_MAX };
 
 struct chain {
     char name[AUDIT_CHAIN_CHARS + 1], node[AUDIT_NODE_BYTES];
+    uint64_t known; /* a witness has verified it up to this line; 0: none has */
+    char known_mac[MAC_KEPT_CHARS];
 };
 
 /* A growing array. */
@@ -95,13 +101,14 @@ void audit_verifier_destroy(struct audit_verifier *v)
 }
 
 /* The chain is unknown: findings may name one only once the table of chains is complete. */
-static struct audit_finding *find(struct audit_verifier *v, enum audit_finding_kind kind, uint32_t file, uint64_t line)
+static struct audit_finding *find(struct audit_verifier *v, enum audit_finding_kind kind, const char *file,
+                                  uint64_t line)
 {
     struct audit_finding *finding = array_add(&v->findings);
 
     finding->kind = kind;
     finding->chain = finding->node = "";
-    finding->file = file_name(v, file);
+    finding->file = file;
     finding->line = line;
     return finding;
 }
@@ -129,6 +136,26 @@ static uint32_t current_file(const struct audit_verifier *v)
     return (uint32_t)(v->files.count - 1);
 }
 
+void audit_verifier_witness(struct audit_verifier *v, const struct audit_witness *witness)
+{
+    const struct audit_head *head = witness->head;
+    uint32_t chain = chain_of(v, head->chain, witness->node);
+    struct sighting *sighting = array_add(&v->sightings);
+
+    sighting->chain = chain;
+    sighting->by = NOBODY;
+    sighting->file = witness->name;
+    sighting->seq = head->seq;
+    memcpy(sighting->mac, head->mac, MAC_KEPT_CHARS);
+    if (witness->time_ms > 0)
+        clock_print_rfc3339(witness->time_ms, sighting->time);
+    sighting->is_current = witness->is_current;
+    if (!witness->has_it_all || head->seq <= chain_at(v, chain)->known)
+        return;
+    chain_at(v, chain)->known = head->seq;
+    memcpy(chain_at(v, chain)->known_mac, head->mac, MAC_KEPT_CHARS);
+}
+
 static void add_sighting(struct audit_verifier *v, const struct audit_line_read *line, uint32_t by)
 {
     struct sighting *sighting;
@@ -137,7 +164,7 @@ static void add_sighting(struct audit_verifier *v, const struct audit_line_read 
     sighting = array_add(&v->sightings);
     sighting->chain = chain;
     sighting->by = by;
-    sighting->file = current_file(v);
+    sighting->file = file_name(v, current_file(v));
     sighting->seq = line->other.seq;
     sighting->line = v->line;
     memcpy(sighting->mac, line->other.mac, MAC_KEPT_CHARS);
@@ -166,7 +193,7 @@ static void add_record(struct audit_verifier *v, const struct audit_line_read *l
 static void settle_unreadable(struct audit_verifier *v, bool is_explained)
 {
     if (v->unreadable > 0)
-        find(v, is_explained ? AUDIT_TORN : AUDIT_UNREADABLE, current_file(v), v->unreadable);
+        find(v, is_explained ? AUDIT_TORN : AUDIT_UNREADABLE, file_name(v, current_file(v)), v->unreadable);
     v->unreadable = 0;
 }
 
@@ -186,7 +213,7 @@ void audit_verifier_add(struct audit_verifier *v, struct text line, bool is_whol
     v->line++;
     settle_unreadable(v, state == AUDIT_LINE_GENUINE && strcmp(read.type, AUDIT_LINE_TORN) == 0);
     if (state == AUDIT_LINE_UNREADABLE && !is_whole) {
-        find(v, AUDIT_UNFINISHED, current_file(v), v->line);
+        find(v, AUDIT_UNFINISHED, file_name(v, current_file(v)), v->line);
     } else if (state == AUDIT_LINE_UNREADABLE) {
         v->unreadable = v->line;
     } else {
@@ -217,7 +244,7 @@ static int compare_records(const void *left, const void *right)
 static struct audit_finding *find_in(struct audit_verifier *v, enum audit_finding_kind kind,
                                      const struct record *record, uint64_t seq, uint64_t seq_end)
 {
-    struct audit_finding *finding = find(v, kind, record->file, record->line);
+    struct audit_finding *finding = find(v, kind, file_name(v, record->file), record->line);
     const struct chain *chain = chain_at(v, record->chain);
 
     finding->chain = chain->name;
@@ -240,10 +267,17 @@ static void note_repeated(struct audit_verifier *v, const struct record *record)
         find_in(v, AUDIT_REPEATED, record, record->seq, record->seq);
 }
 
+/* One that is not known contradicts none. */
+static bool is_same_mac(const char *one, const char *other)
+{
+    return one[0] == '\0' || other[0] == '\0' || memcmp(one, other, MAC_KEPT_CHARS) == 0;
+}
+
 /* before: the line with the next lower number, NULL: there is none. What an altered line claims proves nothing. */
 static void judge_step(struct audit_verifier *v, const struct record *before, const struct record *record)
 {
-    uint64_t expected = before ? before->seq + 1 : 1;
+    const struct chain *chain = chain_at(v, record->chain);
+    uint64_t expected = before ? before->seq + 1 : record->seq <= chain->known ? record->seq : chain->known + 1;
 
     if (record->is_altered)
         find_in(v, AUDIT_CHANGED, record, record->seq, record->seq);
@@ -251,8 +285,8 @@ static void judge_step(struct audit_verifier *v, const struct record *before, co
         note_repeated(v, record);
     else if (record->seq > expected)
         find_in(v, !before && record->is_continued ? AUDIT_EARLIER : AUDIT_MISSING, record, expected, record->seq - 1);
-    else if (before && !before->is_altered &&
-             (record->seq == before->seq || memcmp(record->prev, before->mac, MAC_KEPT_CHARS) != 0))
+    else if (before ? !before->is_altered && (record->seq == before->seq || !is_same_mac(record->prev, before->mac))
+                    : record->seq == chain->known + 1 && !is_same_mac(record->prev, chain->known_mac))
         find_in(v, AUDIT_FORKED, record, record->seq, record->seq);
     if (before && record->file == before->file && record->seq > before->seq && record->line < before->line)
         find_in(v, AUDIT_REORDERED, before, before->seq, before->seq);
@@ -288,6 +322,7 @@ static void summarise(struct audit_verifier *v, uint32_t chain, size_t first, si
     summary->last = last->seq;
     summary->has_ended = last->has_ended;
     memcpy(summary->last_time, last->time, sizeof last->time);
+    memcpy(summary->last_mac, last->mac, MAC_KEPT_CHARS);
 }
 
 static const struct record *search(const struct audit_verifier *v, size_t first, size_t end, uint64_t seq)
@@ -303,6 +338,40 @@ static const struct record *search(const struct audit_verifier *v, size_t first,
     return first < v->records.count ? record_at(v, first) : NULL;
 }
 
+/* Somebody else saw another line in this place. */
+static void judge_sighting(struct audit_verifier *v, const struct sighting *sighting, size_t first, size_t end)
+{
+    const struct record *record = search(v, first, end, sighting->seq);
+
+    if (!record || record->chain != sighting->chain || record->seq != sighting->seq || record->is_altered ||
+        is_same_mac(record->mac, sighting->mac))
+        return;
+    struct audit_finding *finding = find_in(v, AUDIT_FORKED, record, sighting->seq, sighting->seq);
+    finding->file = sighting->file;
+    finding->line = sighting->line;
+}
+
+/* furthest NULL: nobody saw this chain. is_current: somebody has just seen it, not as far as it goes now. */
+static void judge_end(struct audit_verifier *v, const struct audit_chain_summary *summary,
+                      const struct sighting *furthest, bool is_current, const struct record *last)
+{
+    uint64_t seen = furthest ? furthest->seq : 0;
+    struct audit_finding *finding;
+
+    if (summary->lines > 0 && seen <= summary->last) {
+        if (seen < summary->last && !is_current)
+            find_in(v, AUDIT_UNCONFIRMED, last, seen + 1, summary->last);
+        return;
+    }
+    if (!furthest)
+        return;
+    finding = find(v, last ? AUDIT_CUT : AUDIT_NOT_GIVEN, furthest->file, furthest->line);
+    finding->chain = summary->chain;
+    finding->node = summary->node;
+    finding->seq = summary->last + 1;
+    finding->seq_end = seen;
+}
+
 /* What others saw of this chain, and it no longer is. Several lines that saw the same cut are one finding: the one that
  * saw most. */
 static void judge_sightings(struct audit_verifier *v, struct audit_chain_summary *summary, uint32_t chain, size_t first,
@@ -310,36 +379,26 @@ static void judge_sightings(struct audit_verifier *v, struct audit_chain_summary
 {
     const struct sighting *furthest = NULL;
     const struct sighting *all = (const struct sighting *)(const void *)v->sightings.items;
+    bool is_current = false;
 
     for (size_t i = 0; i < v->sightings.count; i++) {
         if (all[i].chain != chain || all[i].by == chain)
             continue;
         if (!furthest || all[i].seq > furthest->seq)
             furthest = &all[i];
-        const struct record *record = search(v, first, end, all[i].seq);
-        if (all[i].seq > summary->last || !record || record->chain != chain || record->seq != all[i].seq ||
-            record->is_altered || memcmp(record->mac, all[i].mac, MAC_KEPT_CHARS) == 0)
-            continue;
-        struct audit_finding *finding = find_in(v, AUDIT_FORKED, record, all[i].seq, all[i].seq);
-        finding->file = file_name(v, all[i].file);
-        finding->line = all[i].line;
+        is_current |= all[i].is_current;
+        judge_sighting(v, &all[i], first, end);
     }
+    judge_end(v, summary, furthest, is_current, first < end ? record_at(v, end - 1) : NULL);
     if (!furthest)
         return;
     summary->seen = furthest->seq;
     memcpy(summary->seen_time, furthest->time, sizeof furthest->time);
-    if (furthest->seq <= summary->last)
-        return;
-    struct audit_finding *finding = find(v, first == end ? AUDIT_NOT_GIVEN : AUDIT_CUT, furthest->file, furthest->line);
-    finding->chain = summary->chain;
-    finding->node = summary->node;
-    finding->seq = summary->last + 1;
-    finding->seq_end = furthest->seq;
 }
 
-bool audit_finding_is_wrong(enum audit_finding_kind kind)
+enum audit_weight audit_finding_weight(enum audit_finding_kind kind)
 {
-    return kind <= AUDIT_CUT;
+    return kind <= AUDIT_CUT ? AUDIT_WRONG : kind <= AUDIT_UNCONFIRMED ? AUDIT_UNPROVEN : AUDIT_NOTE;
 }
 
 static void judge_chain(struct audit_verifier *v, uint32_t chain, size_t first, size_t end)
@@ -360,7 +419,7 @@ static void judge_chain(struct audit_verifier *v, uint32_t chain, size_t first, 
     judge_sightings(v, summary, chain, first, end);
     summary->is_whole = true;
     for (size_t i = findings; i < v->findings.count; i++)
-        if (audit_finding_is_wrong(((struct audit_finding *)(void *)v->findings.items)[i].kind))
+        if (audit_finding_weight(((struct audit_finding *)(void *)v->findings.items)[i].kind) == AUDIT_WRONG)
             summary->is_whole = false;
 }
 

@@ -88,16 +88,31 @@ static void await_line(const char *path, const char *one, const char *other)
     cr_assert(has_line(path, one, other), "%s has no line with %s and %s", path, one, other);
 }
 
-static void verify(const struct logs *logs, int exit_code, const char *says, const char *first, const char *second)
+static void expect_verdict(const struct logs *logs, int exit_code, const char *says, const char *const *args)
 {
     struct cli_run run;
 
-    cli_run_bare(&logs->fixture, &run,
-                 (const char *const[]){"audit", "verify", "--master-key-file", logs->fixture.master_key_path, first,
-                                       second, NULL});
+    cli_run_bare(&logs->fixture, &run, args);
     cr_expect_eq(run.exit_code, exit_code, "%s%s", run.out, run.err);
     cr_expect_not_null(strstr(run.out, says), "\"%s\" lacks: %s%s", says, run.out, run.err);
     cli_finish(&run);
+}
+
+/* By the files alone. second may be NULL. */
+static void verify(const struct logs *logs, int exit_code, const char *says, const char *first, const char *second)
+{
+    expect_verdict(logs, exit_code, says,
+                   (const char *const[]){"audit", "verify", "--master-key-file", logs->fixture.master_key_path, first,
+                                         second, NULL});
+}
+
+/* With the heads in Redis, too. */
+static void verify_by_redis(const struct logs *logs, int exit_code, const char *says, const char *first,
+                            const char *second)
+{
+    expect_verdict(logs, exit_code, says,
+                   (const char *const[]){"audit", "verify", "--master-key-file", logs->fixture.master_key_path,
+                                         "--redis", logs->fixture.redis.url, first, second, NULL});
 }
 
 static int try_to_revoke(const struct logs *logs, size_t node, const struct fixture_key *key,
@@ -183,9 +198,10 @@ Test(audit_log, holds_each_change_before_it_is_answered)
     cr_expect_null(strstr(content, key.secret));
     cr_expect_null(strstr(content, FIXTURE_PASSWORD));
     free(content);
-    verify(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
+    verify(&logs, 3, "Not proven", logs.path[0], logs.path[1]);
+    verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
     stop_nodes(&logs);
-    verify(&logs, 0, "its node stopped", logs.path[0], logs.path[1]);
+    verify_by_redis(&logs, 0, "its node stopped", logs.path[0], logs.path[1]);
     fixture_stop(&logs.fixture);
 }
 
@@ -227,7 +243,9 @@ Test(audit_log, what_somebody_does_to_it_shows)
     node_stop(&logs.fixture.nodes[0]);
     stop_nodes(&logs);
     cr_expect_geq(noted_seq(logs.path[1]), 4);
-    verify(&logs, 0, "other nodes saw it up to", logs.path[0], logs.path[1]);
+    verify(&logs, 3, "others saw it up to", logs.path[0], logs.path[1]); /* and who saw the last one's? */
+    verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
+    verify_by_redis(&logs, 3, "Redis: names a log whose file was not given", logs.path[0], NULL);
 
     snprintf(altered, sizeof altered, "%.150s/altered.log", logs.fixture.folder);
     content = read_log(logs.path[0]);
@@ -240,7 +258,8 @@ Test(audit_log, what_somebody_does_to_it_shows)
         line--;
     size_t before = (size_t)(line - content);
     write_log(altered, content, before);
-    verify(&logs, 0, "no other log here confirms its end", altered, NULL);
+    verify(&logs, 3, "nothing here confirms its end", altered, NULL);
+    verify_by_redis(&logs, 1, "Redis: saw lines that the log lacks", altered, logs.path[1]);
     verify(&logs, 1, "its end was cut off", altered, logs.path[1]);
     line = strchr(line, '\n') + 1;
     memmove(content + before, line, strlen(line) + 1);
@@ -251,6 +270,40 @@ Test(audit_log, what_somebody_does_to_it_shows)
     verify(&logs, 1, "Something is wrong", altered, NULL);
     cr_assert_eq(unlink(altered), 0);
     fixture_stop(&logs.fixture);
+}
+
+/* What a run on the earlier file prints lets the next one begin with the later file, and must fit. */
+static void verify_further(const struct logs *logs, const char *earlier, const char *later)
+{
+    struct cli_run run;
+    char head[128] = "";
+    const char *const args[] = {"audit",
+                                "verify",
+                                "--master-key-file",
+                                logs->fixture.master_key_path,
+                                "--redis",
+                                logs->fixture.redis.url,
+                                "--expect",
+                                head,
+                                later,
+                                NULL};
+
+    cli_run_bare(&logs->fixture, &run,
+                 (const char *const[]){"audit", "verify", "--master-key-file", logs->fixture.master_key_path, "--json",
+                                       earlier, NULL});
+    const char *printed = strstr(run.out, "\"head\":\"");
+    cr_assert_not_null(printed, "%s", run.out);
+    snprintf(head, sizeof head, "%.*s", (int)strcspn(printed + 8, "\""), printed + 8);
+    cli_finish(&run);
+    expect_verdict(logs, 0, "Nothing is wrong.", args);
+    head[strlen(head) - 1] ^= 1;
+    expect_verdict(logs, 1, "contradicts other lines", args);
+    *strrchr(head, ':') = '\0';
+    expect_verdict(logs, 0, "Nothing is wrong.", args);
+    cli_run_bare(&logs->fixture, &run,
+                 (const char *const[]){"audit", "verify", "--master-key-file", logs->fixture.master_key_path,
+                                       "--expect", "x:1", later, NULL});
+    cli_expect_refusal(&run, 2, "--expect takes CHAIN:SEQ:MAC", "no head");
 }
 
 Test(audit_log, goes_on_across_restarts_and_rotation)
@@ -275,9 +328,12 @@ Test(audit_log, goes_on_across_restarts_and_rotation)
     cr_expect(has_line(logs.path[0], "\"log.continued\"", "\"seq\":"));
     cr_expect(has_line(logs.path[0], "\"api_key.created\"", key.id));
     stop_nodes(&logs);
-    verify(&logs, 0, "seq 1 to ", rotated, logs.path[0]);
-    verify(&logs, 0, "continues an earlier file", logs.path[0], NULL);
-    verify(&logs, 0, "Nothing is wrong.", logs.path[0], rotated);
+    verify_by_redis(&logs, 0, "seq 1 to ", rotated, logs.path[0]);
+    verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], rotated);
+    verify_by_redis(&logs, 3, "continues an earlier file", logs.path[0], NULL);
+    verify(&logs, 3, "Not proven", rotated, NULL); /* without the newest file */
+    verify_by_redis(&logs, 1, "Redis: saw lines that the log lacks", rotated, NULL);
+    verify_further(&logs, rotated, logs.path[0]);
     fixture_stop(&logs.fixture);
 }
 
@@ -355,7 +411,7 @@ Test(audit_log, a_full_disk_confirms_nothing_and_stops_no_revocation)
         poll(NULL, 0, 20);
     }
     stop_nodes(&logs);
-    verify(&logs, 0, "was cut short while it was written, as the node noted", logs.path[0], NULL);
+    verify_by_redis(&logs, 0, "was cut short while it was written, as the node noted", logs.path[0], NULL);
     fixture_stop(&logs.fixture);
 }
 
@@ -397,7 +453,7 @@ Test(audit_log, another_node_takes_over_what_a_killed_one_left)
     cr_expect(has_line(logs.path[1], "\"api_key.revoked\"", "\"taken_over_from\":\""));
     await_nothing_unlogged(&logs);
     stop_nodes(&logs);
-    verify(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
+    verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
     fixture_stop(&logs.fixture);
 }
 
@@ -435,6 +491,6 @@ Test(audit_log, a_flood_drops_nothing_that_is_in_no_log)
     }
     cr_expect(has_line(logs.path[0], "\"api_key.created\"", many.id));
     stop_nodes(&logs);
-    verify(&logs, 0, "Nothing is wrong.", logs.path[0], NULL);
+    verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], NULL);
     fixture_stop(&logs.fixture);
 }

@@ -266,9 +266,11 @@ export class Deployment {
         return new Person(email, totpUri);
     }
 
-    // What `chatelaine audit verify` finds in these files. It says nothing is wrong if its exit status is 0.
+    // What `chatelaine audit verify` finds in these files. It says that nothing is wrong or missing if its exit status
+    // is 0.
     verifyAudit(...files) {
-        const args = ['audit', 'verify', '--master-key-file', this.#path('master.key'), '--json', ...files];
+        const keys = ['--master-key-file', this.#path('master.key')];
+        const args = ['audit', 'verify', '--redis', `unix:${this.redisSocket}`, ...keys, '--json', ...files];
         const {status, stdout, stderr} = spawnSync(process.env.CHATELAINE_BINARY, args, {encoding: 'utf8'});
 
         if (!stdout) throw new Error(`audit verify: ${status} ${stderr}`);

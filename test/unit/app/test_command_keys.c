@@ -59,6 +59,7 @@ static const struct row {
     {"session list", "", ANY},
     {"session end", "--user joan@clinic.example", ANY},
     {"audit tail", "", ANY},
+    {"audit verify", "secrets", KNOWN},
     {"receipt show", "@2 " ORIGIN, KNOWN},
     {"master-key rotate", "--retired-master-key-file known.key", ROTATE},
     {"status", "", JUDGED},

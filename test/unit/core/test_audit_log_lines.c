@@ -288,8 +288,8 @@ static void feed(struct audit_verifier *v, const char *name, const struct log *l
 /* Judges and checks the findings: "kind seq seq_end file:line; …". Frees the verifier. */
 static void expect(struct audit_verifier *v, const char *expected)
 {
-    static const char *const NAMES[] = {"changed", "unreadable", "missing",  "reordered", "forked",   "cut",
-                                        "torn",    "unfinished", "repeated", "earlier",   "not given"};
+    static const char *const NAMES[] = {"changed",    "unreadable", "missing",   "reordered",   "forked", "cut",
+                                        "unfinished", "earlier",    "not given", "unconfirmed", "torn",   "repeated"};
     const struct audit_finding *findings;
     struct buf out CLEANUP(buf_finish);
 
@@ -323,7 +323,7 @@ Test(audit_chain, a_whole_log_is_whole)
     audit_verifier_destroy(v);
     v = audit_verifier_create(keyring);
     feed(v, "a", &log, 0, log.count);
-    expect(v, "");
+    expect(v, "unconfirmed 1 7 a:7");
     free_log(&log);
 }
 
@@ -334,20 +334,20 @@ Test(audit_chain, what_is_wrong_with_a_file_shows)
         const char *lines; /* by number, in their order; 'x': garbage, 'c': line 5, changed; 'h': half of line 8 */
         const char *findings;
     } CASES[] = {
-        {"12345678", ""},
-        {"1234c678", "changed 5 5 a:5"},
-        {"1234678", "missing 5 5 a:5"},
-        {"145678", "missing 2 3 a:2"},
-        {"345678", "missing 1 2 a:1"},
-        {"12346578", "reordered 5 5 a:6"},
-        {"1234x678", "unreadable 0 0 a:5; missing 5 5 a:6"},
-        {"1234x5678", "unreadable 0 0 a:5"},
-        {"12345678x", "unreadable 0 0 a:9"},
-        {"1234567h", "unfinished 0 0 a:8"},
-        {"123455678", "repeated 5 5 a:6"},
-        {"1234567", ""}, /* nobody else has seen its end */
-        {"2345678", "missing 1 1 a:1"},
-        {"1234c5678", "changed 5 5 a:5"},
+        {"12345678", "unconfirmed 1 8 a:8"},
+        {"1234c678", "changed 5 5 a:5; unconfirmed 1 8 a:8"},
+        {"1234678", "missing 5 5 a:5; unconfirmed 1 8 a:7"},
+        {"145678", "missing 2 3 a:2; unconfirmed 1 8 a:6"},
+        {"345678", "missing 1 2 a:1; unconfirmed 1 8 a:6"},
+        {"12346578", "reordered 5 5 a:6; unconfirmed 1 8 a:8"},
+        {"1234x678", "unreadable 0 0 a:5; missing 5 5 a:6; unconfirmed 1 8 a:8"},
+        {"1234x5678", "unreadable 0 0 a:5; unconfirmed 1 8 a:9"},
+        {"12345678x", "unreadable 0 0 a:9; unconfirmed 1 8 a:8"},
+        {"1234567h", "unfinished 0 0 a:8; unconfirmed 1 7 a:7"},
+        {"123455678", "repeated 5 5 a:6; unconfirmed 1 8 a:9"},
+        {"1234567", "unconfirmed 1 7 a:7"},
+        {"2345678", "missing 1 1 a:1; unconfirmed 1 8 a:7"},
+        {"1234c5678", "changed 5 5 a:5; unconfirmed 1 8 a:9"},
     };
     struct log log = make_log(7), part = {0};
     struct audit_verifier *v;
@@ -371,6 +371,89 @@ Test(audit_chain, what_is_wrong_with_a_file_shows)
     free_log(&log);
 }
 
+static void see(struct audit_verifier *v, const struct log *log, uint64_t seq, bool has_mac, bool is_current,
+                bool has_it_all)
+{
+    struct audit_head head = {.seq = seq};
+    const struct audit_witness witness = {
+        .name = "W", .head = &head, .node = "n1", .is_current = is_current, .has_it_all = has_it_all};
+    struct audit_line_read read;
+
+    memcpy(head.chain, log->head.chain, sizeof head.chain);
+    if (has_mac && seq > 0 && seq <= log->count) {
+        cr_assert_eq(
+            audit_line_read(keyring, (struct text){log->lines[seq - 1], strlen(log->lines[seq - 1]) - 1}, &read),
+            AUDIT_LINE_GENUINE);
+        memcpy(head.mac, read.head.mac, sizeof head.mac);
+    }
+    audit_verifier_witness(v, &witness);
+}
+
+/* Of a log of 8 lines in two files, of which the second begins with line 5: which lines are there, and how far a
+ * witness has seen it. */
+Test(audit_chain, only_what_somebody_confirms_is_proven)
+{
+    enum { CURRENT = 1, ALL = 2, WITHOUT_MAC = 4 };
+    static const struct {
+        size_t from, to;
+        uint64_t seen;
+        int how;
+        const char *findings;
+    } CASES[] = {
+        {1, 8, 8, 0, ""},
+        {1, 8, 6, 0, "unconfirmed 7 8 b:4"}, /* the newest lines */
+        {1, 8, 6, CURRENT, ""},
+        {1, 6, 8, 0, "cut 7 8 W:0"}, /* the last two are cut */
+        {1, 6, 8, CURRENT, "cut 7 8 W:0"},
+        {1, 4, 8, 0, "cut 5 8 W:0"},     /* the newest file is missing */
+        {5, 8, 8, 0, "earlier 1 4 b:1"}, /* the oldest file is missing */
+        {5, 8, 8, ALL, ""},
+        {5, 8, 4, ALL | CURRENT, ""},
+        {5, 8, 4, ALL, "unconfirmed 5 8 b:4"},
+        {5, 8, 4, ALL | WITHOUT_MAC, "unconfirmed 5 8 b:4"},
+        {5, 8, 2, ALL | CURRENT, "earlier 3 4 b:1"},
+        {6, 8, 8, 0, "missing 1 5 b:1"},
+        {6, 8, 8, ALL, ""},
+        {1, 8, 9, WITHOUT_MAC, "cut 9 9 W:0"},
+        {1, 8, 0, 0, "unconfirmed 1 8 b:4"}, /* its head in Redis was altered */
+        {9, 8, 8, 0, "not given 1 8 W:0"},   /* the whole file is missing */
+    };
+    struct log log = make_log(3);
+
+    add(&log, AUDIT_LINE_CONTINUED, NULL, NULL);
+    for (int i = 0; i < 3; i++)
+        add(&log, "x", NULL, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct audit_verifier *v = audit_verifier_create(keyring);
+
+        see(v, &log, CASES[i].seen, !(CASES[i].how & WITHOUT_MAC), CASES[i].how & CURRENT, CASES[i].how & ALL);
+        if (CASES[i].from < 5)
+            feed(v, "a", &log, CASES[i].from - 1, CASES[i].to < 4 ? CASES[i].to : 4);
+        if (CASES[i].from <= CASES[i].to && CASES[i].to > 4)
+            feed(v, "b", &log, CASES[i].from < 5 ? 4 : CASES[i].from - 1, CASES[i].to);
+        expect(v, CASES[i].findings);
+    }
+    free_log(&log);
+}
+
+/* A log that was put back and went on, seen as it was before: inside, and just before the first line. */
+Test(audit_chain, a_witness_has_seen_another_line)
+{
+    struct log log = make_log(5), other = make_log(5);
+    struct audit_verifier *v = audit_verifier_create(keyring);
+
+    memcpy(other.head.chain, log.head.chain, sizeof log.head.chain);
+    see(v, &other, 6, true, true, false);
+    feed(v, "a", &log, 0, 6);
+    expect(v, "forked 6 6 W:0");
+    v = audit_verifier_create(keyring);
+    see(v, &other, 3, true, true, true);
+    feed(v, "a", &log, 3, 6);
+    expect(v, "forked 4 4 a:1");
+    free_log(&log);
+    free_log(&other);
+}
+
 /* Pieces of a rotated log, in any order; a piece given twice; a piece that is not given. */
 Test(audit_chain, pieces_come_in_any_order)
 {
@@ -384,16 +467,16 @@ Test(audit_chain, pieces_come_in_any_order)
     feed(v, "c", &log, 6, 8);
     feed(v, "a", &log, 0, 4);
     feed(v, "b", &log, 4, 6);
-    expect(v, "");
+    expect(v, "unconfirmed 1 8 c:2");
     v = audit_verifier_create(keyring);
     feed(v, "c", &log, 6, 8);
     feed(v, "b", &log, 4, 6);
     feed(v, "b2", &log, 4, 6);
-    expect(v, "earlier 1 4 b:1; repeated 5 6 b2:1");
+    expect(v, "earlier 1 4 b:1; repeated 5 6 b2:1; unconfirmed 1 8 c:2");
     v = audit_verifier_create(keyring);
     feed(v, "c", &log, 6, 8);
     feed(v, "a", &log, 0, 4);
-    expect(v, "missing 5 6 c:1");
+    expect(v, "missing 5 6 c:1; unconfirmed 1 8 c:2");
     free_log(&log);
 }
 
@@ -405,7 +488,8 @@ Test(audit_chain, a_cut_end_shows_in_another_node_s_file)
     add(&other, AUDIT_LINE_HEAD, &log.head, "n9");
     add(&log, "x", NULL, NULL); /* after it was seen */
     for (size_t cut = 0; cut <= 2; cut++) {
-        const char *const EXPECTED[] = {"", "", "cut 6 6 b:3"};
+        const char *const EXPECTED[] = {"unconfirmed 7 7 a:7; unconfirmed 1 3 b:3", "unconfirmed 1 3 b:3",
+                                        "cut 6 6 b:3; unconfirmed 1 3 b:3"};
 
         v = audit_verifier_create(keyring);
         feed(v, "a", &log, 0, log.count - cut);
@@ -414,7 +498,7 @@ Test(audit_chain, a_cut_end_shows_in_another_node_s_file)
     }
     v = audit_verifier_create(keyring);
     feed(v, "b", &other, 0, other.count);
-    expect(v, "not given 1 6 b:3");
+    expect(v, "unconfirmed 1 3 b:3; not given 1 6 b:3");
     free_log(&log);
     free_log(&other);
 }
@@ -438,7 +522,7 @@ Test(audit_chain, a_log_that_was_put_back_shows)
     for (size_t i = 0; i < 2; i++)
         audit_verifier_add(v, (struct text){back.lines[i], strlen(back.lines[i]) - 1}, true);
     feed(v, "b", &other, 0, other.count);
-    expect(v, "forked 6 6 b:3");
+    expect(v, "forked 6 6 b:3; unconfirmed 1 3 b:3");
     /* With a copy of the file from before. */
     v = audit_verifier_create(keyring);
     feed(v, "a", &log, 0, log.count);
@@ -465,7 +549,7 @@ Test(audit_chain, a_torn_line_is_explained_by_the_node)
     for (size_t i = 0; i < 6; i++)
         part.lines[part.count++] = (char *)LINES[i];
     feed(v, "a", &part, 0, part.count);
-    expect(v, "torn 0 0 a:4");
+    expect(v, "torn 0 0 a:4; unconfirmed 1 5 a:6");
     free_log(&log);
 }
 
