@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { Q_ONE = 1000, Q_DECIMALS = 3 };
+enum { Q_ONE = 1000, Q_DECIMALS = 3, PRECISIONS = 4 };
 
 /* A weight in thousandths (RFC 9110 section 12.4.2); 0 if malformed. */
 static int read_weight(struct text t)
@@ -53,7 +53,8 @@ static void weigh(struct text part, struct text type, int *precision, int *weigh
     *weight = given;
 }
 
-static int weight_of(const struct http_request *request, struct text type)
+/* Heavier, or named more exactly; 0: not accepted. */
+static int rank_of(const struct http_request *request, struct text type)
 {
     int precision = 0, weight = 0;
     struct text line, part;
@@ -61,21 +62,24 @@ static int weight_of(const struct http_request *request, struct text type)
     for (size_t n = 0; (line = http_request_header_at(request, TEXT("Accept"), n)).ptr; n++)
         while (text_next(&line, ',', &part))
             weigh(part, type, &precision, &weight);
-    return weight;
+    return weight > 0 ? weight * PRECISIONS + precision : 0;
 }
 
-size_t accept_choose(const struct http_request *request, const struct text *types, size_t count)
+bool accept_choose(const struct http_request *request, const struct accept_row *rows, size_t count, int *ret_form)
 {
-    size_t best = 0;
-    int best_weight = weight_of(request, types[0]);
+    int best = 0;
 
-    for (size_t i = 1; i < count; i++) {
-        int weight = weight_of(request, types[i]);
+    if (!http_request_header_at(request, TEXT("Accept"), 0).ptr) {
+        *ret_form = rows[0].form;
+        return true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int rank = rank_of(request, rows[i].type);
 
-        if (weight > best_weight) {
-            best = i;
-            best_weight = weight;
+        if (rank > best) {
+            *ret_form = rows[i].form;
+            best = rank;
         }
     }
-    return best;
+    return best > 0;
 }

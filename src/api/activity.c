@@ -14,13 +14,28 @@ static bool sees_test_keys_only(const struct exchange *exchange)
     return exchange->key && exchange->key->mode == MODE_TEST;
 }
 
-static enum trail_form form_for(const struct exchange *exchange)
+/* A client that asked for a file must never take one page for it. False: the exchange has been refused. */
+static bool choose_form(struct exchange *exchange, enum trail_form *ret_form)
 {
-    static const struct text TYPES[] = {[TRAIL_JSON] = TEXT("application/json"),
-                                        [TRAIL_CSV] = TEXT("text/csv"),
-                                        [TRAIL_NDJSON] = TEXT("application/x-ndjson")};
+    static const struct accept_row ROWS[] = {
+        {TEXT("application/json"), TRAIL_JSON},
+        {TEXT("text/csv"), TRAIL_CSV},
+        {TEXT("application/csv"), TRAIL_CSV},
+        {TEXT("application/x-ndjson"), TRAIL_NDJSON},
+        {TEXT("application/ndjson"), TRAIL_NDJSON},
+        {TEXT("application/jsonl"), TRAIL_NDJSON},
+        {TEXT("application/x-jsonl"), TRAIL_NDJSON},
+        {TEXT("application/jsonlines"), TRAIL_NDJSON},
+        {TEXT("application/x-jsonlines"), TRAIL_NDJSON},
+    };
+    int form;
 
-    return (enum trail_form)accept_choose(exchange->request, TYPES, sizeof TYPES / sizeof *TYPES);
+    if (!accept_choose(exchange->request, ROWS, sizeof ROWS / sizeof *ROWS, &form)) {
+        exchange_refuse(exchange, PROBLEM_NOT_ACCEPTABLE);
+        return false;
+    }
+    *ret_form = (enum trail_form)form;
+    return true;
 }
 
 static void list_page(struct exchange *exchange, const struct event_query *query)
@@ -34,9 +49,9 @@ void audit_events_list(struct exchange *exchange)
 {
     struct event_query *query = http_request_alloc(exchange->request, sizeof *query);
     struct audit_source *reader = http_request_alloc(exchange->request, sizeof *reader);
-    enum trail_form form = form_for(exchange);
+    enum trail_form form;
 
-    if (!exchange_read_query(exchange, query_read_events, query))
+    if (!exchange_read_query(exchange, query_read_events, query) || !choose_form(exchange, &form))
         return;
     *reader = exchange_source(exchange);
     query->filter.reader = reader;

@@ -53,6 +53,8 @@
     X(PROBLEM_LINK_NOT_FOUND, 404, "link_not_found",                                                                \
       "This link cannot be used. It has expired, was used or withdrawn, or is incomplete. Ask for another.")        \
     X(PROBLEM_METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This method is not allowed here.")                    \
+    X(PROBLEM_NOT_ACCEPTABLE, 406, "not_acceptable",                                                                \
+      "Accept names none of application/json, text/csv and application/x-ndjson.")                                  \
     X(PROBLEM_KEY_LIMIT_REACHED, 409, "key_limit_reached",                                                          \
       "The account has reached its limit of active keys of this kind, or of keys made within a day. "               \
       "Revoke some, or wait.")                                                                                      \

@@ -1,5 +1,6 @@
 #include "query_internal.h"
 #include "base/clock.h"
+#include "core/audit_type.h"
 #include "core/limits.h"
 #include "core/path.h"
 
@@ -8,8 +9,6 @@ struct parameter {
     bool (*read)(struct text value, void *target);
     const char *rule; /* what its value must be: the message if it is not */
 };
-
-enum { EVENT_WORD_MAX_BYTES = 40 };
 
 #define PAGE_LIMIT_RULE "limit must be a number from 1 to 100."
 _Static_assert(LIST_LIMIT_MAX == 100, "see PAGE_LIMIT_RULE");
@@ -173,40 +172,46 @@ static bool read_events_starting_after(struct text value, void *target)
     return id_parse(ID_EVENT, value, &query->starting_after);
 }
 
-static bool is_word(struct text t)
-{
-    for (size_t i = 0; i < t.len; i++)
-        if ((t.ptr[i] < 'a' || t.ptr[i] > 'z') && t.ptr[i] != '_')
-            return false;
-    return t.len > 0 && t.len <= EVENT_WORD_MAX_BYTES;
-}
-
-/* "api_key.created", or a family: "api_key." or "api_key". */
+/* An unknown type would be answered with nothing, and read as "never happened". So would whatever no event has. */
 static bool read_events_type(struct text value, void *target)
 {
-    struct event_query *query = target;
-    struct text rest = value, family, event;
+    ((struct event_query *)target)->filter.type = value;
+    return audit_type_is_known(value);
+}
 
-    query->filter.type = value;
-    if (!text_next(&rest, '.', &family) || !is_word(family))
-        return false;
-    return !rest.ptr || rest.len == 0 || (text_next(&rest, '.', &event) && is_word(event) && !rest.ptr);
+static bool is_id(struct text value)
+{
+    enum id_kind kind = id_kind_of(value);
+    struct id id;
+
+    return kind != ID_NONE && id_parse(kind, value, &id);
 }
 
 static bool read_events_actor(struct text value, void *target)
 {
-    struct event_query *query = target;
+    ((struct event_query *)target)->filter.actor = value;
+    return is_id(value) || text_equal(value, TEXT("operator")) || text_equal(value, TEXT("holder")) ||
+           text_equal(value, TEXT("system"));
+}
 
-    query->filter.actor = value;
-    return value.len > 0 && value.len <= KEY_NAME_MAX_BYTES;
+/* "KEY_01J…", "usr_": what was meant as an id. A device may have any other name. */
+static bool begins_like_id(struct text value)
+{
+    static const char *const PREFIXES[] = {"key_", "dev_", "usr_", "acct_", "inv_", "evt_", "req_"};
+
+    for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++) {
+        struct text prefix = text_of(PREFIXES[i]);
+
+        if (value.len >= prefix.len && text_equal_nocase((struct text){value.ptr, prefix.len}, prefix))
+            return true;
+    }
+    return false;
 }
 
 static bool read_events_target(struct text value, void *target)
 {
-    struct event_query *query = target;
-
-    query->filter.target = value;
-    return value.len > 0 && value.len <= KEY_NAME_MAX_BYTES;
+    ((struct event_query *)target)->filter.target = value;
+    return value.len > 0 && value.len <= KEY_NAME_MAX_BYTES && (is_id(value) || !begins_like_id(value));
 }
 
 static bool read_events_ip(struct text value, void *target)
@@ -246,14 +251,22 @@ bool query_read_events(struct text query, char *storage, void *target, struct pr
         {"starting_after", read_events_starting_after, "starting_after must be the id of an event."},
         {"type", read_events_type,
          "type must be a type of events, such as api_key.revoked, or a family, such as api_key."},
-        {"actor", read_events_actor, "actor must be 1 to 800 bytes: the id of a user or a key, or operator."},
-        {"target", read_events_target, "target must be 1 to 800 bytes: the id of a user or a key, or a device's name."},
+        {"actor", read_events_actor, "actor must be the id of a user or a key, or operator, holder or system."},
+        {"target", read_events_target,
+         "target must be a whole id of a user, a key or an account, or a device's name of 1 to 800 bytes."},
         {"ip", read_events_ip, "ip must be an address or a network, such as 192.0.2.7, 192.0.2.0/24 or 2001:db8::/32."},
         {"since", read_events_since, "since " TIME_RULE},
         {"until", read_events_until, "until " TIME_RULE},
     };
+    const struct audit_filter *filter = &((struct event_query *)target)->filter;
 
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
+    if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))
+        return false;
+    if (filter->since_ms > 0 && filter->until_ms > 0 && filter->since_ms >= filter->until_ms) {
+        *ret_problem = wrong_parameter(TEXT("until"), "until must be later than since.");
+        return false;
+    }
+    return true;
 }
 
 static bool read_people_limit(struct text value, void *target)

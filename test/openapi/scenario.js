@@ -1,5 +1,7 @@
 // A day of people, integrations and agents, with every mistake that they can make: the steps, as asked through a
 // Conversation.
+import assert from 'node:assert/strict';
+
 import {PASSWORD, Person, until} from '../support/deployment.js';
 import {send} from './requests.js';
 
@@ -483,6 +485,21 @@ async function activity(talk, browser, {all, test}) {
         await talk.direct('the trail as a file', get('/v1/audit', {...bearer(all), Accept: type}), 200);
         await talk.direct('for people', get('/v1/console/audit_events', {...browser.reading, Accept: type}), 200);
     }
+    for (const [accept, type] of [
+        ['text/csv, */*', 'text/csv'],
+        ['application/jsonl', 'application/x-ndjson'],
+        ['application/ndjson', 'application/x-ndjson'],
+        ['application/x-jsonlines;q=0.9, application/json;q=0.5', 'application/x-ndjson'],
+        ['text/html, */*;q=0.8', 'application/json'],
+    ]) {
+        const {headers} = await talk.direct(accept, get('/v1/audit', {...bearer(all), Accept: accept}), 200);
+
+        assert.equal(headers['content-type'].split(';')[0], type, accept);
+    }
+    for (const accept of ['application/pdf', 'application/json;q=0'])
+        await talk.direct(accept, get('/v1/audit', {...bearer(all), Accept: accept}), 406, 'not_acceptable');
+    const paged = get('/v1/console/audit_events', {...browser.reading, Accept: 'text/html'});
+    await talk.direct('a form that there is not', paged, 406, 'not_acceptable');
     const isCounted = async () =>
         (await talk.right('usage', usage(''), 200)).json.keys.some((one) => one.id === test.id);
     await until('uses are counted', isCounted);

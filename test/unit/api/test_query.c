@@ -137,7 +137,16 @@ Test(query, events)
         {"type=a%25", PROBLEM_PARAMETER_INVALID, "type"},
         {"type=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", PROBLEM_PARAMETER_INVALID, "type"},
         {"type=a&type=b", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=api_key.create", PROBLEM_PARAMETER_INVALID, "type"},
+        {"type=keys", PROBLEM_PARAMETER_INVALID, "type"},
         {"actor=", PROBLEM_PARAMETER_INVALID, "actor"},
+        {"actor=nobody", PROBLEM_PARAMETER_INVALID, "actor"},
+        {"actor=usr_1", PROBLEM_PARAMETER_INVALID, "actor"},
+        {"actor=" KEY_A "0", PROBLEM_PARAMETER_INVALID, "actor"},
+        {"target=usr_", PROBLEM_PARAMETER_INVALID, "target"},
+        {"target=KEY_01jd8x5pk4n1h7g9e2d6f8s3tv", PROBLEM_PARAMETER_INVALID, "target"},
+        {"since=2026-01-31T12:00:00Z&until=2026-01-31T11:59:59Z", PROBLEM_PARAMETER_INVALID, "until"},
+        {"until=2026-01-31T12:00:00Z&since=2026-01-31T12:00:00Z", PROBLEM_PARAMETER_INVALID, "until"},
         {"target=", PROBLEM_PARAMETER_INVALID, "target"},
         {"ip=", PROBLEM_PARAMETER_INVALID, "ip"},
         {"ip=10.1.2.3/8", PROBLEM_PARAMETER_INVALID, "ip"},
@@ -150,10 +159,14 @@ Test(query, events)
         {"until=yesterday", PROBLEM_PARAMETER_INVALID, "until"},
         {"from=2026-01-31T12:00:00Z", PROBLEM_PARAMETER_UNKNOWN, "from"},
     };
+    static const char *const GOOD[] = {"actor=holder",  "actor=system",    "actor=" KEY_A,
+                                       "target=" KEY_A, "target=keyboard", "type=login"};
     struct event_query query = {.limit = LIST_LIMIT_DEFAULT};
     char storage[STORAGE_BYTES];
     struct problem problem;
 
+    for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++)
+        cr_expect(query_read_events(text_of(GOOD[i]), storage, &query, &problem), "%s", GOOD[i]);
     cr_assert(query_read_events(TEXT("starting_after=" EVENT "&limit=3"), storage, &query, &problem));
     cr_assert_eq(query.limit, 3);
     cr_assert_str_eq(query.starting_after.text, EVENT);
@@ -177,6 +190,7 @@ Test(query, events_filters)
     cr_expect_eq(query.filter.address.bytes[12], 192);
     cr_expect_eq(query.filter.since_ms, 1769860800000);
     cr_expect_eq(query.filter.until_ms, 1769864400500);
+    query.filter.since_ms = 0;
     cr_assert(
         query_read_events(TEXT("type=api_key&until=1970-01-01T00:00:00Z&ip=2001:db8::1"), storage, &query, &problem));
     cr_expect_eq(query.filter.until_ms, 1, "not 0, which means any");
