@@ -244,9 +244,8 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
 
-    if (result == STORE_OK && replaced->revoked_ms > 0) {
-        exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
-    } else if (result == STORE_NOT_FOUND) {
+    /* Whether it is revoked is for the script to say, once it has found that the actor may still do this. */
+    if (result == STORE_NOT_FOUND) {
         exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
     } else if (result != STORE_OK) {
         exchange_refuse_store(exchange, result);

@@ -1,5 +1,6 @@
 /* A credential that ends while a request's body is on its way: the request changes nothing any more, whichever node
  * ended it. */
+#include "cli.h"
 #include "fixture.h"
 #include "leak_guard.h"
 
@@ -19,18 +20,20 @@ static const char *const PATIENT[] = {"--body-timeout-ms", "600000", "--body-tot
 /* A POST whose head was sent. */
 struct slow_post {
     struct http_client client;
+    const char *body;
 };
 
-static void begin(const struct fixture *fixture, size_t node, const char *target, const char *fields,
+static void begin(const struct fixture *fixture, size_t node, const char *target, const char *fields, const char *body,
                   struct slow_post *ret_post)
 {
     char bytes[HEAD_BYTES];
     int len = snprintf(bytes, sizeof bytes,
                        "POST %s HTTP/1.1\r\nHost: t\r\n%sContent-Type: application/json\r\nContent-Length: %zu\r\n"
                        "Expect: 100-continue\r\n\r\n",
-                       target, fields, strlen(BODY));
+                       target, fields, strlen(body));
     struct http_answer answer;
 
+    ret_post->body = body;
     cr_assert(len > 0 && (size_t)len < sizeof bytes);
     http_client_connect(&ret_post->client, fixture->nodes[node].port);
     cr_assert(http_client_send(&ret_post->client, bytes, (size_t)len));
@@ -41,7 +44,7 @@ static void begin(const struct fixture *fixture, size_t node, const char *target
 
 static int finish(struct slow_post *post, struct http_answer *ret_answer)
 {
-    cr_assert(http_client_send(&post->client, BODY, strlen(BODY)));
+    cr_assert(http_client_send(&post->client, post->body, strlen(post->body)));
     cr_assert_eq(http_client_read(&post->client, false, PATIENCE_MS, ret_answer), HTTP_CLIENT_ANSWER);
     http_client_close(&post->client);
     return ret_answer->status;
@@ -53,7 +56,7 @@ static void begin_by_key(const struct fixture *fixture, size_t node, const struc
     char fields[256];
 
     snprintf(fields, sizeof fields, "Authorization: Bearer %s\r\n", key->secret);
-    begin(fixture, node, "/v1/api_keys", fields, ret_post);
+    begin(fixture, node, "/v1/api_keys", fields, BODY, ret_post);
 }
 
 static void begin_by_session(const struct fixture *fixture, size_t node, const struct fixture_session *session,
@@ -62,7 +65,7 @@ static void begin_by_session(const struct fixture *fixture, size_t node, const s
     char fields[512];
 
     snprintf(fields, sizeof fields, "Cookie: __Host-session=%s\r\nX-CSRF-Token: %s\r\n", session->token, session->csrf);
-    begin(fixture, node, "/v1/console/api_keys", fields, ret_post);
+    begin(fixture, node, "/v1/console/api_keys", fields, BODY, ret_post);
 }
 
 static void revoke(const struct fixture *fixture, size_t node, const char *bearer, const struct fixture_key *key)
@@ -160,5 +163,32 @@ Test(actor, a_session_that_ended_while_the_body_came_makes_no_key)
         cr_expect_str_eq(http_answer_code(&answer), "invalid_session");
     }
     cr_expect_eq(count_keys(&fixture), 1);
+    fixture_stop(&fixture);
+}
+
+/* Whoever may no longer do it is not told in which state a thing is. */
+Test(actor, permission_comes_before_state)
+{
+    struct fixture_key old;
+    struct slow_post post;
+    struct http_answer answer;
+    struct fixture fixture;
+    struct cli_run run;
+    char target[96], fields[256];
+
+    fixture_start(&fixture, 1, PATIENT);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &old);
+    revoke(&fixture, 0, fixture.manager.secret, &old);
+    snprintf(target, sizeof target, "/v1/api_keys/%s/replacement", old.id);
+    snprintf(fields, sizeof fields, "Authorization: Bearer %s\r\n", fixture.manager.secret);
+    begin(&fixture, 0, target, fields, "{\"overlap_seconds\":0}", &post);
+    cr_expect_eq(finish(&post, &answer), 409, "%s", answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "already_revoked");
+    begin(&fixture, 0, target, fields, "{\"overlap_seconds\":0}", &post);
+    RUN(&fixture, &run, "account", "suspend", fixture.account);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    cr_expect_eq(finish(&post, &answer), 403, "%s", answer.body);
+    cr_expect_str_eq(http_answer_code(&answer), "account_suspended");
     fixture_stop(&fixture);
 }
