@@ -11,6 +11,7 @@
 #include "core/limits.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Two sets of eight places for each hash: at this load, keys hardly ever push each other out. */
 enum { LOAD_PERCENT = 80, SETS_MAX = 1 << 26 };
@@ -40,6 +41,8 @@ struct shared_table {
     uint32_t set_mask, slot_count;
     uint32_t next;                    /* slot whose uses are reported next */
     uint64_t round_ms, last_round_ms; /* when this round began, and the one before */
+    uint64_t uses_per_ms;             /* of all readers: there are no more processors than the machine's */
+    uint64_t possible, possible_ms;   /* uses that can still be true at this time, of all slots */
     uint32_t evictions;
     size_t keys;
     struct log_pause pause, header_pause;
@@ -128,7 +131,8 @@ struct shared_table *shared_table_create(const struct shared_table_settings *set
     table->sets = (struct chatelaine_set *)((char *)table->header + CHATELAINE_HEADER_BYTES);
     table->uses = (chatelaine_uses *)((char *)table->uses_header + CHATELAINE_HEADER_BYTES);
     table->slots = mem_alloc_large(table->slot_count * sizeof *table->slots);
-    table->round_ms = table->last_round_ms = clock_boot_ns() / CLOCK_NS_PER_MS;
+    table->round_ms = table->last_round_ms = table->possible_ms = clock_boot_ns() / CLOCK_NS_PER_MS;
+    table->possible = table->uses_per_ms = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * USES_PER_MS;
     fill_headers(table, sets);
     return table;
 }
@@ -239,6 +243,23 @@ static uint64_t unused_under(uint32_t generation)
     return (uint64_t)generation << GENERATION_AT;
 }
 
+/* Takes that many of the uses that readers can have made since the node has looked at all slots. Returns how many there
+ * were left: each slot by itself may claim as many as one reader can make. */
+static uint32_t take_possible(struct shared_table *table, uint32_t uses)
+{
+    uint64_t now_ms = clock_boot_ns() / CLOCK_NS_PER_MS;
+    uint64_t most = (now_ms - table->last_round_ms + 1) * table->uses_per_ms;
+    uint32_t taken;
+
+    table->possible += (now_ms - table->possible_ms) * table->uses_per_ms;
+    table->possible_ms = now_ms;
+    if (table->possible > most)
+        table->possible = most;
+    taken = uses < table->possible ? uses : (uint32_t)table->possible;
+    table->possible -= taken;
+    return taken;
+}
+
 /* Takes what readers have counted and lets them count under that generation. Readers that saw the slot under an earlier
  * one can count no more. Returns whether its key was used. */
 static bool take_uses(struct shared_table *table, uint32_t slot, uint32_t generation)
@@ -255,8 +276,12 @@ static bool take_uses(struct shared_table *table, uint32_t slot, uint32_t genera
         note_garbage(table);
         return false;
     }
+    const uint32_t taken = take_possible(table, uses);
+    if (taken < uses)
+        note_garbage(table);
     read_principal(entry_of(table, slot), &key);
-    table->settings.used(table->settings.arg, &key, uses);
+    if (taken > 0)
+        table->settings.used(table->settings.arg, &key, taken);
     return true;
 }
 

@@ -1,11 +1,13 @@
 #include "auth/shared_table.h"
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "chatelaine/check.h"
 #include "core/bucket.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { KEYS = 200, PARTITIONS = 4, BUCKET = 7, PARTITION = BUCKET % PARTITIONS };
 enum { SECRET_BYTES = 64 };
@@ -391,4 +393,31 @@ Test(shared_table, nothing_is_accepted_once_it_is_destroyed)
     shared_table_destroy(w.table);
     cr_expect_not(accepts(&w, 1));
     chatelaine_table_finish(&w.reader);
+}
+
+/* Each slot claims what one reader could have counted, and all of them more than all readers could. */
+Test(shared_table, all_slots_together_claim_no_more_than_readers_can_do)
+{
+    enum { SLOT_KEYS = 50000, CLAIM = 20000 };
+    const uint64_t begun_ns = clock_boot_ns(), processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t refused = metric_values[METRIC_TABLE_USES_REFUSED];
+    uint64_t claimed = 0, possible;
+    struct world w;
+
+    set_up(&w, SLOT_KEYS);
+    for (unsigned i = 0; i < SLOT_KEYS; i++) {
+        uint32_t slot = put(&w, i, BUCKET);
+
+        cr_assert_neq(slot, SHARED_TABLE_NONE);
+        if ((uint32_t)atomic_load(&w.reader.uses[slot]) == 0)
+            claimed += CLAIM;
+        atomic_store(&w.reader.uses[slot], (atomic_load(&w.reader.uses[slot]) >> 32 << 32) + CLAIM);
+    }
+    cr_assert(shared_table_count_uses(w.table, shared_table_slots(w.table)));
+    possible = ((clock_boot_ns() - begun_ns) / CLOCK_NS_PER_MS + 2) * CLAIM * processors;
+    cr_expect_gt(w.reported, 0);
+    cr_expect(w.reported <= possible, "%llu of %llu, %llu are possible", (unsigned long long)w.reported,
+              (unsigned long long)claimed, (unsigned long long)possible);
+    cr_expect(w.reported == claimed || metric_values[METRIC_TABLE_USES_REFUSED] > refused);
+    tear_down(&w);
 }
