@@ -42,6 +42,8 @@ struct service {
     struct text device_clients;         /* --device-clients */
     bool grant_any;                     /* --grant-policy any */
     bool needs_client_certificate;      /* --internal-client-ca */
+    bool checks_hosts;                  /* the internal listener is plain: no certificate says which name it has */
+    struct text internal_hosts;         /* --internal-hosts */
     bool strict401;                     /* --check-status strict401 */
     size_t target_max_bytes;            /* longest target that a gateway may ask about; a longer one gets 414 */
     int64_t canary_interval_ms;         /* --canary-interval-ms */

@@ -39,6 +39,7 @@ struct settings {
     /* node */
     const char *listen;
     const char *internal_listen;
+    const char *internal_hosts;
     const char *check_socket; /* NULL: none */
     const char *tls_cert, *tls_key;
     const char *internal_tls_cert, *internal_tls_key;

@@ -1,6 +1,7 @@
 /* The entry from both listeners. The mount table says which handler a path leads to. */
 #include "api/service.h"
 #include "access_log_internal.h"
+#include "browser_internal.h"
 #include "console/console.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
@@ -22,10 +23,10 @@ static struct exchange *exchange_create(struct http_request *request, struct ser
 static void enter(struct exchange *exchange, enum mount_space space)
 {
     exchange->mount = mount_find(space, exchange->path);
-    if (exchange->mount)
-        exchange->mount->enter(exchange);
-    else
+    if (!exchange->mount)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+    else if (!(exchange->mount->flags & MOUNT_NO_BROWSER) || !browser_is_refused(exchange))
+        exchange->mount->enter(exchange);
 }
 
 void api_handle_public(struct http_request *request, void *service)

@@ -20,12 +20,12 @@ static const struct mount MOUNTS[] = {
     {MOUNT_INTERNAL, TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
     {MOUNT_INTERNAL, TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
     {MOUNT_INTERNAL, TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
-    {MOUNT_INTERNAL, TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER},
+    {MOUNT_INTERNAL, TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
     {MOUNT_INTERNAL, TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
     {MOUNT_INTERNAL, TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  0},
     {MOUNT_INTERNAL, TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  0},
+    {MOUNT_INTERNAL, TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER},
 };
 /* clang-format on */
 enum { MOUNT_COUNT = sizeof MOUNTS / sizeof *MOUNTS };

@@ -193,7 +193,8 @@ static void node_make_fixed_headers(struct node *node, struct text *ret_headers)
     buf_append_str(&out, "Cache-Control: no-store\r\n"
                          "X-Content-Type-Options: nosniff\r\n"
                          "Referrer-Policy: no-referrer\r\n"
-                         "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n");
+                         "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
+                         "Cross-Origin-Resource-Policy: same-origin\r\n");
     if (settings_origin_is_https(node->settings->public_origin))
         buf_append_str(&out, "Strict-Transport-Security: max-age=63072000; includeSubDomains\r\n");
     *ret_headers = buf_text(&out);
@@ -336,6 +337,8 @@ static void node_fill_service(struct node *node)
         .device_clients = text_of(s->device_clients),
         .grant_any = s->grant_policy == GRANT_ANY,
         .needs_client_certificate = s->internal_client_ca,
+        .checks_hosts = !s->internal_tls_cert,
+        .internal_hosts = text_of(s->internal_hosts),
         .strict401 = s->check_status == CHECK_STATUS_STRICT401,
         .target_max_bytes = (size_t)s->target_max_bytes,
         .canary_interval_ms = s->canary_interval_ms,

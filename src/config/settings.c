@@ -230,6 +230,14 @@ static const struct option_row NODE_ROWS[] = {
      .value_name = "ADDRESS",
      .help = "Answer gateways' checks, probes and metrics here. There is no password: anyone who reaches it can test "
              "keys, so keep it private."},
+    {.name = "internal-hosts",
+     .type = OPTION_TEXT,
+     .offset = AT(internal_hosts),
+     .default_text = "",
+     .value_name = "NAMES",
+     .help = "Names, separated by commas, by which clients ask --internal-listen for metrics or watch revocations. "
+             "Without TLS, other names than local ones (of one part, or of .internal, .local or .svc) are refused: a "
+             "page in a browser could have had its own name lead here."},
     {.name = "check-socket",
      .type = OPTION_TEXT,
      .offset = AT(check_socket),

@@ -91,6 +91,7 @@ static void expect_headers(const struct http_answer *answer, const char *request
         {"Referrer-Policy", "no-referrer"},
         {"Content-Security-Policy", "default-src 'none'; "},
         {"Content-Security-Policy", "frame-ancestors 'none'"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
         {"Strict-Transport-Security", "max-age="},
     };
     char value[1024];

@@ -171,3 +171,39 @@ Test(metrics, logins_count_by_result)
     cr_expect_geq(metric(&fixture, "chatelaine_logins_total{result=\"unavailable\"}"), 1);
     fixture_stop(&fixture);
 }
+
+static int ask(const struct fixture *fixture, const char *target, const char *host, const char *fields)
+{
+    struct http_client client;
+    struct http_answer answer;
+    char request[512];
+    int len = snprintf(request, sizeof request, "HEAD %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, host, fields);
+
+    http_client_connect(&client, fixture->nodes[0].internal_port);
+    cr_assert(http_client_send(&client, request, (size_t)len));
+    cr_assert_eq(http_client_read(&client, true, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    http_client_close(&client);
+    return answer.status;
+}
+
+/* Its page could have had its own name lead here. Gateways pass their clients' headers on when they ask for a check. */
+Test(metrics, no_page_in_a_browser_reads_them)
+{
+    static const char *const GUARDED[] = {"/metrics", "/check/watch"};
+    static const char ORIGIN[] = "Origin: https://evil.example\r\n";
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, (const char *const[]){"--internal-hosts", "a.clinic.example,b.clinic.example", NULL});
+    for (size_t i = 0; i < sizeof GUARDED / sizeof *GUARDED; i++) {
+        cr_expect_eq(ask(&fixture, GUARDED[i], "127.0.0.1:8081", ""), 200);
+        cr_expect_eq(ask(&fixture, GUARDED[i], "127.0.0.1:8081", "Sec-Fetch-Site: none\r\n"), 200, "typed");
+        cr_expect_eq(ask(&fixture, GUARDED[i], "node1:8081", ""), 200);
+        cr_expect_eq(ask(&fixture, GUARDED[i], "b.clinic.example:8081", ""), 200);
+        cr_expect_eq(ask(&fixture, GUARDED[i], "evil.example:8081", ""), 400);
+        cr_expect_eq(ask(&fixture, GUARDED[i], "127.0.0.1:8081", ORIGIN), 400);
+        cr_expect_eq(ask(&fixture, GUARDED[i], "127.0.0.1:8081", "Sec-Fetch-Site: same-origin\r\n"), 400);
+    }
+    cr_expect_eq(ask(&fixture, "/readyz", "api.clinic.example", ""), 200, "probes");
+    cr_expect_eq(ask(&fixture, "/check/ext-authz/v1/whoami", "api.clinic.example", ORIGIN), 401, "a gateway's client");
+    fixture_stop(&fixture);
+}
