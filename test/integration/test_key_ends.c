@@ -164,6 +164,18 @@ static void await_event(const char *type, const char *reason)
     } while (!strstr(reply, type) || !strstr(reply, reason));
 }
 
+/* Nothing else has happened to live keys since, so the trail has the time itself, not when a node wrote it down. */
+static void expect_event_at(const struct fixture_key *key, int64_t at_ms)
+{
+    static struct http_answer answer;
+    char target[128];
+
+    snprintf(target, sizeof target, "/v1/audit?type=api_key.revoked&target=%s", key->id);
+    struct http_call get = {.target = target, .bearer = f.manager.secret};
+    cr_assert_eq(fixture_call(&f, 0, &get, &answer), 200, "%s", answer.body);
+    expect_time(&answer, "data.0.created_at", at_ms);
+}
+
 Test(key_ends, a_key_ends_at_its_time_on_every_node)
 {
     static struct http_answer answer;
@@ -185,6 +197,7 @@ Test(key_ends, a_key_ends_at_its_time_on_every_node)
     cr_assert_eq(call("GET", &key, "", NULL, &answer), 200);
     expect_time(&answer, "revoked_at", at_ms);
     await_event("api_key.revoked", "scheduled");
+    expect_event_at(&key, at_ms);
     cr_expect_eq(fixture_sum(&f, "ZCARD", "key_ends"), 0);
     cr_assert_eq(try_end(&key, at_ms + 10 * S, &answer), 409);
     cr_expect_str_eq(http_answer_code(&answer), "already_revoked");

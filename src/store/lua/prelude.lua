@@ -211,16 +211,29 @@ local function keep_for_log(account, class, entry, fields)
     return copy
 end
 
--- Appends an event to a stream, and to what waits for a log. account: '' for none. Returns its entry.
-local function audit_in(stream, kept, account, class, fields)
-    local entry = redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', unpack(fields))
+-- The name of an entry for something that took effect at that time, so that the trail is in the order of what happened:
+-- the earliest one from then on that the stream still allows, because names only grow, and a follower has read what
+-- stands there. nil: it happens now.
+local function entry_at(stream, at)
+    local last = at and redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+    at = at and math.min(tonumber(at), now_ms())
+    return at and string.format('%.0f-*', last and math.max(at, tonumber(last[1]:match('^%d+'))) or at)
+end
+
+-- Appends an event to a stream, and to what waits for a log. account: '' for none. at: as for entry_at(). Returns its
+-- entry.
+local function audit_in(stream, kept, account, class, fields, at)
+    local entry = at and redis.pcall('XADD', stream, 'MAXLEN', '~', kept, entry_at(stream, at), unpack(fields))
+    if type(entry) ~= 'string' then -- it happens now, or a later entry was there and has been deleted
+        entry = redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', unpack(fields))
+    end
     events[#events + 1] = {account, class, entry, fields, keep_for_log(account, class, entry, fields)}
     return entry
 end
 
 -- Appends one event to the account's trail. source: {actor, ip, request id, events to keep}. more, if given: {class =
 -- of AUDIT_CLASSES, else 'people'; count = how many requests the event covers; data = {name = value}: what else is to
--- be told, in short texts, never a secret}. Returns the event's entry.
+-- be told, in short texts, never a secret; at = when it took effect, in ms, if not now}. Returns the event's entry.
 local function audit(account, event, target, source, more)
     more = more or {}
     local class, names = more.class or 'people', {}
@@ -235,7 +248,7 @@ local function audit(account, event, target, source, more)
     for _, name in ipairs(names) do
         fields[#fields + 1], fields[#fields + 2] = 'data:' .. name, more.data[name]
     end
-    return audit_in(K.audit(account, class), source[4], account, class, fields)
+    return audit_in(K.audit(account, class), source[4], account, class, fields, more.at)
 end
 
 -- The class of an event by this actor on this key. Whoever holds a key's secret can revoke it without being signed in
@@ -750,9 +763,9 @@ local function ends_write(ends)
     end
 end
 
--- Writes the revocation of a key, at record.revoked. ends: from ends_begin(); the caller then calls ends_write(). nil: no
+-- Writes the revocation of a key, at record.revoked. at: when the event took place, if not now. ends: from ends_begin(); the caller then calls ends_write(). nil: no
 -- further call is needed.
-local function key_end(record, source, data, ends)
+local function key_end(record, source, data, ends, at)
     local name, packed = K.key(record.digest), key_pack(record)
     invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'revoked', record.revoked)
     if canary_owns(record.account) then
@@ -760,7 +773,8 @@ local function key_end(record, source, data, ends)
         return
     end
     local account, id, here, class = record.account, record.id, ends or ends_begin(), audit_class(record, source[1])
-    local entry = audit(account, record.kind .. '.revoked', id, source, {class = class, data = data})
+    local entry = audit(account, record.kind .. '.revoked', id, source,
+                        {class = class, data = data, at = at})
     ends_add(here, 'records', name, packed)
     ends_add(here.ZREM, K.account_keys(account, key_set(record.kind, record.mode, 'active')), id)
     ends_add(here.ZADD, K.account_keys(account, key_set(record.kind, record.mode, 'revoked')), 0, id)
@@ -774,7 +788,7 @@ end
 local function key_end_due(record, events_kept, ends)
     record.is_due = nil
     redis.call('ZREM', K.key_ends(), record.id)
-    key_end(record, {'', '', '', events_kept}, {reason = 'scheduled'}, ends)
+    key_end(record, {'', '', '', events_kept}, {reason = 'scheduled'}, ends, record.revoked)
 end
 
 -- Marks a key as revoked for ever, unless it is, and writes the event. No script clears `revoked`. The key must have
