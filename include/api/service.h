@@ -19,7 +19,9 @@ struct console;
 
 enum { SERVICE_REFUSALS = 12 }; /* kinds of refusal that are logged: the rows in src/api/refusal.c */
 
-enum { SERVICE_EXPORTS = 8 }; /* exports of audit trails that may run at once */
+/* Exports of audit trails that may be open at once. Clients read as slowly as they may, so there are many: a few
+ * accounts must not use them up. The gate says how many of them make a page. */
+enum { SERVICE_EXPORTS = 256 };
 
 struct service {
     struct keyring *keyring;

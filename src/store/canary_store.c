@@ -170,27 +170,17 @@ struct step_call {
     void *arg;
 };
 
-static void step_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
-{
-    struct step_call call = *(struct step_call *)arg;
-
-    free(arg);
-    call.done(call.arg, result);
-}
-
 static void call_step(struct store *store, const struct canary_node *node, int64_t run, struct text phase,
                       int64_t took_us, struct text why, store_done *done, void *arg)
 {
-    struct step_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct step_call){done, arg};
     args_begin_node(&args, node);
     args_add_int(&args, run);
     args_add(&args, phase);
     args_add_int(&args, took_us);
     args_add(&args, why);
-    store_call_script(store, SCRIPT_canary_step, SCRIPT_READS, args.count, args.argv, step_called, call);
+    verb_call(store, SCRIPT_canary_step, SCRIPT_READS, args.count, args.argv, done, arg);
 }
 
 void canary_store_ask(struct store *store, const struct canary_node *node, int64_t run, int64_t took_us,

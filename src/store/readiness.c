@@ -34,8 +34,8 @@ bool store_may_decide(const struct store *store)
 
 bool store_is_ready(const struct store *store)
 {
-    return store->reads_up && store->scripts_up && store->changes_up && !store->unfit && !store->is_closing &&
-           store_may_decide(store);
+    return store->reads_up && store->scripts_up && store->changes_up && store->has_worked && !store->unfit &&
+           !store->is_closing && store_may_decide(store);
 }
 
 const char *store_trouble(const struct store *store)
@@ -45,6 +45,7 @@ const char *store_trouble(const struct store *store)
     const struct redis_link *down = !store->changes_up   ? store->changes
                                     : !store->reads_up   ? store->reads
                                     : !store->scripts_up ? store->scripts
+                                    : !store->has_worked ? store->work
                                                          : NULL;
 
     if (store->is_closing)

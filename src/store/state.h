@@ -55,11 +55,12 @@ struct store {
     void *arg;
     bool is_ready;                         /* as last reported to ready() */
     bool reads_up, scripts_up, changes_up; /* as last reported by the links */
-    const char *unfit;                     /* why changes are refused; NULL: they are accepted */
-    bool was_fit;                          /* by some examination */
-    bool is_warned;                        /* that fewer than half of the replicas must acknowledge a lease */
-    bool has_aliases;                      /* by the last examination */
-    bool is_full;                          /* Redis' memory is full: only scripts with allow-oom can write */
+    bool has_worked; /* `work` was up since `changes` last was not: afterwards, too much work makes no store unready */
+    const char *unfit; /* why changes are refused; NULL: they are accepted */
+    bool was_fit;      /* by some examination */
+    bool is_warned;    /* that fewer than half of the replicas must acknowledge a lease */
+    bool has_aliases;  /* by the last examination */
+    bool is_full;      /* Redis' memory is full: only scripts with allow-oom can write */
     char trouble[512];
     char server[48]; /* as in store_facts, by the last examination */
 

@@ -39,13 +39,14 @@ static void on_scripts_state(void *arg, bool is_up)
     readiness_tell(store);
 }
 
-/* Without it the store is as ready as ever: lists, searches and exports alone fail. */
 static void on_work_state(void *arg, bool is_up)
 {
     struct store *store = arg;
 
+    store->has_worked = store->has_worked || is_up;
     if (is_up)
         redis_group_on_ready(&store->links, store->work);
+    readiness_tell(store);
 }
 
 static void on_changes_state(void *arg, bool is_up)
@@ -53,6 +54,7 @@ static void on_changes_state(void *arg, bool is_up)
     struct store *store = arg;
 
     store->changes_up = is_up;
+    store->has_worked = !store->is_closing && redis_link_is_ready(store->work);
     readiness_begin(store);
     lease_on_connection(store->lease, is_up);
     store_time_reconnected(&store->time);
@@ -226,30 +228,14 @@ static void on_handle_closed(uv_handle_t *handle)
         closed(arg);
 }
 
-struct note_call {
-    store_done *done;
-    void *arg;
-};
-
-static void durability_noted(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
-{
-    struct note_call call = *(struct note_call *)arg;
-
-    free(arg);
-    call.done(call.arg, result);
-}
-
 /* Not as a change: a node that starts has promised nothing, so it must not refuse to serve because a Redis that takes
  * over lacks its note. */
 void store_note_durability(struct store *store, store_done *done, void *arg)
 {
     const struct text argv[] = {store->settings.durability_asserted ? TEXT("asserted") : TEXT("observed"),
                                 TEXT("operator")};
-    struct note_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct note_call){done, arg};
-    store_call_script(store, SCRIPT_store_durability, SCRIPT_REPORTS, sizeof argv / sizeof *argv, argv,
-                      durability_noted, call);
+    verb_call(store, SCRIPT_store_durability, SCRIPT_REPORTS, sizeof argv / sizeof *argv, argv, done, arg);
 }
 
 struct accept_call {

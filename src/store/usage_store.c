@@ -12,19 +12,6 @@
 enum { MS_PER_DAY = 86400000, NUMBER_BYTES = 21, BATCH_ARGS = 5, GROUP_ARGS = 4, REFUSAL_ARGS = 11 };
 enum { USES_BYTES = 4, LAST_USED_BYTES = 6, COUNTS_BYTES = USES_BYTES + LAST_USED_BYTES };
 
-struct flush_call {
-    store_done *done;
-    void *arg;
-};
-
-static void flush_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
-{
-    struct flush_call call = *(struct flush_call *)arg;
-
-    free(arg);
-    call.done(call.arg, result);
-}
-
 /* Entries of one account and mode update the same hashes in Redis, so they are sent together. */
 static int compare_groups(const struct usage_entry *a, const struct usage_entry *b)
 {
@@ -172,12 +159,10 @@ static void add_groups(struct batch *batch, const struct usage_entry *entries, s
 void usage_store_flush(struct store *store, struct text sender, uint64_t sequence, const struct usage_batch *sent,
                        store_done *done, void *arg)
 {
-    struct flush_call *call = mem_alloc(sizeof *call);
     struct batch *batch = mem_resize(NULL, sizeof *batch); /* not zeroed: usually most of it is unused */
 
     CHECK(sent->count + sent->refusal_count > 0 && sent->count <= USAGE_BATCH_MAX &&
           sent->refusal_count <= USAGE_REFUSALS_BATCH_MAX);
-    *call = (struct flush_call){done, arg};
     batch->argc = 0;
     buf_init_fixed(&batch->bytes, batch->storage, sizeof batch->storage);
     add_argument(batch, sender);
@@ -189,7 +174,7 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
         add_refusal(batch, &sent->refusals[i]);
     add_groups(batch, sent->entries, sent->count);
     CHECK(!batch->bytes.failed);
-    store_call_script(store, SCRIPT_usage_flush, SCRIPT_READS, batch->argc, batch->argv, flush_called, call);
+    verb_call(store, SCRIPT_usage_flush, SCRIPT_READS, batch->argc, batch->argv, done, arg);
     free(batch);
 }
 

@@ -193,25 +193,28 @@ static void change_called(void *arg, enum store_result result, UNUSED const stru
         change_finish(call, result);
 }
 
-static void call_change(struct store *store, enum script script, const struct script_args *args,
-                        const struct change_call *change)
+void verb_call(struct store *store, enum script script, enum script_link link, size_t argc, const struct text *argv,
+               store_done *done, void *arg)
 {
     struct change_call *call = mem_alloc(sizeof *call);
 
-    *call = *change;
-    store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
+    *call = (struct change_call){NULL, done, arg};
+    store_call_script(store, script, link, argc, argv, change_called, call);
 }
 
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg)
 {
-    call_change(store, script, args, &(struct change_call){NULL, done, arg});
+    verb_call(store, script, SCRIPT_CHANGES, args->count, args->argv, done, arg);
 }
 
 void verb_call_ending(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg)
 {
-    call_change(store, script, args, &(struct change_call){store, done, arg});
+    struct change_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct change_call){store, done, arg};
+    store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
 }
 
 static bool read_rows(const struct row_form *form, const struct redis_reply *reply, char *ret_rows)

@@ -62,7 +62,10 @@ void args_of_revocation(struct script_args *args, const struct store *store, con
 /* For one that is revoked alone without a barrier: turns the result of the call into its own. */
 enum store_result revocation_result(struct store *store, enum store_result result, const struct redis_reply *reply);
 
-/* A change that returns nothing but its result. */
+/* A script of which nothing but its result is asked. */
+void verb_call(struct store *store, enum script script, enum script_link link, size_t argc, const struct text *argv,
+               store_done *done, void *arg);
+/* The same for a change. */
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
 /* The same for a change that ends something: STORE_OK once that is in effect at every node, see barriers_settle(). */

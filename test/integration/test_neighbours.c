@@ -1,5 +1,6 @@
 /* A noisy neighbour: account A does its worst, with a test key that leaked, and B revokes. */
 #include "api/routes.h"
+#include "base/clock.h"
 #include "fixture.h"
 #include "leak_guard.h"
 
@@ -21,6 +22,7 @@ struct scene {
     struct fixture_key key; /* of A */
     struct http_client clients[CONNECTIONS], other;
     struct http_answer answer;
+    uint64_t slowest_ns; /* of B's revocations */
     char ids[UNKNOWN_IDS * ID_ROOM];
 };
 
@@ -46,8 +48,12 @@ static struct scene *scene_start(enum key_mode mode, const char *const *more)
     return scene;
 }
 
+/* How long B waited depends on the machine, so it is only told. */
 static void scene_stop(struct scene *scene)
 {
+    if (scene->slowest_ns > 0)
+        cr_log_info("the slowest revocation of a neighbour took %llu ms",
+                    (unsigned long long)(scene->slowest_ns / CLOCK_NS_PER_MS));
     fixture_close_store(&scene->fixture);
     for (size_t i = 0; i < CONNECTIONS; i++)
         http_client_close(&scene->clients[i]);
@@ -64,7 +70,10 @@ static void other_revokes(struct scene *scene, const char *during)
 
     fixture_add_key(&scene->fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
+    const uint64_t began_ns = clock_boot_ns();
     http_client_call(&scene->other, &call, &scene->answer);
+    const uint64_t took_ns = clock_boot_ns() - began_ns;
+    scene->slowest_ns = took_ns > scene->slowest_ns ? took_ns : scene->slowest_ns;
     cr_expect_eq(scene->answer.status, 200, "during %s: %s", during, scene->answer.body);
 }
 
@@ -247,26 +256,40 @@ static void print_unknown_ids(struct scene *scene)
     cr_assert_lt(len, sizeof scene->ids);
 }
 
-/* As OPERATIONS.md says what a node needs. A sanitizer takes a multiple of it, and keeps what was freed. */
+static bool has_sanitizer(int pid)
+{
+    char path[64], line[512];
+    bool found = false;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    file = fopen(path, "r");
+    cr_assert(file);
+    while (!found && fgets(line, sizeof line, file))
+        found = strstr(line, "libasan") || strstr(line, "libtsan");
+    fclose(file);
+    return found;
+}
+
+/* What OPERATIONS.md says a node needs, and --waiting-max-bytes for requests and for responses. A sanitizer takes a
+ * multiple of it, and keeps what was freed. */
 static void expect_little_memory(const struct scene *scene)
 {
-#ifndef __SANITIZE_ADDRESS__
-    enum { NODE_MAX_KIB = 290 * 1024 };
+    enum { NODE_MAX_KIB = (8 + 2 * 64) * 1024 };
+    const int pid = (int)scene->fixture.nodes[0].process.pid;
     char path[64], line[128];
     long kib = 0;
     FILE *file;
 
-    snprintf(path, sizeof path, "/proc/%d/status", (int)scene->fixture.nodes[0].process.pid);
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
     file = fopen(path, "r");
     cr_assert(file);
     while (fgets(line, sizeof line, file))
         if (sscanf(line, "VmHWM: %ld kB", &kib) == 1)
             break;
     fclose(file);
-    cr_expect(kib > 0 && kib < NODE_MAX_KIB, "%ld KiB", kib);
-#else
-    (void)scene;
-#endif
+    cr_expect(kib > 0);
+    cr_expect(has_sanitizer(pid) || kib < NODE_MAX_KIB, "%ld KiB", kib);
 }
 
 Test(neighbours, long_lists_of_one_account_take_revocation_from_nobody)

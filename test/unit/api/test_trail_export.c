@@ -97,13 +97,26 @@ static void expect_status(int status, const char *why)
     request_forget(request);
 }
 
-Test(trail_export, a_node_has_eight_places_and_an_account_two_of_them)
+Test(trail_export, does_not_begin_when_the_node_stops)
+{
+    struct http_request *request;
+
+    world.trail_pages = 3;
+    gate_close(world.service.gate);
+    request = request_send(HTTP_GET, "/v1/audit", CSV_TYPE, NULL);
+    cr_expect_eq(answer_status(request), 503);
+    cr_expect_eq(answer_problem(request)->code, PROBLEM_SHUTTING_DOWN);
+    cr_expect_eq(world.searches, 0);
+    request_forget(request);
+}
+
+Test(trail_export, a_node_has_many_places_and_an_account_two_of_them)
 {
     world.trail_pages = 1;
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i + 1 < SERVICE_EXPORTS; i++)
         take_place_of(i, "acct_01jd0000000000000000000002");
     expect_status(200, "one is left");
-    take_place_of(7, "acct_01jd0000000000000000000003");
+    take_place_of(SERVICE_EXPORTS - 1, "acct_01jd0000000000000000000003");
     expect_status(503, "none is left");
     take_place_of(0, world.key.account.text);
     world.service.exports[2].text[0] = '\0';

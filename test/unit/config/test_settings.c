@@ -53,6 +53,8 @@ Test(settings, defaults_are_those_of_the_contract)
     cr_assert_eq(s.device_keys_max, 10000);
     cr_assert_eq(s.people_max, 100000);
     cr_assert_eq(s.changes_per_minute, 600);
+    cr_assert_eq(s.reads_per_second, 100);
+    cr_assert_eq(s.work_per_account, 4);
     cr_assert_eq(s.session_idle_ms, 30 * 60 * 1000);
     cr_assert_eq(s.session_absolute_ms, 12 * 60 * 60 * 1000);
     cr_assert_eq(s.step_up_ms, 5 * 60 * 1000);

@@ -853,6 +853,39 @@ Test(store, is_unavailable_while_redis_does_not_greet)
     close_world();
 }
 
+static bool others_are_up(void *arg)
+{
+    (void)arg;
+    return w.store->reads_up && w.store->scripts_up && w.store->changes_up && !w.store->unfit;
+}
+
+static bool work_is_away(void *arg)
+{
+    (void)arg;
+    return !redis_link_is_ready(w.store->work);
+}
+
+/* Whoever waits until a store is ready may list at once. But later, lists that are too slow must not take the store
+ * from everybody. */
+Test(store, is_ready_once_it_can_work_and_stays_so_when_work_fails)
+{
+    open_fake();
+    rule("CLIENT SETNAME chatelaine-work", FAKE_SILENT, NULL, 1);
+    open_store(0, false);
+    until(others_are_up, NULL);
+    cr_assert_not(store_is_ready(w.store));
+    cr_assert(strstr(store_trouble(w.store), "cannot be reached"), "%s", store_trouble(w.store));
+    until(is_ready, NULL);
+    rule("CLIENT SETNAME chatelaine-work", FAKE_SILENT, NULL, 0);
+    fake_redis_hang_up(w.fake, "chatelaine-work");
+    until(work_is_away, NULL);
+    cr_assert(store_is_ready(w.store));
+    begin(SCRIPT_key_list, SCRIPT_WORK, 0, NULL);
+    until(nothing_awaited, NULL);
+    cr_assert_eq(w.result, STORE_UNAVAILABLE);
+    close_world();
+}
+
 /* Closing at every moment */
 
 Test(store, closes_before_the_loop_ran)
