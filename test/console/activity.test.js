@@ -258,6 +258,10 @@ describe('events', () => {
                 await signIn(page, person, '/console/activity');
                 await row(page, 'Signed in').first().waitFor();
                 await judge(page, 'activity');
+                await page.getByLabel('Who', {exact: true}).fill('the');
+                await page.getByRole('option').filter({hasText: 'Somebody with the key'}).waitFor();
+                await judge(page, 'activity, things to choose from');
+                assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
                 await page.getByLabel('Who', {exact: true}).fill('no such thing');
                 await page.getByLabel('Who', {exact: true}).press('Enter');
                 await page.getByText('Nobody and nothing here is called').waitFor();

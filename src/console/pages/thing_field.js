@@ -139,8 +139,15 @@ export function thingField({label, hint, value, book, change}) {
     input.addEventListener('keydown', (event) => {
         if (Object.hasOwn(KEYS, event.key) && KEYS[event.key](event) !== false) event.preventDefault();
     });
-    input.addEventListener('focus', () => book.read().then(() => panel.hidden || narrow(), () => {}));
-    input.addEventListener('input', narrow);
+    input.addEventListener('input', () => {
+        narrow();
+        book.read().then(
+            () => {
+                if (!panel.hidden && active < 0) narrow();
+            },
+            () => {}, // what is known already can be chosen
+        );
+    });
     input.addEventListener('blur', () => {
         close();
         resolve();
