@@ -28,6 +28,10 @@ void shared_table_destroy(struct shared_table *table);
 /* Memory for readers: they cannot shrink either, or write to the table. */
 void shared_table_fds(const struct shared_table *table, int *ret_table, int *ret_uses);
 
+/* For readers that have scopes from elsewhere: a number that changes with the route policy; not 0. Call it before the
+ * policy takes effect. */
+void shared_table_set_policy(struct shared_table *table, uint32_t policy);
+
 /* Until when entries of a partition may be used, by clock_boot_ns(). Remove what was heard to be revoked first. */
 void shared_table_set_lease(struct shared_table *table, unsigned partition, uint64_t until_ns);
 /* There is no lease any more, and no entry of that partition. */

@@ -100,12 +100,12 @@ enum {
 
 struct chatelaine_table_header {
     uint64_t magic;
-    uint32_t format, set_count;        /* of sets: a power of two */
-    uint8_t run[CHATELAINE_RUN_BYTES]; /* random; the uses have the same */
-    uint64_t hash_key[2];              /* random; of the secrets' hashes */
-    uint64_t time_namespace[2];        /* device and inode of /proc/self/ns/time; 0 if the kernel has none */
-    uint32_t partitions;               /* a power of two */
-    uint32_t unused;
+    uint32_t format, set_count;                   /* of sets: a power of two */
+    uint8_t run[CHATELAINE_RUN_BYTES];            /* random; the uses have the same */
+    uint64_t hash_key[2];                         /* random; of the secrets' hashes */
+    uint64_t time_namespace[2];                   /* device and inode of /proc/self/ns/time; 0 if the kernel has none */
+    uint32_t partitions;                          /* a power of two */
+    _Atomic uint32_t policy;                      /* chatelaine_table_policy() */
     char deployment[CHATELAINE_DEPLOYMENT_BYTES]; /* NUL-terminated */
     /* By partition: until when its entries may be used, by CLOCK_BOOTTIME. */
     _Atomic uint64_t lease_until_ns[CHATELAINE_PARTITIONS_MAX];
@@ -342,6 +342,13 @@ static inline bool chatelaine_check(const struct chatelaine_table *table, const 
         return false;
     chatelaine_read_entry(words, ret_who);
     return true;
+}
+
+/* A number that changes with the node's route policy (--policy-file); 0: not known. For callers that were told scopes
+ * elsewhere: if it is no longer what it was then, ask the node. */
+static inline uint32_t chatelaine_table_policy(const struct chatelaine_table *table)
+{
+    return table->header ? atomic_load_explicit(&table->header->policy, memory_order_acquire) : 0;
 }
 
 /* --- The table: from where, and whose --- */

@@ -562,6 +562,8 @@ static void reload_policy(struct node *node)
         LOG(LOG_ERROR, "policy file rejected: the policy stays as it was", log_text("why", buf_text(&why)));
         return;
     }
+    if (node->table)
+        shared_table_set_policy(node->table, route_policy_digest(policy));
     node->policy = policy;
     node->service.policy = policy;
     route_policy_destroy(before);

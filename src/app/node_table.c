@@ -48,6 +48,8 @@ int node_create_table(struct node *node)
         .has_room = has_room_for_uses,
         .arg = node,
     });
+    if (node->table)
+        shared_table_set_policy(node->table, route_policy_digest(node->policy));
     return node->table ? EXIT_DONE
                        : command_fail(EXIT_FAILED, "no memory for --table-keys %" PRId64 ": %s", s->table_keys,
                                       strerror(errno));

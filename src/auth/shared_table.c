@@ -441,6 +441,11 @@ void shared_table_clear_bucket(struct shared_table *table, unsigned bucket)
             empty_slot(table, slot);
 }
 
+void shared_table_set_policy(struct shared_table *table, uint32_t policy)
+{
+    atomic_store_explicit(&table->header->policy, policy, memory_order_release);
+}
+
 /* Leases */
 
 void shared_table_set_lease(struct shared_table *table, unsigned partition, uint64_t until_ns)

@@ -1,4 +1,5 @@
 #include "core/route_policy.h"
+#include "base/crc32.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -32,7 +33,10 @@ struct policy_row {
 struct route_policy {
     struct policy_row *rows; /* by compare_rows() */
     size_t count;
+    uint32_t digest;
 };
+
+enum { BUILT_IN_DIGEST = 1 };
 
 #define WITH(name)         \
     {                      \
@@ -133,6 +137,7 @@ struct route_policy *route_policy_built_in(void)
     for (size_t i = 0; i < BUILT_IN_COUNT; i++)
         add_row(policy, BUILT_IN_ROWS[i]);
     sort_rows(policy);
+    policy->digest = BUILT_IN_DIGEST;
     return policy;
 }
 
@@ -303,6 +308,14 @@ static struct route_policy *read_document(const struct json *document, route_pol
     return NULL;
 }
 
+/* Of the text, so that a change of its layout alone counts as one, too. */
+static uint32_t digest_of(struct text json)
+{
+    uint32_t digest = crc32_of(json);
+
+    return digest > BUILT_IN_DIGEST ? digest : BUILT_IN_DIGEST + 1;
+}
+
 struct route_policy *route_policy_parse(struct text json, route_policy_is_own *is_own, struct buf *ret_why)
 {
     const char *why = "";
@@ -313,7 +326,14 @@ struct route_policy *route_policy_parse(struct text json, route_policy_is_own *i
     }
     struct route_policy *policy = read_document(document, is_own, ret_why);
     json_free(document);
+    if (policy)
+        policy->digest = digest_of(json);
     return policy;
+}
+
+uint32_t route_policy_digest(const struct route_policy *policy)
+{
+    return policy->digest;
 }
 
 static size_t find_group(const struct route_policy *policy, struct text group)

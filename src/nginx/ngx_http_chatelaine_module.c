@@ -59,6 +59,9 @@ struct main_conf {
     ngx_str_t path;       /* empty: no table */
     ngx_str_t deployment; /* NUL-terminated; empty: any */
     uid_t owner;
+    /* The node's policy that the scopes of this configuration are meant for: the first one that any of its workers has
+     * seen; 0: none yet. In memory that the master makes, so that a worker that is started again has the same. */
+    _Atomic uint32_t *policy;
     ngx_int_t index_of[VARIABLE_COUNT];
 };
 
@@ -95,6 +98,7 @@ static struct {
     ngx_uint_t waited;            /* refreshes in a row that a node did not answer */
     enum chatelaine_trouble told; /* the trouble that was last logged */
     int told_error;
+    bool has_told_of_policy; /* that it has changed */
     uint8_t random[IDS_AHEAD][ID_RANDOM_BYTES];
     size_t random_left;
 } worker;
@@ -206,6 +210,23 @@ static bool read_owner(ngx_str_t value, uid_t *ret_owner)
     return user || (number >= 0 && number < (ngx_int_t)UINT32_MAX);
 }
 
+static void free_policy(void *policy)
+{
+    munmap(policy, sizeof(uint32_t));
+}
+
+static bool make_policy(ngx_conf_t *cf, struct main_conf *main)
+{
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
+    void *memory = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (!cleanup || memory == MAP_FAILED)
+        return false;
+    cleanup->handler = free_policy;
+    cleanup->data = main->policy = memory;
+    return true;
+}
+
 static char *read_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     const ngx_str_t *arguments = cf->args->elts;
@@ -217,6 +238,8 @@ static char *read_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     if (arguments[1].data[0] != '/' || arguments[1].len >= sizeof worker.table.path)
         return refuse(cf, "not an absolute path that a unix socket can have:", &arguments[1]);
+    if (!make_policy(cf, main))
+        return NGX_CONF_ERROR;
     main->path = arguments[1];
     main->owner = CHATELAINE_OWNER_OF_FOLDER;
     for (ngx_uint_t i = 2; i < cf->args->nelts; i++) {
@@ -341,6 +364,26 @@ static ngx_int_t init_main(ngx_conf_t *cf)
 
 /* --- the table: one for each worker --- */
 
+/* The node may have been given another policy since. False: only it knows which scopes it asks for. */
+static bool has_same_policy(const struct main_conf *main)
+{
+    uint32_t current = chatelaine_table_policy(&worker.table), meant = 0;
+
+    return current == 0 || atomic_compare_exchange_strong(main->policy, &meant, current) || meant == current;
+}
+
+static void tell_of_policy(void)
+{
+    const struct main_conf *main = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_chatelaine_module);
+    bool has_changed = main && main->policy && !has_same_policy(main);
+
+    if (has_changed && !worker.has_told_of_policy)
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "chatelaine: every check goes to a node, because its policy has changed since nginx read its "
+                      "configuration: see that each chatelaine_scope still fits, then reload");
+    worker.has_told_of_policy = has_changed;
+}
+
 /* Says once what has changed. A node that was just connected to has not answered yet: that is told only if it lasts. */
 static void tell_of_table(void)
 {
@@ -368,6 +411,7 @@ static void refresh_table(ngx_event_t *timer)
     bool has_table = chatelaine_table_refresh(&worker.table);
 
     tell_of_table();
+    tell_of_policy();
     ngx_add_timer(timer, has_table ? REFRESH_MS : REFRESH_WITHOUT_TABLE_MS);
 }
 
@@ -549,12 +593,13 @@ static scope_set wanted_scope(ngx_http_request_t *r, const struct location_conf 
 /* Whether the table accepts the request, which counts as a use of its key. All that can fail comes before that. */
 static bool table_accepts(ngx_http_request_t *r, const struct location_conf *location)
 {
+    const struct main_conf *main = ngx_http_get_module_main_conf(r, ngx_http_chatelaine_module);
     scope_set wanted = wanted_scope(r, location);
     struct credentials credentials;
     struct acceptance *accepted;
     struct text token;
 
-    if (wanted == SCOPE_NONE)
+    if (wanted == SCOPE_NONE || !main->policy || !has_same_policy(main))
         return false;
     credentials = read_credentials(r);
     if (credentials.authorizations != 1 || credentials.cookies > 0 ||

@@ -466,6 +466,27 @@ test('nothing of a table counts that has ended', async (context) => {
   await nginx.stop();
 });
 
+test('scopes count for the policy that nginx was started with', async (context) => {
+  await serveTable('good');
+  const nginx = await startNginx(context, { workers: 2 });
+
+  await hasTable();
+  assert.equal(await knows(), true, 'a node of an earlier version tells no policy');
+  await table.tell('policy', 7);
+  assert.equal(await knows(), true);
+  await table.tell('policy', 8);
+  assert.equal(await knows(), false, 'another one: the node knows its scopes');
+  assert.equal((await send('GET', '/v1/patients', bearer('known'))).status, 200);
+  await until('it is told', () => /its policy has changed/.test(readFileSync(join(folder, 'error'), 'utf8')));
+  await table.tell('policy', 7);
+  assert.equal(await knows(), true, 'the first one again');
+  await table.tell('policy', 8);
+  await nginx.reload({ workers: 2 });
+  await hasTable();
+  await until('the configuration is that of the new policy', knows);
+  await nginx.stop();
+});
+
 test('what is no table is told, and never used', async (context) => {
   const nginx = await startNginx(context);
   const [worker] = children();

@@ -348,6 +348,8 @@ static void obey(char *word)
     else if (strcmp(word, "epoch") == 0)
         for (int i = 0; i < CHATELAINE_BUCKETS; i++)
             atomic_fetch_add(&header->epoch[i], 1);
+    else if (strcmp(word, "policy") == 0)
+        atomic_store(&header->policy, (uint32_t)number);
     else if (strcmp(word, "clients") == 0)
         forget_clients_that_left();
     else if (strcmp(word, "uses") != 0)

@@ -421,3 +421,14 @@ Test(shared_table, all_slots_together_claim_no_more_than_readers_can_do)
     cr_expect(w.reported == claimed || metric_values[METRIC_TABLE_USES_REFUSED] > refused);
     tear_down(&w);
 }
+
+Test(shared_table, tells_which_policy_the_node_has)
+{
+    struct world w;
+
+    set_up(&w, KEYS);
+    cr_expect_eq(chatelaine_table_policy(&w.reader), 0, "not known");
+    shared_table_set_policy(w.table, 7);
+    cr_expect_eq(chatelaine_table_policy(&w.reader), 7);
+    tear_down(&w);
+}

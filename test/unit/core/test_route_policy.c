@@ -118,6 +118,25 @@ static struct route_policy *parse(const char *json)
     return policy;
 }
 
+Test(route_policy, has_a_number_that_changes_with_it)
+{
+    static const char *const FILES[] = {
+        "{\"version\": 1, \"routes\": [{\"path\": \"/v1/a\", \"read\": \"org:manage\"}]}",
+        "{\"version\": 1, \"routes\": [{\"path\": \"/v1/a\", \"read\": \"usage:read\"}]}"};
+    struct route_policy *built_in = route_policy_built_in(), *one = parse(FILES[0]), *again = parse(FILES[0]),
+                        *other = parse(FILES[1]);
+
+    cr_expect_neq(route_policy_digest(built_in), 0);
+    cr_expect_neq(route_policy_digest(one), 0);
+    cr_expect_neq(route_policy_digest(one), route_policy_digest(built_in));
+    cr_expect_eq(route_policy_digest(one), route_policy_digest(again));
+    cr_expect_neq(route_policy_digest(one), route_policy_digest(other));
+    route_policy_destroy(built_in);
+    route_policy_destroy(one);
+    route_policy_destroy(again);
+    route_policy_destroy(other);
+}
+
 Test(route_policy, sessions_have_rows_below_the_console)
 {
     static const struct expectation CASES[] = {
