@@ -5,6 +5,7 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "http/stream.h"
+#include "watch_peers_internal.h"
 
 #include <stdio.h>
 
@@ -12,12 +13,15 @@ enum {
     /* One page of entries: each has a cursor and four texts of an id or a time. */
     PENDING_MAX_BYTES = (INVALIDATIONS_PER_PAGE + 8) * (WATCH_CURSOR_MAX_CHARS + 512),
     RECONNECT_MS = 500, /* what clients are asked to wait */
+    LOG_PAUSE_MS = 60000,
 };
 
 /* One watcher, from its request until its stream has ended. */
 struct watch {
     struct exchange *exchange;
     struct watcher *watcher; /* NULL: it is told nothing any more, and ends when all is sent */
+    struct watch_peer *peer; /* whose it is */
+    bool is_waited_for;      /* by revocations */
     struct buf pending;      /* events to send */
     bool is_sending;         /* a piece is on its way */
 };
@@ -30,6 +34,7 @@ static void end(struct watch *watch)
 
     buf_finish(&watch->pending);
     watch->exchange->service->watchers--;
+    watch_peer_leave(watch->peer);
     if (watch->pending.failed)
         http_stream_break(request);
     else
@@ -37,10 +42,18 @@ static void end(struct watch *watch)
     http_request_release(request);
 }
 
+static void note_broken(struct watch *watch)
+{
+    if (watch->is_waited_for)
+        watch_peer_note_broken(watch->peer, clock_boot_ns());
+}
+
 static void give_up(struct watch *watch)
 {
-    if (watch->watcher)
+    if (watch->watcher) {
+        note_broken(watch);
         watcher_remove(watch->watcher);
+    }
     watch->watcher = NULL;
 }
 
@@ -109,6 +122,8 @@ static void on_began(void *arg, const struct watch_cursor *cursor)
     json_put_member(&w, "watcher", text_of(watcher_id(watch->watcher)));
     json_key(&w, "wait_ms");
     json_put_integer(&w, watch_feed_wait_ms(watch->exchange->service->watch_feed));
+    json_key(&w, "waited_for");
+    json_put_bool(&w, watch->is_waited_for);
     print_end(&w);
 }
 
@@ -194,6 +209,8 @@ static void on_ended(void *arg, enum watch_end why)
     if (why == WATCH_LATE)
         LOG(LOG_WARN, "watcher disconnected: it did not acknowledge a revocation in time",
             log_text("ip", exchange_client_address(watch->exchange)), log_str("watcher", watcher_id(watch->watcher)));
+    if (why == WATCH_LATE)
+        note_broken(watch);
     watch->watcher = NULL;
     print_begin(watch, "closing", NULL, &w);
     json_put_member(&w, "reason", text_of(REASONS[why]));
@@ -236,12 +253,36 @@ static bool has_room_for_watcher(struct exchange *exchange)
     return code == PROBLEM_NONE;
 }
 
+/* NULL: the exchange has been refused. */
+static struct watch_peer *enter_peer(struct exchange *exchange)
+{
+    struct watch_peer *peer =
+        watch_peer_enter(exchange->service, http_request_peer(exchange->request), clock_boot_ns());
+
+    if (!peer)
+        exchange_refuse(exchange, PROBLEM_OVERLOADED);
+    return peer;
+}
+
+/* Whether revocations wait for this watcher, which has asked for it. */
+static bool wait_for(struct exchange *exchange, const struct watch_peer *peer)
+{
+    struct log_pause *pause = &exchange->service->watch_peers_pause;
+    bool is_waited_for = watch_peer_is_waited_for(peer, clock_boot_ns());
+
+    if (!is_waited_for && log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_PAUSE_MS))
+        LOG(LOG_WARN, "watcher not waited for: its peer has left or been late too often",
+            log_text("peer", http_request_peer(exchange->request)), log_int("suppressed", pause->suppressed));
+    return is_waited_for;
+}
+
 void watch_begin(struct exchange *exchange)
 {
     static const struct watch_events EVENTS = {on_began, on_told, on_gap, on_flush, has_room, on_tick, on_ended};
     struct http_request *request = exchange->request;
     struct watch_query query = {0};
     struct watch_cursor since;
+    struct watch_peer *peer;
     struct watch *watch;
 
     if (exchange->method != HTTP_GET && exchange->method != HTTP_HEAD) {
@@ -249,17 +290,21 @@ void watch_begin(struct exchange *exchange)
         return;
     }
     if (!exchange_read_query(exchange, query_read_watch, &query) || !read_since(exchange, &query, &since) ||
-        !has_room_for_watcher(exchange))
+        !has_room_for_watcher(exchange) || !(peer = enter_peer(exchange)))
         return;
-    if (!http_stream_begin(request, 200, TEXT("text/event-stream")))
+    if (!http_stream_begin(request, 200, TEXT("text/event-stream"))) {
+        watch_peer_leave(peer);
         return;
+    }
     watch = http_request_alloc(request, sizeof *watch);
     watch->exchange = exchange;
+    watch->peer = peer;
+    watch->is_waited_for = query.acknowledges && wait_for(exchange, peer);
     buf_init(&watch->pending, PENDING_MAX_BYTES);
     http_request_hold(request);
     exchange->service->watchers++;
-    watch->watcher = watcher_add(exchange->service->watch_feed, query.since.len > 0 ? &since : NULL, query.acknowledges,
-                                 &EVENTS, watch);
+    watch->watcher = watcher_add(exchange->service->watch_feed, query.since.len > 0 ? &since : NULL,
+                                 watch->is_waited_for, &EVENTS, watch);
 }
 
 static bool read_acknowledgement(struct exchange *exchange, struct acknowledgement_query *ret_query)

@@ -2,6 +2,8 @@
 #include "fake_watch.h"
 #include "fake_world.h"
 
+#include "api/watch_peers_internal.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +88,7 @@ Test(watch, says_what_happened)
     cr_expect_eq(world.service.watchers, 1);
     fake_watch.events.began(fake_watch.arg, &CURSOR);
     expect_sent("retry: 500\nevent: ready\nid: " CURSOR_TEXT
-                "\ndata: {\"watcher\":\"0123456789abcdef0123456789abcdef\",\"wait_ms\":1300}\n\n");
+                "\ndata: {\"watcher\":\"0123456789abcdef0123456789abcdef\",\"wait_ms\":1300,\"waited_for\":false}\n\n");
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         tell(CASES[i].kind, CASES[i].key, 1732622400000);
         expect_sent(CASES[i].sent);
@@ -168,4 +170,91 @@ Test(watch, is_refused)
     expect_refused("/check/watch", "", 503);
     world.service.watch_feed = NULL;
     expect_refused("/check/watch", "", 404);
+}
+
+/* Peers */
+
+static struct service places;
+
+static void leave_all(struct watch_peer *peer)
+{
+    while (peer->watchers > 0)
+        watch_peer_leave(peer);
+}
+
+Test(watch, no_peer_takes_more_than_half_of_the_places)
+{
+    struct watch_peer *peer = NULL;
+
+    places = (struct service){.watchers_max = 5};
+    for (int i = 0; i < 3; i++)
+        cr_assert((peer = watch_peer_enter(&places, TEXT("192.0.2.1"), 1)));
+    cr_expect_null(watch_peer_enter(&places, TEXT("192.0.2.1"), 1));
+    cr_expect(watch_peer_enter(&places, TEXT("192.0.2.2"), 1));
+    cr_expect(watch_peer_enter(&places, TEXT(""), 1), "a socket");
+    watch_peer_leave(peer);
+    cr_expect_eq(watch_peer_enter(&places, TEXT("192.0.2.1"), 1), peer);
+}
+
+Test(watch, more_peers_than_rows_are_refused_and_rows_are_used_again)
+{
+    struct watch_peer *first = NULL;
+    char name[16];
+
+    places = (struct service){.watchers_max = 1000};
+    for (int i = 0; i < SERVICE_WATCH_PEERS; i++) {
+        snprintf(name, sizeof name, "192.0.2.%d", i);
+        struct watch_peer *peer = watch_peer_enter(&places, text_of(name), 1);
+
+        cr_assert(peer);
+        first = first ? first : peer;
+    }
+    cr_expect_null(watch_peer_enter(&places, TEXT("198.51.100.9"), 1));
+    leave_all(first);
+    cr_expect_eq(watch_peer_enter(&places, TEXT("198.51.100.9"), 1), first);
+}
+
+Test(watch, a_peer_that_breaks_its_subscriptions_is_not_waited_for)
+{
+    const uint64_t within_ns = WATCH_BROKEN_WITHIN_S * UINT64_C(1000000000);
+    struct watch_peer *peer, *other;
+
+    places = (struct service){.watchers_max = 10};
+    for (int i = 0; i < WATCH_BROKEN_MAX; i++) {
+        cr_assert((peer = watch_peer_enter(&places, TEXT("192.0.2.1"), 5)));
+        cr_expect(watch_peer_is_waited_for(peer, 5));
+        watch_peer_note_broken(peer, 5);
+        watch_peer_leave(peer);
+    }
+    peer = watch_peer_enter(&places, TEXT("192.0.2.1"), 6);
+    other = watch_peer_enter(&places, TEXT("192.0.2.2"), 6);
+    cr_assert(peer && other);
+    cr_expect_not(watch_peer_is_waited_for(peer, 6));
+    cr_expect(watch_peer_is_waited_for(other, 6));
+    cr_expect_not(watch_peer_is_waited_for(peer, within_ns + 4));
+    cr_expect(watch_peer_is_waited_for(peer, within_ns + 5), "it may try again");
+    watch_peer_note_broken(peer, within_ns + 5);
+    cr_expect(watch_peer_is_waited_for(peer, within_ns + 5));
+}
+
+/* By its own requests: what ready says, and what the feed is asked for. */
+Test(watch, ready_says_whether_it_is_waited_for)
+{
+    for (int i = 0; i <= WATCH_BROKEN_MAX; i++) {
+        world.stream = STREAM_UNENDED;
+        struct http_request *request = watch("/check/watch?acknowledge=1", "");
+        bool is_waited_for = i < WATCH_BROKEN_MAX;
+
+        cr_expect_eq(fake_watch.acknowledges, is_waited_for);
+        fake_watch.events.began(fake_watch.arg, &CURSOR);
+        fake_watch.events.flush(fake_watch.arg);
+        cr_expect(strstr(world.piece, is_waited_for ? "\"waited_for\":true" : "\"waited_for\":false"), "%s",
+                  world.piece);
+        world_run();
+        fake_watch.is_there = false;
+        fake_watch.events.ended(fake_watch.arg, WATCH_LATE);
+        world_run();
+        cr_expect_eq(world.service.watchers, 0, "run %d", i);
+        request_forget(request);
+    }
 }
