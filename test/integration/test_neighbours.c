@@ -224,22 +224,30 @@ Test(neighbours, a_search_ends_with_its_client)
     scene_stop(scene);
 }
 
+static uint64_t scripts_run(const struct scene *scene)
+{
+    char reply[32];
+    uint64_t count;
+
+    redis_server_ask(&scene->fixture.redis, reply, sizeof reply, "EVAL",
+                     "return redis.call('INFO', 'commandstats'):match('cmdstat_evalsha:calls=(%d+)')", "0", NULL);
+    cr_assert(text_to_u64(text_of(reply), UINT32_MAX, &count), "%s", reply);
+    return count;
+}
+
 Test(neighbours, a_search_does_not_keep_a_node_from_stopping)
 {
     struct scene *scene = scene_start(MODE_LIVE, (const char *const[]){"--drain-ms", "100", NULL});
-    char before[32], after[32];
+    uint64_t before;
 
     fill_trail(scene);
     send_searches(scene);
     while (slices(scene) == 0)
         continue;
-    redis_server_ask(&scene->fixture.redis, before, sizeof before, "EVAL",
-                     "return redis.call('INFO', 'commandstats'):match('cmdstat_evalsha:calls=(%d+)')", "0", NULL);
+    before = scripts_run(scene);
     process_signal(&scene->fixture.nodes[0].process, SIGTERM);
     node_expect_clean_end(&scene->fixture.nodes[0]);
-    redis_server_ask(&scene->fixture.redis, after, sizeof after, "EVAL",
-                     "return redis.call('INFO', 'commandstats'):match('cmdstat_evalsha:calls=(%d+)')", "0", NULL);
-    cr_expect_lt(atol(after) - atol(before), 4 * SLICES_OF_ALL, "searches ran to their end");
+    cr_expect_lt(scripts_run(scene) - before, 4 * SLICES_OF_ALL, "searches ran to their end");
     scene_stop(scene);
 }
 
@@ -278,18 +286,18 @@ static void expect_little_memory(const struct scene *scene)
     enum { NODE_MAX_KIB = (8 + 2 * 64) * 1024 };
     const int pid = (int)scene->fixture.nodes[0].process.pid;
     char path[64], line[128];
-    long kib = 0;
+    uint64_t kib = 0;
     FILE *file;
 
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     file = fopen(path, "r");
     cr_assert(file);
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "VmHWM: %ld kB", &kib) == 1)
-            break;
+    while (kib == 0 && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            cr_assert(text_to_u64(text_trim((struct text){line + 6, strcspn(line, "k") - 6}), UINT32_MAX, &kib));
     fclose(file);
     cr_expect(kib > 0);
-    cr_expect(has_sanitizer(pid) || kib < NODE_MAX_KIB, "%ld KiB", kib);
+    cr_expect(has_sanitizer(pid) || kib < NODE_MAX_KIB, "%llu KiB", (unsigned long long)kib);
 }
 
 Test(neighbours, long_lists_of_one_account_take_revocation_from_nobody)
