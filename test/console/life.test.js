@@ -152,8 +152,8 @@ async function promote(owner, ada) {
 async function remove(owner, ada) {
     await openGrace(owner);
     await owner.pressInDialog('Remove');
-    await owner.says('They made 1 active key:');
-    await owner.click('dialog:last-of-type input[value="revoke"]');
+    await owner.says('1 active key goes back to them:');
+    await owner.click('dialog:last-of-type input[value="all"]');
     await owner.pressInDialog('Remove person');
     await owner.reaches('Removed, everywhere', ada);
     return performance.now();

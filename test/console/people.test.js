@@ -55,8 +55,10 @@ describe('people', () => {
         const session = await deployment.signIn(person);
 
         await session.stepUp();
-        const key = {name: 'Ward 9 gateway', mode: 'test', scopes: ['patients:read']};
+        const key = {name: 'Ward 9 gateway', mode: 'test', scopes: ['patients:read', 'keys:manage']};
         const {json: made} = await session.send('POST', '/v1/console/api_keys', key);
+        const child = {name: 'Made by the gateway', mode: 'test', scopes: ['patients:read']};
+        const {json: grandchild} = await deployment.api('POST', '/v1/api_keys', {bearer: made.secret, json: child});
         await signIn(page, boss, '/console/people');
         await page.getByRole('button', {name: person.email, exact: true}).click();
         const sheet = page.getByRole('dialog', {name: person.email});
@@ -64,18 +66,16 @@ describe('people', () => {
         assert.equal(new URL(page.url()).search, `?person=${await idOf(person)}`);
         await sheet.getByRole('button', {name: 'Disable'}).click();
         const box = page.getByRole('dialog', {name: 'Disable this person?'});
-        await box.getByText('They made 1 active key:').waitFor();
-        await box.getByRole('button', {name: 'Disable person'}).click();
-        await box.getByText('Choose what happens to the keys').waitFor();
-        const fate = box.getByRole('radiogroup');
-        assert.equal(await fate.getAttribute('aria-invalid'), 'true');
+        await box.getByText('2 active keys go back to them:').waitFor();
+        await box.getByText('Made by the gateway').waitFor();
+        assert.equal(await box.getByRole('radio', {name: /Revoke them all/}).isChecked(), true, 'is proposed');
         await box.getByRole('radio', {name: /Keep them working/}).check();
-        assert.equal(await fate.getAttribute('aria-invalid'), 'false');
         await box.getByRole('button', {name: 'Disable person'}).click();
         await confirmStepUp(page, boss);
         const done = page.getByRole('dialog', {name: 'Disabled, everywhere'});
-        await done.getByText('1 key or device is still active').waitFor();
+        await done.getByText('2 keys and devices are still active').waitFor();
         await done.getByRole('link', {name: 'Ward 9 gateway'}).waitFor();
+        await done.getByRole('link', {name: 'Made by the gateway'}).waitFor();
         assert.equal((await session.send('GET', '/v1/console/session')).json.error.code, 'invalid_session');
         assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: made.secret})).status, 200);
         await done.getByRole('button', {name: 'Close'}).last().click();
@@ -85,6 +85,21 @@ describe('people', () => {
         await sheet.getByRole('button', {name: 'Enable'}).click();
         await page.getByRole('button', {name: 'Enable person'}).click();
         await sheet.getByRole('button', {name: 'Disable'}).waitFor();
+
+        // Another role, without the keys of their own making.
+        await sheet.getByRole('button', {name: 'Change role'}).click();
+        const role = page.getByRole('dialog', {name: 'Change the role'});
+        await role.getByText('2 active keys go back to them:').waitFor();
+        assert.equal(await role.getByRole('radio', {name: /Keep them working/}).isChecked(), true);
+        await role.getByRole('radio', {name: /Auditor/}).check();
+        await role.getByRole('radio', {name: /Revoke those of their own making/}).check();
+        await role.getByRole('button', {name: 'Change role'}).click();
+        const changed = page.getByRole('dialog', {name: 'Changed, everywhere'});
+        await changed.getByText('1 key or device is still active').waitFor();
+        await changed.getByRole('link', {name: 'Made by the gateway'}).waitFor();
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: made.secret})).status, 401);
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: grandchild.secret})).status, 200);
+        await changed.getByRole('button', {name: 'Close'}).last().click();
         await page.keyboard.press('Escape');
         await page.getByRole('dialog').waitFor({state: 'detached'});
         await page.waitForURL((address) => address.search === '');
@@ -150,7 +165,7 @@ describe('people', () => {
         await page.getByRole('button', {name: person.email, exact: true}).click();
         await page.getByRole('button', {name: 'Remove'}).click();
         await page.getByRole('radio', {name: /Revoke them all/}).check();
-        await page.route('**/v1/console/users/*?revoke_keys=true', (route) => ends.shift()(route));
+        await page.route('**/v1/console/users/*?revoke_keys=all', (route) => ends.shift()(route));
         for (const says of ['it may or may not be done', 'could not confirm']) {
             await page.getByRole('button', {name: 'Remove person'}).click();
             await page.getByText(says).waitFor();

@@ -55,10 +55,8 @@ for (const [scheme, size, more] of [
                 await page.keyboard.press('Escape');
                 await page.getByRole('dialog', {name: 'Change the role'}).waitFor({state: 'detached'});
                 await page.getByRole('button', {name: 'Remove'}).click();
-                await page.getByText('They made no active key').waitFor();
-                await page.getByRole('button', {name: 'Remove person'}).click();
-                await look(page, 'remove, nothing chosen');
-                await page.getByRole('radio', {name: /Revoke/}).check();
+                await page.getByText('No active key goes back to them').waitFor();
+                await look(page, 'remove');
                 await page.getByRole('button', {name: 'Remove person'}).click();
                 await page.getByRole('heading', {name: 'Removed, everywhere'}).waitFor();
                 await look(page, 'removed');

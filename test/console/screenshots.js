@@ -283,16 +283,16 @@ async function takePeople(page, shoot, {session}) {
     await page.getByRole('dialog').getByText('Reset access').waitFor();
     await shoot('person');
     await page.getByRole('button', {name: 'Remove'}).click();
-    await page.getByText('They made').waitFor();
+    await page.getByText('back to them').waitFor();
     await shoot('person-remove');
-    await page.route('**/v1/console/users/*?revoke_keys=false', (route) =>
+    await page.route('**/v1/console/users/*?revoke_keys=none', (route) =>
         route.fulfill({json: {sessions_ended: 2, keys_revoked: [], keys_kept: ['key_01kx', 'key_01ky']}}),
     );
     await page.getByRole('radio', {name: /Keep them/}).check();
     await page.getByRole('button', {name: 'Remove person'}).click();
     await page.getByText('are still active').waitFor();
     await shoot('person-removed');
-    await page.unroute('**/v1/console/users/*?revoke_keys=false');
+    await page.unroute('**/v1/console/users/*?revoke_keys=none');
     await page.goto('/console/people');
     await page.getByRole('button', {name: 'Invite'}).click();
     await shoot('invite');

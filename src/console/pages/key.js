@@ -91,6 +91,9 @@ function keyFacts(key) {
         ],
         [detail.created, exactTime(key.created_at)],
         key.created_by ? [detail.madeBy, makerElement(key.created_by)] : null,
+        key.origin !== key.created_by
+            ? [detail.origin, key.origin ? makerElement(key.origin) : detail.originUnknown]
+            : null,
         [
             detail.lastUsed,
             key.last_used_at

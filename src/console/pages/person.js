@@ -6,7 +6,7 @@ import {exactTime, timeElement} from './format.js';
 import {facts} from './parts.js';
 import {mayAs} from './permissions.js';
 import {openDisable, openEnable, openRemove, openReset, openRole} from './person_actions.js';
-import {keyLinks, keysMadeBy} from './person_keys.js';
+import {keyLinks, keysOf} from './person_keys.js';
 import {PEOPLE} from './people_texts.js';
 import {roleName} from './roles.js';
 import {currentSession} from './session.js';
@@ -17,10 +17,10 @@ export function statusBadge(status) {
 
 export const factorOf = (user) => (user.status === 'invited' ? PEOPLE.factorMissing : PEOPLE.factor);
 
-function keysOf(user) {
+function keysView(user) {
     const space = h('div', null, h('span', {class: 'faint'}, PEOPLE.keysLoading));
 
-    keysMadeBy(user.id).then(
+    keysOf(user.id).then(
         ({keys, isCut}) => {
             const ids = keys.map(({id}) => id);
             const names = new Map(keys.map(({id, name}) => [id, name]));
@@ -89,7 +89,7 @@ export function openPerson(user, {changed, reload, closed}) {
                 person.disabled_at
                     ? [words.disabled, h('time', {datetime: person.disabled_at}, exactTime(person.disabled_at))]
                     : null,
-                [words.keys, keysOf(person)],
+                [words.keys, keysView(person)],
                 [words.id, h('code', {class: 'wrap'}, person.id)],
             ]),
             h('p', {class: 'more-of'}, h('a', {href: `/console/activity?actor=${person.id}`}, PEOPLE.activity)),

@@ -5,9 +5,9 @@ import {announce, foreign, h, show} from './dom.js';
 import {checkFields, notice} from './form.js';
 import {facts} from './parts.js';
 import {linkView, roleField} from './invite.js';
-import {keyLinks, keyList, keysMadeBy} from './person_keys.js';
+import {keyLinks, keyList, keysOf} from './person_keys.js';
 import {PEOPLE} from './people_texts.js';
-import {roleName} from './roles.js';
+import {isLower, roleName} from './roles.js';
 
 export const USERS = '/v1/console/users';
 
@@ -17,28 +17,6 @@ function explainChange(refusal) {
     if (refusal.code === 'last_owner') return [notice('error', PEOPLE.lastOwner)];
     if (refusal.status === 404) return [notice('warn', PEOPLE.gone)];
     return explainUncertain(refusal, PEOPLE);
-}
-
-export function openRole(user, changed) {
-    const role = roleField(user.role);
-
-    openAction({
-        title: PEOPLE.roleTitle,
-        fields: [
-            h('p', {class: 'wrap'}, h('strong', null, foreign(user.email))),
-            role.element,
-            h('p', {class: 'hint'}, PEOPLE.roleText),
-        ],
-        submitText: PEOPLE.roleSubmit,
-        workingText: PEOPLE.roleChanging,
-        check: () => checkFields([[role, role.value() === user.role && PEOPLE.roleSame]]),
-        act: () => call('POST', `${pathOf(user)}/role`, {role: role.value()}),
-        done: () => {
-            announce(PEOPLE.roleChanged(user.email, roleName(role.value())));
-            changed();
-        },
-        explainOwn: explainChange,
-    });
 }
 
 export function openReset(user, changed) {
@@ -80,14 +58,16 @@ export function openEnable(user, changed) {
 
 // Disabling and removing
 
-// What becomes of the person's keys: nothing is chosen beforehand, because both choices can hurt.
-function fateField() {
+// What becomes of the keys that go back to the person: the value is what `revoke_keys` takes.
+function fateField(value) {
     return choiceField({
         legend: PEOPLE.keysTitle,
         name: 'fate',
+        value,
         options: [
-            {value: 'keep', title: PEOPLE.keep, text: PEOPLE.keepText},
-            {value: 'revoke', title: PEOPLE.revoke, text: PEOPLE.revokeText},
+            {value: 'all', title: PEOPLE.revoke, text: PEOPLE.revokeText},
+            {value: 'made', title: PEOPLE.revokeMade, text: PEOPLE.revokeMadeText},
+            {value: 'none', title: PEOPLE.keep, text: PEOPLE.keepText},
         ],
     });
 }
@@ -96,7 +76,7 @@ function fateField() {
 async function showKeys(space, user, names) {
     show(space, h('p', {class: 'faint'}, PEOPLE.keysLoading));
     try {
-        const {keys, isCut} = await keysMadeBy(user.id);
+        const {keys, isCut} = await keysOf(user.id);
 
         for (const key of keys) names.set(key.id, key.name);
         if (keys.length) show(space, h('p', null, PEOPLE.keysFound(keys.length, isCut)), keyList(keys));
@@ -137,7 +117,7 @@ function endView(dialog, answer, names, {title, text}) {
 function openEnd(user, {title, text, submitText, workingText, doneTitle, doneText}, act, changed) {
     const names = new Map();
     const space = h('div', {class: 'keys-at-stake'});
-    const fate = fateField();
+    const fate = fateField('all');
 
     openAction({
         title,
@@ -145,8 +125,7 @@ function openEnd(user, {title, text, submitText, workingText, doneTitle, doneTex
         submitText,
         workingText,
         buttonClass: 'danger',
-        check: () => checkFields([[fate, !fate.value() && PEOPLE.keysChoose]]),
-        act: () => act(fate.value() === 'revoke'),
+        act: () => act(fate.value()),
         done: (answer, dialog) => {
             changed();
             return endView(dialog, answer, names, {title: doneTitle, text: doneText});
@@ -167,7 +146,7 @@ export function openDisable(user, changed) {
             doneTitle: PEOPLE.disabledTitle,
             doneText: PEOPLE.disabledText(user.email),
         },
-        (revokes) => call('POST', `${pathOf(user)}/disable`, {revoke_keys: revokes}),
+        (keys) => call('POST', `${pathOf(user)}/disable`, {revoke_keys: keys}),
         changed,
     );
 }
@@ -183,7 +162,42 @@ export function openRemove(user, changed) {
             doneTitle: PEOPLE.removedTitle,
             doneText: PEOPLE.removedText(user.email),
         },
-        (revokes) => call('DELETE', withQuery(pathOf(user), {revoke_keys: revokes})),
+        (keys) => call('DELETE', withQuery(pathOf(user), {revoke_keys: keys})),
         changed,
     );
+}
+
+// The role does not change the keys, so an owner decides here, too.
+export function openRole(user, changed) {
+    const role = roleField(user.role);
+    const names = new Map();
+    const space = h('div', {class: 'keys-at-stake'});
+    const fate = fateField('none');
+
+    openAction({
+        title: PEOPLE.roleTitle,
+        fields: [
+            h('p', {class: 'wrap'}, h('strong', null, foreign(user.email))),
+            role.element,
+            h('p', {class: 'hint'}, PEOPLE.roleText),
+            space,
+            fate.element,
+        ],
+        submitText: PEOPLE.roleSubmit,
+        workingText: PEOPLE.roleChanging,
+        check: () => checkFields([[role, role.value() === user.role && PEOPLE.roleSame]]),
+        act: () => call('POST', `${pathOf(user)}/role`, {role: role.value(), revoke_keys: fate.value()}),
+        done: (answer, dialog) => {
+            const text = PEOPLE.roleChanged(user.email, roleName(role.value()));
+
+            announce(text);
+            changed();
+            // Keys that stay although the person may less are somebody's decision.
+            return answer.keys_revoked.length || (answer.keys_kept.length && isLower(role.value(), user.role))
+                ? endView(dialog, answer, names, {title: PEOPLE.roleDone, text})
+                : undefined;
+        },
+        explainOwn: explainChange,
+    });
+    showKeys(space, user, names);
 }

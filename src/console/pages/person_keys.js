@@ -1,4 +1,4 @@
-// The keys that a person made.
+// The keys that go back to a person: made by the person, or with such keys, however many stand between.
 import {call, withQuery} from './api.js';
 import {foreign, h} from './dom.js';
 import {modeBadge} from './parts.js';
@@ -9,15 +9,17 @@ const PAGE = 100;
 const PAGES_MAX = 20;
 const SHOWN = 6;
 
+const goesBackTo = (userId) => (key) => key.created_by === userId || key.origin === userId;
+
 // Active keys only, newest first. isCut: the account has more keys than were looked at.
-export async function keysMadeBy(userId) {
+export async function keysOf(userId) {
     const keys = [];
     let after;
 
     for (let i = 0; i < PAGES_MAX; i++) {
         const page = await call('GET', withQuery(KEYS, {limit: PAGE, status: 'active', starting_after: after}));
 
-        keys.push(...page.data.filter((key) => key.created_by === userId));
+        keys.push(...page.data.filter(goesBackTo(userId)));
         if (!page.has_more) return {keys, isCut: false};
         after = page.data.at(-1).id;
     }

@@ -10,4 +10,9 @@ export const ROLES = {
     owner: {name: 'Owner', text: 'Everything, including inviting, changing and removing people.'},
 };
 
+const ORDER = Object.keys(ROLES);
+
+// Whether the first role may less than the second.
+export const isLower = (role, than) => ORDER.indexOf(role) < ORDER.indexOf(than);
+
 export const roleName = (role) => (Object.hasOwn(ROLES, role) ? ROLES[role].name : role);

@@ -253,6 +253,8 @@ export const TEXTS = {
         secretNote: 'The whole secret was shown when the key was created. It is not stored anywhere.',
         created: 'Created',
         madeBy: 'Created by',
+        origin: 'Goes back to',
+        originUnknown: 'Nobody, or unknown',
         lastUsed: 'Last used',
         revoked: 'Revoked',
         scopes: 'Scopes',
