@@ -476,6 +476,21 @@ static void check_records(struct doctor_report *report, const struct doctor_evid
         census->users);
 }
 
+static void check_scopes(struct doctor_report *report, const struct key_census *census)
+{
+    char named[CENSUS_KEYS_NAMED * ID_TEXT_BYTES] = "";
+    struct buf out;
+
+    buf_init_fixed(&out, named, sizeof named - 1);
+    for (size_t i = 0; i < census->keys_above_role && i < CENSUS_KEYS_NAMED; i++)
+        buf_printf(&out, i > 0 ? " %s" : "%s", census->above_role[i].text);
+    add(report, "key-scopes", census->keys_above_role > 0 ? DOCTOR_WARN : DOCTOR_OK,
+        "Ask whoever uses these keys which scopes they need, create keys with those, and revoke these with 'chatelaine "
+        "key revoke'. 'chatelaine key show' says whose they are.",
+        "%" PRIu64 " active keys hold scopes that the role of their person may not give%s%.*s", census->keys_above_role,
+        out.len ? ": " : "", TEXT_ARG(buf_text(&out)));
+}
+
 /* A node takes over what no other logs within two minutes. */
 enum { BACKLOG_WAIT_MS = 5 * 60 * 1000, BACKLOG_MS_PER_S = 1000 };
 
@@ -503,8 +518,10 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
     *ret_report = (struct doctor_report){0};
     check_redis(ret_report, evidence);
     check_key(ret_report, evidence);
-    if (evidence->is_counted)
+    if (evidence->is_counted) {
         check_records(ret_report, evidence);
+        check_scopes(ret_report, &evidence->census);
+    }
     if (evidence->has_backlog)
         check_backlog(ret_report, &evidence->backlog);
     check_origin(ret_report, evidence);

@@ -16,6 +16,11 @@ struct new_seal {
     struct text was, is;
 };
 
+struct person_role {
+    struct id user;
+    enum role role;
+};
+
 struct taking {
     struct store_client *client;
     struct keyring *keyring;
@@ -31,6 +36,8 @@ struct taking {
     struct new_seal *seals; /* of the keys listed last */
     size_t seal_count;
     struct user_record *users;
+    struct person_role *roles; /* of the account */
+    size_t role_count, role_room;
     size_t waiting; /* changes under way */
 };
 
@@ -102,6 +109,24 @@ static void count_key(struct key_census *census, const struct key_seal *key)
         census->keys_unknown++;
 }
 
+/* A role that was lowered, and versions before 0.4, which let a developer give any scope, leave such keys. */
+static void judge_scopes(const struct taking *taking, struct text packed)
+{
+    struct key_census *census = taking->census;
+    struct key_record key;
+    size_t i = 0;
+
+    if (!key_decode(packed, &key) || key.revoked_ms > 0 || !key.origin.text[0])
+        return;
+    while (i < taking->role_count && !id_equal(&taking->roles[i].user, &key.origin))
+        i++;
+    if (i == taking->role_count || scope_includes(role_scopes(taking->roles[i].role), key.scopes))
+        return;
+    if (census->keys_above_role < CENSUS_KEYS_NAMED)
+        census->above_role[census->keys_above_role] = key.id;
+    census->keys_above_role++;
+}
+
 /* With a single master key, every record was made with it. */
 static struct text made_with(const struct taking *taking)
 {
@@ -136,8 +161,10 @@ static void look_at_key(struct taking *taking, const struct stored_key *key)
     }
     if (seal.seal == RECORD_UNSEALED && seal.made_with.len == 0 && taking->act >= CENSUS_ADOPTS)
         seal.made_with = made_with(taking);
-    if (seal.seal != RECORD_ALTERED)
+    if (seal.seal != RECORD_ALTERED) {
         count_key(taking->census, &seal);
+        judge_scopes(taking, key->packed);
+    }
     if (is_to_seal(taking, seal.seal, seal.generation))
         reseal_key(taking, key);
     else
@@ -211,6 +238,15 @@ static void count_user(struct taking *taking, const struct user_record *user, bo
     census->users_unknown += !is_reset && (!has_password || !has_codes);
 }
 
+static void note_role(struct taking *taking, const struct user_record *user)
+{
+    if (taking->role_count == taking->role_room) {
+        taking->role_room = 2 * taking->role_room + 16;
+        taking->roles = mem_resize(taking->roles, taking->role_room * sizeof *taking->roles);
+    }
+    taking->roles[taking->role_count++] = (struct person_role){user->id, user->role};
+}
+
 static void take_user(struct taking *taking, const struct user_record *user)
 {
     struct user_record is = *user;
@@ -225,6 +261,7 @@ static void take_user(struct taking *taking, const struct user_record *user)
         password_hash_bind_older(taking->keyring, id_text(&user->id), user->password_hash, is.password_hash))
         seal = seal == RECORD_SEALED ? RECORD_UNSEALED : seal;
     count_user(taking, user, is_open);
+    note_role(taking, user);
     if (is_to_seal(taking, seal, is_old)) {
         reseal_user(taking, &is, is_open ? &secret : NULL);
         put_user(taking, user, &is);
@@ -280,10 +317,10 @@ static void take_accounts(struct taking *taking)
     store_client_wait(taking->client);
     for (size_t i = 0; i < taking->account_count && taking->result == STORE_OK; i++) {
         taking->account = &taking->accounts[i];
+        taking->role_count = 0;
+        take_users(taking); /* before the keys, which are judged by roles */
         for (unsigned set = 0; set < SEAL_KEY_SETS && taking->result == STORE_OK; set++)
             take_key_set(taking, set);
-        if (taking->result == STORE_OK)
-            take_users(taking);
     }
     free(taking->accounts);
 }
@@ -303,6 +340,7 @@ int key_census_take(struct store_client *client, struct keyring *keyring, enum c
         take_accounts(&taking);
     }
     free(taking.seals);
+    free(taking.roles);
     /* Resealed records now need only the current master key. */
     ret_census->of[0].seals += ret_census->resealed;
     return store_client_explain(client, taking.result, NULL);

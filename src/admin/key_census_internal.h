@@ -1,6 +1,7 @@
 /* Counts what still needs which master key. It reads all keys and users, and reseals them on demand. */
 #pragma once
 #include "admin/store_client.h"
+#include "core/key.h"
 
 enum census_act {
     CENSUS_COUNTS,
@@ -8,6 +9,8 @@ enum census_act {
     CENSUS_ADOPTS, /* also trusts and seals records without a seal */
     CENSUS_ENDS,   /* also binds password hashes to their users, which nodes of earlier versions cannot read */
 };
+
+enum { CENSUS_KEYS_NAMED = 8 };
 
 struct key_census {
     size_t generations;
@@ -21,7 +24,9 @@ struct key_census {
     uint64_t keys_unknown;         /* active keys that do not record their master key */
     uint64_t users, users_unknown; /* users_unknown: their password or TOTP secret needs a master key that is missing */
     uint64_t unsealed, altered, resealed;
-    uint64_t missed; /* changed by somebody else meanwhile; another run seals them */
+    uint64_t keys_above_role; /* active keys with scopes that the role of the person they go back to may not give */
+    struct id above_role[CENSUS_KEYS_NAMED]; /* the first of them */
+    uint64_t missed;                         /* changed by somebody else meanwhile; another run seals them */
 };
 
 /* client must have been opened with keyring. Returns EXIT_DONE, or an exit code after printing an error. */

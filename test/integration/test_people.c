@@ -618,6 +618,18 @@ Test(people, a_key_that_another_person_replaced_goes_with_either)
     people_stop(&people);
 }
 
+static void expect_output(struct people *people, const char *const *words, const char *wanted)
+{
+    struct cli_run run;
+
+    cli_run(&people->fixture, &run, words, NULL);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, wanted), "'%s' lacks %s", run.out, wanted);
+    cli_finish(&run);
+}
+
+static const char *const DOCTOR[] = {"doctor", "--json", "--public-origin", NODE_ORIGIN, NULL};
+
 /* A lowered role leaves no key without a word. */
 Test(people, keys_go_with_the_role_or_are_named)
 {
@@ -637,12 +649,15 @@ Test(people, keys_go_with_the_role_or_are_named)
     expect_json(&answer, "sessions_ended", "0");
     cr_expect_eq(http_answer_json_count(&answer, "keys_revoked"), 0);
     expect_ids(&answer, "keys_kept", keys, 2);
+    expect_output(&people, DOCTOR, keys[1].id);
+    expect_output(&people, DOCTOR, "2 active keys hold scopes that the role of their person may not give");
     cr_assert_eq(
         people_change(&people, 0, &user, "POST", "/role", "{\"role\":\"auditor\",\"revoke_keys\":\"all\"}", &answer),
         200, "%s", answer.body);
     expect_ids(&answer, "keys_revoked", keys, 2);
     for (size_t i = 0; i < 2; i++)
         expect_dead(&people, &keys[i], "api_key_revoked");
+    expect_output(&people, DOCTOR, "0 active keys hold scopes");
     cr_expect_eq(show_session(&people, 1, &session), 200, "the person stays");
     cr_assert_eq(people_ask(&people, 0, &people.owner, "GET", "/v1/console/audit_events?type=api_key.revoked&limit=1",
                             NULL, &answer),
@@ -760,16 +775,6 @@ Test(people, no_key_slips_through_while_its_person_is_removed)
         http_client_close(&clients[i]);
     http_client_close(&owner);
     people_stop(&people);
-}
-
-static void expect_output(struct people *people, const char *const *words, const char *wanted)
-{
-    struct cli_run run;
-
-    cli_run(&people->fixture, &run, words, NULL);
-    cr_expect_eq(run.exit_code, 0, "%s", run.err);
-    cr_expect_not_null(strstr(run.out, wanted), "'%s' lacks %s", run.out, wanted);
-    cli_finish(&run);
 }
 
 /* After a leak: everything that came from a person, or from one key. */
