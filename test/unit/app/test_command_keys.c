@@ -172,7 +172,7 @@ static void make_store(void)
     file_write("unknown.key", UNKNOWN_KEY);
     file_write("next.key", NEXT_KEY);
     file_write("password", "brisk-otter-anvil-47");
-    file_write("secrets", "no secret\n");
+    file_write("secrets", "svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0h\n");
     redis_server_start(&server, NULL);
     snprintf(copy_url, sizeof copy_url, "%s?db=1", server.url);
     for (size_t i = 0; i < 3; i++)
