@@ -22,7 +22,7 @@ MUST_CHECK int user_add(struct store_client *client, struct keyring *keyring, co
 /* Blocks while it computes the hash. */
 void user_hash_password(struct store_client *client, struct keyring *keyring, const struct id *user,
                         struct text password, char ret_hash[PASSWORD_HASH_BYTES]);
-/* email: normalised. */
+/* email: normalised. Also finds a user who has it as email_read() reads it. */
 MUST_CHECK int user_find(struct store_client *client, const char *email, bool *ret_is_known,
                          struct known_user *ret_user);
 /* Replaces the secrets that are not NULL, ends the user's sessions and unlocks the user. must_change: the new password,

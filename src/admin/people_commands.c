@@ -86,14 +86,14 @@ typedef int people_act(struct people_run *run);
 static int run_with(const struct command_line *line, bool is_new, people_act *act)
 {
     struct people_run run = {.line = line};
-    int code = email_option_read(line, run.email);
+    int code = is_new ? email_option_read_new(line, run.email) : email_option_read(line, run.email);
 
     buf_init(&run.revoked, ADMIN_OUTPUT_MAX_BYTES);
     buf_init(&run.kept, ADMIN_OUTPUT_MAX_BYTES);
     if (code == EXIT_DONE)
         code = command_open(line, &run.client, NULL);
     if (code == EXIT_DONE) {
-        code = is_new ? EXIT_DONE : find_user(&run);
+        code = is_new ? user_refuse_known(&run.client, line->email, run.email) : find_user(&run);
         if (code == EXIT_DONE)
             code = act(&run);
         store_client_close(&run.client);

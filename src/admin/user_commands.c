@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/secure.h"
+#include "core/email.h"
 #include "core/qr.h"
 #include "store/link_store.h"
 #include "store/people_store.h"
@@ -72,6 +73,19 @@ int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_
     return code;
 }
 
+int email_option_read_new(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
+{
+    char storage[EMAIL_WHY_BYTES];
+    struct buf why;
+    int code = command_require(line->email, "--email");
+
+    if (code != EXIT_DONE || email_read(text_of(line->email), ret_email))
+        return code;
+    buf_init_fixed(&why, storage, sizeof storage);
+    email_explain(text_of(line->email), &why);
+    return command_fail(EXIT_USAGE, "--%.*s", (int)why.len - 1, storage); /* without the full stop */
+}
+
 /* For people: prints the address as text and, on a terminal, as a QR code. */
 static void put_totp(struct buf *out, const char *uri)
 {
@@ -133,7 +147,9 @@ static int user_create_with(const struct command_line *line, struct keyring *key
 
     if (code != EXIT_DONE)
         return code;
-    code = password_accept_for(&client, account, email, password);
+    code = user_refuse_known(&client, line->email, email);
+    if (code == EXIT_DONE)
+        code = password_accept_for(&client, account, email, password);
     if (code == EXIT_DONE)
         code = user_add(&client, keyring, account, email, (enum role)line->role, password, !line->permanent_password,
                         &user);
@@ -156,7 +172,7 @@ static int create_with_password(const struct command_line *line)
     if (code == EXIT_DONE)
         code = account_option_read(line, &account, &given);
     if (code == EXIT_DONE)
-        code = email_option_read(line, email);
+        code = email_option_read_new(line, email);
     if (code != EXIT_DONE)
         return code;
     struct keyring *keyring = command_keyring(line, &code);

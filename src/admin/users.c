@@ -6,8 +6,10 @@
 #include "auth/password.h"
 #include "base/clock.h"
 #include "base/secure.h"
+#include "core/email.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const struct audit_source OPERATOR = {.actor = TEXT("operator")};
 
@@ -123,9 +125,14 @@ int user_find(struct store_client *client, const char *email, bool *ret_is_known
 {
     static const struct store_refusals NONE = {0};
     struct search search = {.client = client};
+    char meant[EMAIL_MAX_BYTES + 1];
 
     account_store_find_user(client->partitions, text_of(email), user_searched, &search);
     store_client_wait(client);
+    if (search.result == STORE_NOT_FOUND && email_read(text_of(email), meant) && strcmp(email, meant) != 0) {
+        account_store_find_user(client->partitions, text_of(meant), user_searched, &search);
+        store_client_wait(client);
+    }
     *ret_is_known = search.result == STORE_OK;
     if (search.result == STORE_NOT_FOUND)
         return EXIT_DONE;
@@ -133,6 +140,18 @@ int user_find(struct store_client *client, const char *email, bool *ret_is_known
     if (*ret_is_known)
         store_client_choose(client, &search.user.account);
     return store_client_explain(client, search.result, &NONE);
+}
+
+int user_refuse_known(struct store_client *client, const char *written, const char *meant)
+{
+    char before[EMAIL_MAX_BYTES + 1];
+    struct known_user user;
+    bool is_known = false;
+    int code = EXIT_DONE;
+
+    if (account_normalise_email(text_of(written), before) && strcmp(before, meant) != 0)
+        code = user_find(client, before, &is_known, &user);
+    return is_known && code == EXIT_DONE ? command_fail(EXIT_FAILED, "%s", NEW_USER_REFUSALS.conflict) : code;
 }
 
 int user_reset(struct store_client *client, const struct id *user, const char *password_hash, bool must_change,

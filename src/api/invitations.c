@@ -1,6 +1,7 @@
 /* Invitations and resets: links by which people set their own password and authenticator. */
 #include "base/clock.h"
 #include "base/secure.h"
+#include "core/email.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
@@ -9,9 +10,11 @@
 #include "team_internal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct link_op {
     struct exchange *exchange;
+    char written[EMAIL_MAX_BYTES + 1]; /* the email of an invitation, as versions before 0.4 would keep it */
     struct link_record link;
     struct token code; /* wiped when the request is freed */
 };
@@ -44,11 +47,25 @@ struct invitation_input {
     struct text email, role;
 };
 
+static void invitation_written_found(void *arg, enum store_result result, const struct user_record *user);
+static void invitation_store(struct link_op *op);
 static void invitation_stored(void *arg, enum store_result result, uint32_t retry_after_s);
 
-/* False if the exchange has been refused. */
-static bool invitation_read(struct exchange *exchange, struct link_record *link)
+static void refuse_email(struct exchange *exchange, struct text email)
 {
+    char storage[EMAIL_WHY_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    email_explain(email, &why);
+    exchange_refuse_value(exchange, http_request_copy(exchange->request, buf_text(&why)).ptr);
+}
+
+/* False if the exchange has been refused. */
+static bool invitation_read(struct link_op *op)
+{
+    struct exchange *exchange = op->exchange;
+    struct link_record *link = &op->link;
     static const struct json_field FIELDS[] = {
         {"email", JSON_FIELD_TEXT, true, offsetof(struct invitation_input, email)},
         {"role", JSON_FIELD_TEXT, true, offsetof(struct invitation_input, role)},
@@ -57,8 +74,8 @@ static bool invitation_read(struct exchange *exchange, struct link_record *link)
 
     if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
-    if (!account_normalise_email(input.email, link->email)) {
-        exchange_refuse_value(exchange, "email must be an email address.");
+    if (!email_read(input.email, link->email) || !account_normalise_email(input.email, op->written)) {
+        refuse_email(exchange, input.email);
         return false;
     }
     if (!role_parse(input.role, &link->role)) {
@@ -75,13 +92,33 @@ static bool invitation_read(struct exchange *exchange, struct link_record *link)
 void invitation_create(struct exchange *exchange)
 {
     struct link_op *op = link_begin(exchange);
-    struct audit_source source = exchange_source(exchange);
 
-    if (!invitation_read(exchange, &op->link))
+    if (!invitation_read(op))
         return;
-    link_draw_code(op);
     http_request_hold(exchange->request);
-    link_store_invite(exchange->service->partitions, &op->link, &source, invitation_stored, op);
+    if (strcmp(op->written, op->link.email) != 0)
+        account_store_find_user(exchange->service->partitions, text_of(op->written), invitation_written_found, op);
+    else
+        invitation_store(op);
+}
+
+/* The same address may belong to a user of an earlier version, who keeps it as it was written. */
+static void invitation_written_found(void *arg, enum store_result result, const struct user_record *user UNUSED)
+{
+    struct link_op *op = arg;
+
+    if (result == STORE_NOT_FOUND)
+        invitation_store(op);
+    else
+        invitation_stored(op, result == STORE_OK ? STORE_CONFLICT : result, 0);
+}
+
+static void invitation_store(struct link_op *op)
+{
+    struct audit_source source = exchange_source(op->exchange);
+
+    link_draw_code(op);
+    link_store_invite(op->exchange->service->partitions, &op->link, &source, invitation_stored, op);
 }
 
 static void invitation_reply(struct link_op *op)

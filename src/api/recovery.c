@@ -15,7 +15,8 @@ struct recovery_input {
 };
 
 struct recovery {
-    struct sign_in sign_in; /* first, so that a pointer to it is one to this */
+    struct sign_in sign_in;       /* first, so that a pointer to it is one to this */
+    struct recovery_code written; /* wiped when the request is freed */
     struct token_digests code;
     struct token ticket; /* wiped when the request is freed */
     uint8_t ticket_digest[KEYRING_DIGEST_BYTES];
@@ -24,17 +25,25 @@ struct recovery {
 };
 
 static bool recovery_read(struct recovery *op);
+static void recovery_named(struct sign_in *sign_in);
 static void recovery_store(struct sign_in *sign_in);
 static void recovery_stored(void *arg, enum store_result result, uint32_t retry_after_s);
+
+static void recovery_wipe(void *op)
+{
+    recovery_code_wipe(&((struct recovery *)op)->written);
+}
 
 void recovery_begin(struct exchange *exchange)
 {
     struct recovery *op = http_request_alloc(exchange->request, sizeof *op);
 
     op->sign_in.exchange = exchange;
+    http_request_defer(exchange->request, recovery_wipe, op);
     if (!recovery_read(op))
         return;
     http_request_defer(exchange->request, token_wipe, &op->ticket);
+    op->sign_in.named = recovery_named;
     op->sign_in.throttled_line = "recovery throttled";
     op->sign_in.refused_line = "recovery refused";
     op->sign_in.recovery_code = &op->code;
@@ -53,22 +62,27 @@ static bool recovery_read(struct recovery *op)
     };
     struct sign_in *sign_in = &op->sign_in;
     struct recovery_input input = {0};
-    struct recovery_code code = {0};
     const char *wrong = NULL;
 
     if (!exchange_read_body(sign_in->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
         return false;
     if (!account_normalise_email(input.email, sign_in->email))
         wrong = "email";
-    else if (!recovery_code_parse(input.recovery_code, &code))
+    else if (!recovery_code_parse(input.recovery_code, &op->written))
         wrong = "recovery_code";
-    else
-        recovery_code_digests(sign_in->exchange->service->keyring, text_of(sign_in->email), &code, &op->code);
-    recovery_code_wipe(&code);
     if (wrong)
         exchange_refuse_with(sign_in->exchange, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
     sign_in->check.password = input.password;
     return !wrong;
+}
+
+/* The digests of a user's codes are made with the email. */
+static void recovery_named(struct sign_in *sign_in)
+{
+    struct recovery *op = (struct recovery *)sign_in;
+
+    recovery_code_digests(sign_in->exchange->service->keyring, text_of(sign_in->email), &op->written, &op->code);
+    recovery_code_wipe(&op->written);
 }
 
 static void recovery_store(struct sign_in *sign_in)

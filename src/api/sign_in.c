@@ -2,9 +2,15 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/metrics.h"
+#include "core/email.h"
 #include "exchange_log_internal.h"
 #include "session_cookie_internal.h"
 
+#include <string.h>
+
+static void written_found(void *arg, enum store_result result, const struct user_record *user);
+static void begin_attempt(struct sign_in *op);
+static void refuse_store(struct sign_in *op, enum store_result result);
 static void count_attempt(struct sign_in *op);
 static void browser_print_digest(struct sign_in *op);
 static void attempt_begun(void *arg, enum store_result result, const struct login_begin *begin);
@@ -17,10 +23,39 @@ void sign_in_begin(struct sign_in *op)
 
     op->check.exchange = exchange;
     http_request_defer(exchange->request, token_wipe, &op->browser);
+    http_request_hold(exchange->request);
+    if (email_read(text_of(op->email), op->meant) && strcmp(op->email, op->meant) != 0)
+        account_store_find_user(exchange->service->partitions, text_of(op->email), written_found, op);
+    else
+        begin_attempt(op);
+}
+
+/* Users of versions before 0.4 have their email as it was written then. So that is looked for first, and what is meant
+ * by it otherwise; nobody whose email is plain ASCII pays for it. That the former exists shows as one more read of
+ * Redis, which a queue for hashes and a hash follow. */
+static void written_found(void *arg, enum store_result result, const struct user_record *user UNUSED)
+{
+    struct sign_in *op = arg;
+
+    if (result != STORE_OK && result != STORE_NOT_FOUND) {
+        refuse_store(op, result);
+        http_request_release(op->exchange->request);
+        return;
+    }
+    if (result == STORE_NOT_FOUND)
+        memcpy(op->email, op->meant, sizeof op->email);
+    begin_attempt(op);
+}
+
+static void begin_attempt(struct sign_in *op)
+{
+    struct exchange *exchange = op->exchange;
+
+    if (op->named)
+        op->named(op);
     count_attempt(op);
 
     const struct login_browser browser = {text_of(op->browser_digest), attempt_counters_text(&op->of_browser)};
-    http_request_hold(exchange->request);
     session_store_begin_login(exchange->service->partitions, text_of(op->email), &op->attempt, &browser,
                               op->recovery_code, attempt_begun, op);
 }

@@ -11,9 +11,11 @@ struct sign_in {
     /* Set before sign_in_begin(), with check.password and what else is judged. */
     const char *throttled_line, *refused_line; /* for the log */
     const struct token_digests *recovery_code; /* judged instead of a code; NULL: none */
+    void (*named)(struct sign_in *op);         /* the email is known, before anything is judged; NULL: nobody asks */
     void (*proven)(struct sign_in *op);        /* all was right; the caller's script decides. Exactly once, or never */
 
-    char email[EMAIL_MAX_BYTES + 1];
+    char email[EMAIL_MAX_BYTES + 1]; /* as written at first; from `named` on as the user has it */
+    char meant[EMAIL_MAX_BYTES + 1];
     struct attempt_counters of_strangers, of_browser;
     struct login_attempt attempt;
     /* Of the cookie that came with the request, or else of the one in the response. */

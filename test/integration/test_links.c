@@ -32,6 +32,38 @@ static void expect_no_link(const struct people *people, size_t node, const char 
     cr_expect_str_eq(http_answer_code(&answer), "link_not_found");
 }
 
+/* However it is written: invited, signed in, and not invited again. */
+Test(links, one_address_is_one_person)
+{
+    static const char *const SPELLINGS[] = {"\u00e5sa@xn--mnchen-3ya.example", "A\u030aSA@M\u00dcNCHEN.EXAMPLE"};
+    struct fixture_user user;
+    struct fixture_session session;
+    struct http_answer answer;
+    char code[FIXTURE_TOKEN_BYTES], body[256], now[8];
+    struct people people;
+
+    people_start(&people, 1, NULL);
+    people_invite(&people, "\u00c5sa@m\u00fcnchen.example", "responder", code);
+    cr_assert_eq(people_begin(&people, 0, code, &user, &answer), 200, "%s", answer.body);
+    expect_json(&answer, "email", "\u00e5sa@xn--mnchen-3ya.example");
+    cr_assert_eq(people_join(&people, 0, code, &user, NEW_PASSWORD, &answer), 200, "%s", answer.body);
+    snprintf(user.email, sizeof user.email, "%s", SPELLINGS[1]);
+    fixture_totp(&user, 1, now);
+    cr_expect_eq(fixture_login(&people.fixture, 0, &user, NEW_PASSWORD, now, &session, &answer), 200, "%s",
+                 answer.body);
+    for (size_t i = 0; i < sizeof SPELLINGS / sizeof *SPELLINGS; i++) {
+        snprintf(body, sizeof body, "{\"email\":\"%s\",\"role\":\"auditor\"}", SPELLINGS[i]);
+        cr_expect_eq(people_ask(&people, 0, &people.owner, "POST", "/v1/console/invitations", body, &answer), 409, "%s",
+                     answer.body);
+    }
+    cr_expect_eq(people_ask(&people, 0, &people.owner, "POST", "/v1/console/invitations",
+                            "{\"email\":\"a\\u202eda@clinic.example\",\"role\":\"auditor\"}", &answer),
+                 400);
+    expect_json(&answer, "error.param", "email");
+    cr_expect_not_null(strstr(answer.body, "U+202E"));
+    people_stop(&people);
+}
+
 Test(links, an_invitation_from_the_owner_to_the_session)
 {
     struct fixture_user user;

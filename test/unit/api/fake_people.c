@@ -1,5 +1,6 @@
 /* The store's people and links: of a store that is away. What they do is tested with a real one (test/integration). */
 #include "fake_world.h"
+#include "store/account_store.h"
 #include "store/email_owner.h"
 #include "store/link_store.h"
 #include "store/people_store.h"
@@ -151,4 +152,31 @@ void link_store_use(UNUSED struct partitions *partitions, UNUSED const struct li
                     void *arg)
 {
     later((struct away){.done = done, .arg = arg});
+}
+
+/* Of the users whose email is kept as it was written, the world has at most one. */
+
+struct written {
+    user_found *done;
+    void *arg;
+    bool is_known;
+};
+
+static void run_written(void *arg)
+{
+    struct written written = *(struct written *)arg;
+    const struct user_record user = {0};
+
+    free(arg);
+    written.done(written.arg, written.is_known ? STORE_OK : STORE_NOT_FOUND, written.is_known ? &user : NULL);
+}
+
+void account_store_find_user(struct partitions *partitions, struct text email, user_found *done, void *arg)
+{
+    struct written *written = malloc(sizeof *written);
+
+    (void)partitions;
+    cr_assert(written);
+    *written = (struct written){done, arg, world.written_email && text_equal(email, text_of(world.written_email))};
+    world_later(run_written, written);
 }

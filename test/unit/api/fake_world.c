@@ -827,7 +827,7 @@ void session_store_begin_login(const struct partitions *partitions, struct text 
                                const struct token_digests *recovery_code, login_begun *done, void *arg)
 {
     (void)partitions;
-    (void)email;
+    snprintf(world.attempted, sizeof world.attempted, "%.*s", TEXT_ARG(email));
     world.had_recovery_code = recovery_code != NULL;
     note_attempt(attempt);
     snprintf(world.browser_digest, sizeof world.browser_digest, "%.*s", TEXT_ARG(browser->digest));

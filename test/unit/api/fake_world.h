@@ -72,6 +72,8 @@ struct world {
     struct id list_first;
     unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits, helds;
     struct token_digests held_secret;      /* of the last revocation by secret */
+    const char *written_email;             /* of a user of an earlier version; NULL: none */
+    char attempted[EMAIL_MAX_BYTES + 1];   /* the email of the last sign-in */
     const enum store_result *held_results; /* one for each revocation by secret; NULL: held_result for all */
     char device_name[64];
     bool approves;

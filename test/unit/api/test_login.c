@@ -48,6 +48,31 @@ Test(login, right)
     request_forget(request);
 }
 
+/* Whoever was there before spellings were one keeps the email as it was written; all others have it as it is meant. */
+Test(login, an_email_is_looked_for_as_written_and_as_meant)
+{
+    static const struct {
+        const char *written, *known, *attempted;
+    } CASES[] = {
+        {"Ada@Clinic.example", NULL, "ada@clinic.example"},
+        {"\u00c5sa@klinik.example", NULL, "\u00e5sa@klinik.example"},
+        {"a\u030asa@klinik.example", NULL, "\u00e5sa@klinik.example"},
+        {"\u00c5sa@Klinik.example", "\u00c5sa@klinik.example", "\u00c5sa@klinik.example"},
+        {"\u00e5sa@klinik.example", "\u00c5sa@klinik.example", "\u00e5sa@klinik.example"},
+        {"ada@m\u00fcnchen.example", NULL, "ada@xn--mnchen-3ya.example"},
+        {"ada@m\u00fcnchen.example", "ada@m\u00fcnchen.example", "ada@m\u00fcnchen.example"},
+        {"<ada>@-clinic.example", NULL, "<ada>@-clinic.example"}, /* no new user may have it */
+    };
+    char body[256];
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        world.written_email = CASES[i].known;
+        snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"x\",\"totp\":\"123456\"}", CASES[i].written);
+        request_forget(log_in(body));
+        cr_expect_str_eq(world.attempted, CASES[i].attempted, "%s", CASES[i].written);
+    }
+}
+
 Test(login, tells_the_owner_of_an_attack)
 {
     world.session.attacked_ms = 1234567890123;
