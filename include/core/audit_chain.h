@@ -47,6 +47,7 @@ struct audit_chain_summary {
     uint64_t seen;      /* the last `seq` that other chains here, or witnesses, have seen; 0: none */
     char seen_time[32]; /* when they did; empty: not known */
     bool is_whole;      /* no finding is wrong */
+    bool has_beginning; /* nothing before the first line is missing, or it was seen before */
 };
 
 /* Who has seen a chain and is in none of these files: Redis, or somebody who has verified it before. */

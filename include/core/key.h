@@ -53,6 +53,9 @@ void key_made_by_person(struct key_record *key, const struct id *person);
 void key_made_by_key(struct key_record *key, const struct key_record *maker);
 /* key: becomes a copy of the replaced one, active. actor: a key or a person. */
 void key_replace_by(struct key_record *key, const struct key_record *replaced, const struct id *actor);
+/* After that, if another key than the replaced one did it: whoever has that key sees the secret, so it goes back to its
+ * person. */
+void key_replace_with(struct key_record *key, const struct key_record *actor);
 /* What was found out of the origin of a key whose record does not say it: a person, '-' (none), or nothing. */
 void key_set_origin(struct key_record *key, struct text origin);
 /* Whether a person or a key made it, or made what it replaces, or replaced it in the console. */

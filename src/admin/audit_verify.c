@@ -244,13 +244,18 @@ static void print_head(const struct audit_chain_summary *chain, struct buf *out)
     buf_printf(out, "%s:%" PRIu64 ":%s", chain->chain, chain->last, chain->last_mac);
 }
 
-/* For --expect of the next run. */
+/* For --expect of the next run, which takes what is up to there for seen. */
+static bool has_head(const struct audit_chain_summary *chain)
+{
+    return chain->lines > 0 && chain->is_whole && chain->has_beginning;
+}
+
 static void print_heads(const struct audit_chain_summary *chains, size_t count, struct buf *out)
 {
     const char *separator = "Next time, add: --expect ";
 
     for (size_t i = 0; i < count; i++) {
-        if (chains[i].lines == 0 || !chains[i].is_whole)
+        if (!has_head(&chains[i]))
             continue;
         buf_append_str(out, separator);
         print_head(&chains[i], out);
@@ -324,7 +329,7 @@ static void put_head(struct json_writer *w, const struct audit_chain_summary *ch
     struct buf head;
 
     buf_init_fixed(&head, storage, sizeof storage);
-    if (chain->lines > 0 && chain->is_whole)
+    if (has_head(chain))
         print_head(chain, &head);
     put_text_member(w, "head", buf_text(&head));
 }

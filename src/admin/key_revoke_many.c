@@ -194,6 +194,12 @@ static void on_page(void *arg, enum store_result result, const struct key_record
     store_client_done(&revoking->client);
 }
 
+/* Whatever comes from such a key comes from `by`, a key or a person, also where records do not say their origin. */
+static bool is_begun_by(const struct key_record *key, const struct id *by)
+{
+    return id_equal(&key->id, by) || id_equal(&key->origin, by) || key_is_made_by(key, by);
+}
+
 static void on_lineages(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
     struct revoking *revoking = arg;
@@ -206,7 +212,7 @@ static void on_lineages(void *arg, enum store_result result, const struct key_re
             revoking->lineages = mem_resize(revoking->lineages, revoking->lineage_room * sizeof *revoking->lineages);
         }
         revoking->lineages[revoking->lineage_count++] = (struct lineage){
-            keys[i].id, {keys[i].by, keys[i].replaces, keys[i].via}, id_equal(&keys[i].id, &revoking->selection.by)};
+            keys[i].id, {keys[i].by, keys[i].replaces, keys[i].via}, is_begun_by(&keys[i], &revoking->selection.by)};
         revoking->query.starting_after = keys[i].id;
     }
     store_client_done(&revoking->client);
@@ -253,7 +259,7 @@ static int find_in_account(void *arg, const struct account_row *account)
     int code = EXIT_DONE;
 
     revoking->lineage_count = 0;
-    if (revoking->line->descendants && id_kind_of(id_text(&revoking->selection.by)) == ID_KEY)
+    if (revoking->line->descendants)
         code = list_keys(revoking, &account->id, KEYS_ANY, on_lineages);
     if (code != EXIT_DONE)
         return code;

@@ -112,7 +112,8 @@ static bool authorization_read(struct authorization *op)
         oauth_refuse(op->exchange, "invalid_request", http_request_copy(op->exchange->request, buf_text(&why)).ptr);
         return false;
     }
-    if (actor_word_is(input.name) || account_normalise_email(input.name, email)) {
+    /* "ada@laptop" is a user of a machine. */
+    if (actor_word_is(input.name) || (account_normalise_email(input.name, email) && strchr(strchr(email, '@'), '.'))) {
         oauth_refuse(op->exchange, "invalid_request",
                      "device_name must be neither an email nor a word for somebody else, such as \"operator\".");
         return false;

@@ -239,6 +239,28 @@ static void replace_named(void *arg)
                       &source, on_replaced, op);
 }
 
+static void replace_made(struct replacement *op)
+{
+    if (op->name.ptr) /* otherwise it has the name of the key that it replaces */
+        key_name_judge(op->grant.exchange, op->name, replace_named, op);
+    else
+        replace_named(op);
+}
+
+/* A key in the cache does not say whom it goes back to. */
+static void replacer_found(void *arg, enum store_result result, const struct key_record *actor)
+{
+    struct replacement *op = arg;
+
+    if (result == STORE_OK) {
+        key_replace_with(&op->grant.key, actor);
+        replace_made(op);
+        return;
+    }
+    exchange_refuse_store(op->grant.exchange, result == STORE_NOT_FOUND ? STORE_ACTOR_UNKNOWN : result);
+    http_request_release(op->grant.exchange->request);
+}
+
 static void on_found_to_replace(void *arg, enum store_result result, const struct key_record *replaced)
 {
     struct replacement *op = arg;
@@ -250,10 +272,12 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
     } else if (result != STORE_OK) {
         exchange_refuse_store(exchange, result);
     } else if (make_key(op, replaced)) {
-        if (op->name.ptr) /* otherwise it has the name of the key that it replaces */
-            key_name_judge(exchange, op->name, replace_named, op);
+        const struct key_view view = key_view_of(exchange, KEY_API);
+
+        if (op->grant.key.via.text[0])
+            key_store_get(exchange_store(exchange), &view, exchange_actor(exchange), replacer_found, op);
         else
-            replace_named(op);
+            replace_made(op);
         return;
     }
     http_request_release(exchange->request);

@@ -1,6 +1,7 @@
 #include "key_name_internal.h"
 #include "core/account.h"
 #include "core/actor_word.h"
+#include "core/email.h"
 #include "store/email_owner.h"
 
 #define RULE                                                                            \
@@ -40,7 +41,8 @@ void key_name_judge(struct exchange *exchange, struct text name, key_name_free *
         http_request_release(exchange->request);
         return;
     }
-    if (!account_normalise_email(name, email)) {
+    /* People of earlier versions may have addresses that no new user may. */
+    if (!email_read(name, email) && !account_normalise_email(name, email)) {
         next(arg);
         return;
     }

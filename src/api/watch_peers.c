@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { NS_PER_S = 1000000000 };
+enum { NS_PER_S = 1000000000, SHARED_FROM = 4 };
 #define WITHIN_NS (WATCH_BROKEN_WITHIN_S * (uint64_t)NS_PER_S)
 
 static bool is_over(const struct watch_peer *peer, uint64_t now_ns)
@@ -37,12 +37,18 @@ static struct watch_peer *row_of(struct service *service, struct text name, uint
     return room;
 }
 
+/* Of a few places one peer may have all: two gateways on one machine are one peer. */
+static unsigned share_of(const struct service *service)
+{
+    return service->watchers_max < SHARED_FROM ? service->watchers_max : (service->watchers_max + 1) / 2;
+}
+
 struct watch_peer *watch_peer_enter(struct service *service, struct text peer, uint64_t now_ns)
 {
     CHECK(peer.len < SERVICE_PEER_CHARS);
     struct watch_peer *row = row_of(service, peer, now_ns);
 
-    if (!row || row->watchers >= (service->watchers_max + 1) / 2)
+    if (!row || row->watchers >= share_of(service))
         return NULL;
     row->watchers++;
     return row;

@@ -417,10 +417,15 @@ static void judge_chain(struct audit_verifier *v, uint32_t chain, size_t first, 
     struct audit_chain_summary *summary =
         (struct audit_chain_summary *)(void *)v->summaries.items + v->summaries.count - 1;
     judge_sightings(v, summary, chain, first, end);
-    summary->is_whole = true;
-    for (size_t i = findings; i < v->findings.count; i++)
-        if (audit_finding_weight(((struct audit_finding *)(void *)v->findings.items)[i].kind) == AUDIT_WRONG)
+    summary->is_whole = summary->has_beginning = true;
+    for (size_t i = findings; i < v->findings.count; i++) {
+        const struct audit_finding *finding = (struct audit_finding *)(void *)v->findings.items + i;
+
+        if (audit_finding_weight(finding->kind) == AUDIT_WRONG)
             summary->is_whole = false;
+        if (finding->kind == AUDIT_EARLIER)
+            summary->has_beginning = false;
+    }
 }
 
 void audit_verifier_judge(struct audit_verifier *v)

@@ -65,6 +65,14 @@ void key_replace_by(struct key_record *key, const struct key_record *replaced, c
     }
 }
 
+void key_replace_with(struct key_record *key, const struct key_record *actor)
+{
+    if (actor->is_origin_unknown)
+        return;
+    key->origin = actor->origin;
+    key->is_origin_unknown = false;
+}
+
 bool key_is_made_by(const struct key_record *key, const struct id *maker)
 {
     return id_equal(&key->by, maker) || id_equal(&key->replacer, maker);

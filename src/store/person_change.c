@@ -210,6 +210,8 @@ static void keys_look(struct person_call *call)
     args_add(&args, id_text(&call->mark));
     args_add(&args, text_of(call->cursor));
     args_add_int(&args, KEYS_LOOKED_AT);
+    /* Nobody keeps his own rights by changing his role again and again. */
+    args_add(&args, call->change.kind == PERSON_ROLE ? TEXT("0") : TEXT("1"));
     store_call_script(call->store, SCRIPT_person_keys, SCRIPT_READS, args.count, args.argv, keys_seen, call);
 }
 

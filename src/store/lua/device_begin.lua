@@ -9,9 +9,13 @@
 -- them until they are the oldest of the heaviest: that only makes their own network heavier.
 local function enrolments_cut(most)
     while redis.call('ZCARD', K.enrolments()) > most do
-        local heaviest = redis.call('ZREVRANGE', K.enrolment_networks(), 0, 0)[1]
+        local heaviest = redis.call('ZREVRANGE', K.enrolment_networks(), 0, 0)[1] or ''
         local oldest = redis.call('ZRANGEBYLEX', K.enrolments(), '[' .. heaviest .. ' ', '(' .. heaviest .. '!',
                                   'LIMIT', 0, 1)[1]
+        if not oldest then -- somebody has removed one of the two
+            redis.call('DEL', K.enrolments(), K.enrolment_networks())
+            return
+        end
         local digest, code_digest = oldest:match('^%S+ %S+ (%S+) (%S+)$')
         redis.call('ZREM', K.enrolments(), oldest)
         if redis.call('ZINCRBY', K.enrolment_networks(), -1, heaviest) == '0' then

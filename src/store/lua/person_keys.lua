@@ -3,8 +3,10 @@
 -- call for a person marks that person as leaving (leaving_refused() in the prelude), and the later ones see that the
 -- mark is still theirs: so nothing is made behind their back.
 -- ARGV: prefix, account, user, which keys are to be revoked ('none', 'made': by the person or replacing such a key, or
---   'all'), name of the mark, cursor ('' in the first call), most keys to look at
--- Returns: ok, cursor ('' if that was the end), {id, whether it is to be revoked (1 or 0)}...; conflict: the mark is gone.
+--   'all'), name of the mark, cursor ('' in the first call), most keys to look at, whether
+--   it takes the mark of another call over ('1' or '0')
+-- Returns: ok, cursor ('' if that was the end), {id, whether it is to be revoked (1 or 0)}...; conflict: the mark is gone; limited, seconds
+--   to wait: another call has it.
 --   The first call returns the keys that an earlier call for the person revoked. Keys of which it is not known whom they
 --   go back to are among those that stay.
 
@@ -12,8 +14,12 @@ local SETS = {'ak-live:active', 'ak-test:active', 'dk:active'}
 
 local account, user, which, token, cursor, most = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 local leaving = K.account_leaving(account, user)
+origin_steps_max = ORIGIN_STEPS_ALL
 if cursor == '' then
-    local reply = {'ok', '1 '}
+    local reply, other = {'ok', '1 '}, redis.call('GET', leaving)
+    if other and other ~= token and ARGV[8] ~= '1' then
+        return {'limited', 1}
+    end
     redis.call('SET', leaving, token, 'PX', LEAVING_MS)
     for _, name in ipairs({K.user_ended_keys(user), K.account_ended_keys(account, user)}) do
         for _, id in ipairs(which ~= 'none' and redis.call('SMEMBERS', name) or {}) do
@@ -48,7 +54,7 @@ for i, id in ipairs(ids) do
         reply[#reply + 1] = {id, judged}
     end
     -- What is left of the steps would not do for another long chain.
-    if i == most or origin_steps > ORIGIN_STEPS_MAX / 2 then
+    if i == most or origin_steps > ORIGIN_STEPS_ALL / 2 then
         last = id
         break
     end

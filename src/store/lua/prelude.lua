@@ -340,9 +340,10 @@ end
 
 -- The person that a key goes back to: 'usr_...'; '-': none, because an operator made the first key; '': not known. Records
 -- of before 0.4 do not say it, so the keys that made one another are followed: a record's maker never changes, and
--- records of revoked keys stay. The steps of one script are bounded, because a tenant can have made a chain of any length.
-local ORIGIN_STEPS_MAX = 2000
-local origins, origin_steps = {}, 0
+-- records of revoked keys stay. The steps of one script are bounded, because a tenant can have made a chain of any length:
+-- closely where anybody may ask at any time, widely where it matters that none is missed.
+local ORIGIN_STEPS_ALL = 2000
+local origins, origin_steps, origin_steps_max = {}, 0, 256
 
 local function key_origin(record)
     local passed, origin = {}, nil
@@ -351,7 +352,7 @@ local function key_origin(record)
         origin = origins[record.id] or key_field(record, 'origin') or (by:sub(1, 4) ~= 'key_' and by) or nil
         passed[#passed + 1] = record.id
         origin_steps = origin_steps + (origin and 0 or 1)
-        local did, maker = pcall(key_record, origin and '' or origin_steps <= ORIGIN_STEPS_MAX and by or '')
+        local did, maker = pcall(key_record, origin and '' or origin_steps <= origin_steps_max and by or '')
         record = did and maker or nil
     end
     for _, id in ipairs(origin and passed or {}) do
@@ -366,6 +367,7 @@ local LEAVING_MS = 15000
 
 -- record: of a new key. Returns nil, or the script's reply: 'limited', seconds to wait.
 local function leaving_refused(record)
+    origin_steps_max = ORIGIN_STEPS_ALL
     local account, by = record.account, key_field(record, 'by') or ''
     local marks = redis.call('EXISTS', K.account_leaving(account, key_origin(record)), K.account_leaving(account, by),
                              K.account_leaving(account, key_field(record, 'replacer') or ''))
@@ -1000,6 +1002,9 @@ local function link_maker_may(by, account, created)
         return kind ~= 'key_'
     end
     local origin = key_origin(key)
+    if origin == '' then
+        return false
+    end
     local gone = person_gone(account, origin)
     local ended = gone and gone[1][8] or tonumber(redis.call('HGET', K.user(origin), 'links_ended') or '0')
     return key.account == account and not key.revoked and created > ended

@@ -2923,7 +2923,7 @@ Test(lua, who_is_gone_or_disabled_gives_no_device_a_key)
     {                             \
         MAKE_AS(n, lines), "(ok)" \
     }
-#define FIND_KEYS(which, mark, cursor) "@person_keys acct_A usr_U " which " " mark " " cursor " 100"
+#define FIND_KEYS(which, mark, cursor) "@person_keys acct_A usr_U " which " " mark " " cursor " 100 1"
 
 /* Whom a key goes back to: what its record says, else whoever is at the beginning of the keys that made one another. */
 Test(lua, person_keys)
@@ -2947,6 +2947,9 @@ Test(lua, person_keys_are_looked_for_by_one_call)
 {
     STEPS(ACCOUNT, MADE("01", "\nby=usr_U"), {FIND_KEYS("all", "m1", "''"), "(ok 1 )"},
           {FIND_KEYS("all", "m2", "''"), "(ok 1 )"}, {FIND_KEYS("all", "m1", "1+"), "(conflict)"},
+          /* A change of the role takes nothing over: it could keep its person from being removed. */
+          {"@person_keys acct_A usr_U all m3 '' 100 0", "(limited 1)"},
+          {"@person_keys acct_A usr_U all m2 '' 100 0", "(ok 1 )"},
           {FIND_KEYS("all", "m2", "1+"), "(ok 2  (key_01 1))"},
           {"@person_keys_end acct_A usr_U key_01" ORIGIN " - - user_removed m1 1", "(conflict)"},
           {"GET t:key:d01", "* - N\nv=2*"}, {"DEL t:acct:acct_A:leaving:usr_U", "1"},
@@ -3064,6 +3067,14 @@ Test(lua, links_end_in_time)
           /* By whom they were made. */
           {INVITE("a3", "usr_U"), "(ok)"}, {"@link_find a3", "(ok *)"}, {"HSET t:user:usr_U links_ended $now+1", "1"},
           {"@link_find a3", "(not_found)"}, {INVITE("a4", "key_1"), "(ok)"}, {"@link_find a4", "(not_found)"});
+}
+
+/* Whose key made it must be known. Keys of before say it only by who made whom. */
+Test(lua, links_of_keys_of_unknown_origin_end)
+{
+    STEPS(ACCOUNT, USER, {LONG_CHAIN, "3000"}, MADE("01", "\nby=key_c0900"), MADE("02", "\nby=key_c0100"),
+          {INVITE("a1", "key_02"), "(ok)"}, {"@link_find a1", "(ok *)"}, {INVITE("a1", "key_01"), "(ok)"},
+          {"@link_find a1", "(not_found)"});
 }
 
 /* Whoever has the link of a reset could undo what an operator did since. */
