@@ -126,8 +126,9 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
-     .help = "Allow an account to make this many keys within 24 hours, of each kind; live ones are counted without test "
-             "keys. Each stays in Redis after it was revoked, about 1 kB. More are refused with 409 key_limit_reached."},
+     .help =
+         "Allow an account to make this many keys within 24 hours, of each kind; live ones are counted without test "
+         "keys. Each stays in Redis after it was revoked, about 1 kB. More are refused with 409 key_limit_reached."},
     {.name = "people-max",
      .type = OPTION_INTEGER,
      .offset = AT(people_max),
