@@ -483,8 +483,9 @@ static void await_answer(const struct redis_server *server)
     cr_assert(strncmp(reply, "-LOADING", 8) == 0, "%s", reply);
 }
 
-/* Redis answers between the commands that it reads back, every 1,024th of them. The command looks 4 s after it began:
- * Redis must listen before, and still be loading then. */
+/* Redis answers between the commands that it reads back, every 1,024th of them: after 0.3 s, or some seconds where others
+ * keep it from running, and the command must not lose patience before. The command looks 12 s after it began: Redis must
+ * listen before, and still be loading then. */
 static void expect_loading_is_awaited(void)
 {
     struct fixture fixture;
@@ -492,12 +493,12 @@ static void expect_loading_is_awaited(void)
 
     fixture_use_one_redis("a command does not wait for a primary that loads while others are ready");
     fixture_start(&fixture, 0, NULL);
-    redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 30000 do redis.call('SET', 'filler:' .. i, i) end", "0",
+    redis_server_tell(&fixture.redis, "EVAL", "for i = 1, 60000 do redis.call('SET', 'filler:' .. i, i) end", "0",
                       NULL);
     fixture.redis.options.load_delay_us = 300;
     redis_server_restart(&fixture.redis);
     await_answer(&fixture.redis);
-    RUN(&fixture, &run, "account", "list", "--json", "--redis-timeout-ms", "2000");
+    RUN(&fixture, &run, "account", "list", "--json", "--redis-timeout-ms", "6000");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect(strstr(run.err, "Redis is loading its data."), "%s", run.err);
     cli_finish(&run);
