@@ -59,7 +59,9 @@ void key_replace_by(struct key_record *key, const struct key_record *replaced, c
     if (id_kind_of(id_text(actor)) == ID_USER) {
         key->origin = *actor;
         key->is_origin_unknown = false;
-        key->replacer = id_equal(&key->by, actor) ? (struct id){0} : *actor;
+        key->replacer = (struct id){0};
+        if (!id_equal(&key->by, actor))
+            key->replacer = *actor;
     } else if (!id_equal(actor, &replaced->id)) {
         key->via = *actor;
     }

@@ -7,21 +7,21 @@
 
 enum { TRUE_COST = 17, COST_MAX = 16 };
 
-int __wrap_EVP_PBE_scrypt(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len,
-                          uint64_t n, uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key,
-                          size_t key_len);
-int __real_EVP_PBE_scrypt(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len,
-                          uint64_t n, uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key,
-                          size_t key_len);
+/* The linker's names. */
+int quick_scrypt(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len, uint64_t n,
+                 uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key,
+                 size_t key_len) __asm__("__wrap_EVP_PBE_scrypt");
+int true_scrypt(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len, uint64_t n,
+                uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key,
+                size_t key_len) __asm__("__real_EVP_PBE_scrypt");
 
-int __wrap_EVP_PBE_scrypt(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len,
-                          uint64_t n, uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key,
-                          size_t key_len)
+int quick_scrypt(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len, uint64_t n,
+                 uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key, size_t key_len)
 {
     const char *text = getenv("CHATELAINE_TEST_PASSWORD_COST");
     const long cost = text ? strtol(text, NULL, 10) : 0;
 
     if (n == UINT64_C(1) << TRUE_COST && cost >= 1 && cost <= COST_MAX)
         n = UINT64_C(1) << cost;
-    return __real_EVP_PBE_scrypt(password, password_len, salt, salt_len, n, r, p, memory_max, ret_key, key_len);
+    return true_scrypt(password, password_len, salt, salt_len, n, r, p, memory_max, ret_key, key_len);
 }
