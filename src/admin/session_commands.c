@@ -296,7 +296,7 @@ static int read_what_to_end(const struct command_line *line, struct text *ret_si
 int session_end_run(const struct command_line *line)
 {
     struct store_client client;
-    struct text sid;
+    struct text sid = {0};
     int64_t count = 0;
     int code = read_what_to_end(line, &sid);
 
