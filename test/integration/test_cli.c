@@ -483,9 +483,9 @@ static void await_answer(const struct redis_server *server)
     cr_assert(strncmp(reply, "-LOADING", 8) == 0, "%s", reply);
 }
 
-/* Redis answers between the commands that it reads back, every 1,024th of them: after 0.3 s, or some seconds where others
- * keep it from running, and the command must not lose patience before. The command looks 12 s after it began: Redis must
- * listen before, and still be loading then. */
+/* Redis answers between the commands that it reads back, every 1,024th of them: after 0.3 s, or some seconds where
+ * others keep it from running, and the command must not lose patience before. The command looks 12 s after it began:
+ * Redis must listen before, and still be loading then. */
 static void expect_loading_is_awaited(void)
 {
     struct fixture fixture;
