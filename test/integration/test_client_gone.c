@@ -23,17 +23,20 @@ static void send_create(const struct fixture *fixture, struct http_client *clien
     http_client_send_call(client, &call);
 }
 
-/* Opens a creation up to the point where only the body is missing: the manager key has been checked by then, so that
- * Redis can be frozen for the insertion alone. */
-static void send_create_head(const struct fixture *fixture, struct http_client *client)
+/* Opens a creation up to the point where only the body is missing: the session has been checked by then, so that Redis
+ * can be frozen for the insertion alone. (A key that makes one is read once more before.) */
+static void send_create_head(struct fixture *fixture, struct http_client *client)
 {
-    char head[512];
+    char head[1024];
     struct http_answer answer;
+    struct fixture_session session;
 
+    fixture_add_session(fixture, &fixture->user, true, &session);
     snprintf(head, sizeof head,
-             "POST /v1/api_keys HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\n"
+             "POST /v1/console/api_keys HTTP/1.1\r\nHost: a\r\nOrigin: " NODE_ORIGIN "\r\n"
+             "Cookie: __Host-session=%s\r\nX-CSRF-Token: %s\r\nExpect: 100-continue\r\n"
              "Content-Type: application/json\r\nContent-Length: 29\r\n\r\n",
-             fixture->manager.secret);
+             session.token, session.csrf);
     http_client_connect(client, fixture->nodes[0].port);
     http_client_send(client, head, strlen(head));
     cr_assert_eq(http_client_read(client, true, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);

@@ -102,6 +102,7 @@ Test(usage_groups, every_division_has_the_same_sum)
 
     for (int only_test = 0; only_test <= 1; only_test++) {
         fixture_start(&fixture, 2, NULL);
+        fixture.wrote_names = true;
         for (unsigned i = 0; i < KEYS; i++)
             fixture_add_key(&fixture, NULL, i == 1 ? KEY_DEVICE : KEY_API, i % 2 ? MODE_LIVE : MODE_TEST,
                             i == 1 ? SCOPE_DOCUMENTS_WRITE : SCOPE_ALL, &keys[i]);

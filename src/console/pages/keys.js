@@ -11,7 +11,6 @@ import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} fro
 import {makerElement} from './names.js';
 import {chooser, emptyState, explain, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
-import {revokeKey} from './revoke.js';
 import {keySelection} from './selection.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
 
@@ -75,7 +74,7 @@ function actionCell(key, revoked) {
             'type': 'button',
             'class': 'danger-calm small',
             'aria-label': TEXTS.keys.revokeNamed(key.name),
-            'onclick': () => revokeKey(key, revoked),
+            'onclick': () => revokeOne(key, revoked),
         },
         TEXTS.keys.revoke,
     );
@@ -286,6 +285,10 @@ export async function loaded(script, title) {
 
 async function createKey(created, isDecoy) {
     (await loaded(import('./create.js'), TEXTS.keys.create))?.openCreate(created, isDecoy);
+}
+
+async function revokeOne(key, revoked) {
+    (await loaded(import('./revoke.js'), TEXTS.keys.revoke))?.revokeKey(key, revoked);
 }
 
 async function revokeMany(keys, revoked) {

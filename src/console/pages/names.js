@@ -3,7 +3,6 @@ import {call} from './api.js';
 import {h, show} from './dom.js';
 import {currentSession} from './session.js';
 import {thingElement, thingOf} from './things.js';
-import {readTrail} from './trail.js';
 
 const SHORT = 12; // characters of an id that has no name
 
@@ -13,6 +12,7 @@ async function emailOf(id) {
         return (await call('GET', `/v1/console/users/${id}`)).email;
     } catch (refusal) {
         if (refusal.status !== 404) throw refusal;
+        const {readTrail} = await import('./trail.js');
         const {data} = await readTrail({target: id, type: 'user.removed'}, 1);
 
         return data[0]?.data?.email ?? '';
