@@ -6,7 +6,7 @@
 #include "core/bucket.h"
 #include "examine_internal.h"
 #include "store/fitness.h"
-#include "store/store_copy.h"
+#include "copy/store_copy.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
 #include "base/log.h"
 #include "lease/lease.h"
 #include "lua_scripts.h"
+#include "store/copied.h"
 #include "store/facts.h"
 #include "store/settings.h"
 #include "store_time.h"
 
 enum {
-    STORE_SCHEMA = 2, /* the newest layout in Redis that we know; when to raise it: ARCHITECTURE.md#the-schema */
     SCRIPT_SHA1_HEX_BYTES = 40,
     CONFIG_SETTING_COUNT = 10,
     INFO_SECTION_COUNT = 4,

@@ -4,8 +4,7 @@
 #include "base/encode.h"
 #include "base/random.h"
 #include "copy_internal.h"
-#include "lua_scripts.h"
-#include "state.h"
+#include "store/copied.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -221,11 +220,11 @@ void copy_source_look(struct store_copy *copy, unsigned nth)
 /* Leaving it */
 
 /* argv: what follows the prefix. */
-static void call_script(struct store_copy *copy, unsigned partition, enum script script, size_t argc,
+static void call_script(struct store_copy *copy, unsigned partition, struct text script, size_t argc,
                         const struct text *argv, copy_answered *answered)
 {
     struct copy_name no_store, prefix;
-    struct text all[SCRIPT_ARGS_MAX + 4] = {TEXT("EVAL"), LUA_SCRIPTS[script].body, TEXT("1"),
+    struct text all[SCRIPT_ARGS_MAX + 4] = {TEXT("EVAL"), script, TEXT("1"),
                                             copy_name(&no_store, &copy->from, partition, "no_store", TEXT("")),
                                             copy_name(&prefix, &copy->from, partition, "", TEXT(""))};
 
@@ -287,7 +286,7 @@ void copy_source_leave(struct store_copy *copy, copy_step *then)
     if (copy->finished == 0)
         copy->failed = copy_source_return; /* nobody serves the target */
     for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
-        call_script(copy, i, SCRIPT_store_leave, 4,
+        call_script(copy, i, store_leave_script(), 4,
                     (struct text[]){text_of(copy->id), text_of(copy->place), text_of(id), text_of(schema)}, on_left);
         copy_call(&copy->from, i, 1, (struct text[]){TEXT("ROLE")}, on_role, number_kept(copy, i));
     }
@@ -306,6 +305,6 @@ void copy_source_return(struct store_copy *copy)
     memcpy(copy->cause, copy->trouble, sizeof copy->cause);
     copy->trouble[0] = '\0';
     for (unsigned i = 0; i < copy->from.settings->partitions; i++)
-        call_script(copy, i, SCRIPT_store_return, 0, NULL, NULL);
+        call_script(copy, i, store_return_script(), 0, NULL, NULL);
     copy_then(copy, returned);
 }

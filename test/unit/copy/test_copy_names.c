@@ -1,5 +1,5 @@
 /* Every name that a script or a node makes is of a kind that store copy knows. */
-#include "store/copy_internal.h"
+#include "copy/copy_internal.h"
 #include "leak_guard.h"
 #include "process.h"
 

@@ -8,7 +8,7 @@
 #include "redis/cluster.h"
 #include "redis/link.h"
 #include "redis/sentinel.h"
-#include "store/store_copy.h"
+#include "copy/store_copy.h"
 
 enum {
     COPY_NAME_BYTES = 1024,

@@ -1,4 +1,4 @@
-#include "store/store_copy.h"
+#include "copy/store_copy.h"
 
 #include "base/check.h"
 #include "base/mem.h"

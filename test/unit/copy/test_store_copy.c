@@ -1,7 +1,7 @@
 /* What belongs to a whole partition is added up when partitions become fewer, and is in each when they become more. */
 #include "deadline.h"
 #include "leak_guard.h"
-#include "store/store_copy.h"
+#include "copy/store_copy.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
