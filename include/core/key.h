@@ -13,7 +13,7 @@ enum key_fate { KEYS_NONE, KEYS_MADE, KEYS_ALL };
 
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
-/* Everything stored about a key. Only revoked_ms, ends_ms and last_used_ms ever change. */
+/* Everything stored about a key. Only revoked_ms, ends_ms, ends_said, is_unconfirmed and last_used_ms ever change. */
 struct key_record {
     struct id id;
     struct id account;
@@ -23,6 +23,8 @@ struct key_record {
     int64_t created_ms;
     int64_t revoked_ms;     /* 0 while active */
     int64_t ends_ms;        /* when it will be revoked, by the store's time; 0: nobody knows, or it is revoked */
+    uint32_t ends_said;     /* how often it was said when it will be revoked, or that it will not */
+    bool is_unconfirmed;    /* it replaces a key, and no node has accepted it yet: only use proves that it arrived */
     int64_t last_used_ms;   /* 0 when never used, or not asked for */
     bool is_suspended;      /* so is its account; not stored: only key_store_find() tells */
     bool is_ending;         /* it must not be remembered, because it ends soon; also only from there */
@@ -70,7 +72,8 @@ struct key_principal {
     scope_set scopes;
     bool is_revoked;
     bool is_suspended; /* so is its account; never packed, because it changes without the key */
-    bool is_ending;    /* as in struct key_record; never packed */
+    bool is_ending;    /* this and the next as in struct key_record; never packed */
+    bool is_unconfirmed;
     struct text name;  /* empty if only the record has it. Else it points into the record or packed form */
 };
 struct key_principal key_principal_of(const struct key_record *key);
@@ -108,8 +111,8 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);
  * for each further field, "\nname=value": v, the version, comes first; by; origin, unless it is `by` ('-': none);
  * replacer; replaces; via; g, the short name of the master key that made the digest; m, the MAC, over the digest and
  * everything before m except <revoked>. Unknown lines are left alone. The MAC binds them too, unless they follow m,
- * where fields that change belong: end_before, which scripts alone read (key_end_lasting() in prelude.lua). A record of
- * the first version has only the first line. */
+ * where fields that change belong: `end` and `confirm`, which only scripts write (prelude.lua). A record of the first
+ * version has only the first line, and perhaps `end`. */
 enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
 enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
 /* digest: of the secret, under the current master key. */

@@ -100,9 +100,11 @@ typedef void key_scheduled(void *arg, enum store_result result, const struct key
                            enum key_schedule_refusal why, uint32_t retry_after_s);
 void key_store_schedule(struct store *store, const struct key_view *view, const struct id *id, int64_t ends_ms,
                         bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg);
-/* Adds a key, as key_store_insert(), that replaces another one of its account. That one ends overlap_ms later, unless
- * it was to end sooner; with 0 it is revoked. STORE_OK: every node will keep to it; replaced is its record, said_ms as
- * above. STORE_NOT_FOUND: no such key, or the view hides it. STORE_REFUSED: it is revoked. */
+/* Adds a key, as key_store_insert(), that replaces another one of its account. That one ends overlap_ms later, at the
+ * earliest after a minute, unless it was to end sooner; with 0 also as soon as the new one is accepted. An earlier
+ * successor that was never accepted is revoked. STORE_OK: every node will keep to it; replaced is its record, said_ms as
+ * above. STORE_NOT_FOUND: no such key, or the view hides it. STORE_REFUSED: it is revoked; or successor, an id, has
+ * replaced it and was accepted (else empty). */
 struct key_replacement {
     const struct key_record *key; /* the new one */
     const uint8_t *digest;        /* KEY_DIGEST_BYTES */
@@ -111,10 +113,13 @@ struct key_replacement {
     int64_t overlap_ms;
 };
 typedef void key_replaced(void *arg, enum store_result result, const struct key_record *replaced, int64_t said_ms,
-                          uint32_t retry_after_s);
+                          struct text successor, uint32_t retry_after_s);
 void key_store_replace(struct store *store, const struct key_replacement *replacement,
                        const struct audit_source *source, key_replaced *done, void *arg);
-/* Revokes a key whose secret reached nobody. Retries with backoff until Redis answers or the store closes. */
+/* A key that is_unconfirmed was accepted: its secret has arrived. Nobody waits for it, and a later use repeats it. */
+void key_store_confirm(struct store *store, const struct id *id);
+/* Revokes a key whose secret reached nobody, unless it replaces another one and was accepted; the end that it has set to
+ * that one is withdrawn. Retries with backoff until Redis answers or the store closes. */
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source);
 /* Discards that Redis has not confirmed yet. */
 size_t key_store_discards(const struct store *store);

@@ -166,40 +166,58 @@ void key_end_withdraw(struct exchange *exchange)
     schedule(exchange, 0);
 }
 
-/* POST …/replacement: the new key is made like any other, with mode and scopes of the one that it replaces. */
+/* POST …/replacement: the new key is made like any other, with the mode of the one that it replaces. Make before break:
+ * the other key, or a successor whose secret has arrived, is accepted at any time before the end that was asked for. */
 
 struct replacement {
     struct key_grant grant;
-    struct id replaced;
-    struct text name; /* empty: the replaced key's */
+    struct id replaced_id;
+    struct text name;          /* empty: the replaced key's */
+    const struct json *scopes; /* NULL: those of the replaced key */
     int64_t overlap_s;
+    struct key_record replaced; /* after the change, which was made at said_ms */
+    int64_t said_ms;
 };
 
-/* The replaced key ends although the new one may not reach its owner. */
-static void note_replaced(struct exchange *exchange, enum store_result result, const struct key_record *replaced,
-                          int64_t said_ms)
+/* The log outlives the end of a key whose successor did not arrive, so that is not in it. */
+static void replacement_delivered(struct key_grant *grant)
 {
-    if (result != STORE_OK)
-        note_unconfirmed(exchange, result);
-    else if (replaced->revoked_ms > 0)
-        revocation_note(exchange, replaced, id_text(exchange_actor(exchange)));
-    else
-        revocation_note_end(exchange, replaced, said_ms);
+    const struct replacement *op = (const struct replacement *)grant;
+
+    revocation_note_end(grant->exchange, &op->replaced, op->said_ms);
+}
+
+static void refuse_replaced(struct exchange *exchange, struct text successor)
+{
+    struct problem problem = problem_of(PROBLEM_ALREADY_REPLACED);
+    char storage[128];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    buf_printf(&why, "This key was replaced by %.*s, which is in use.", TEXT_ARG(successor));
+    problem.message = http_request_copy(exchange->request, buf_text(&why)).ptr;
+    exchange_refuse_with(exchange, problem);
 }
 
 static void on_replaced(void *arg, enum store_result result, const struct key_record *replaced, int64_t said_ms,
-                        uint32_t retry_after_s)
+                        struct text successor, uint32_t retry_after_s)
 {
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
 
-    note_replaced(exchange, result, replaced, said_ms);
+    note_unconfirmed(exchange, result);
+    if (result == STORE_OK)
+        key_copy(&op->replaced, replaced);
+    op->said_ms = said_ms;
+    op->grant.delivered = replacement_delivered;
     if (key_grant_stored(&op->grant, result)) {
         key_grant_reply(&op->grant);
         return;
     }
     if (result == STORE_LIMITED)
         exchange_refuse_limited(exchange, retry_after_s);
+    else if (result == STORE_REFUSED && successor.len > 0)
+        refuse_replaced(exchange, successor);
     else if (result == STORE_REFUSED)
         exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
     else if (result == STORE_NOT_FOUND)
@@ -209,12 +227,30 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
     http_request_release(exchange->request);
 }
 
+static bool narrow_scopes(struct replacement *op, const struct key_record *replaced)
+{
+    struct problem problem = problem_param(PROBLEM_SCOPE_NOT_GRANTABLE, TEXT("scopes"));
+    scope_set *scopes = &op->grant.key.scopes;
+
+    if (!key_json_read_scopes(op->grant.exchange, op->scopes, scopes))
+        return false;
+    if (scope_includes(replaced->scopes, *scopes))
+        return true;
+    problem.message = "A replacement has the scopes of the key that it replaces, or some of them.";
+    problem.required_scopes = *scopes & ~replaced->scopes;
+    problem.has_required_scopes = true;
+    exchange_refuse_with(op->grant.exchange, problem);
+    return false;
+}
+
 static bool make_key(struct replacement *op, const struct key_record *replaced)
 {
     struct exchange *exchange = op->grant.exchange;
     struct key_record *key = &op->grant.key;
 
     key_replace_by(key, replaced, exchange_actor(exchange));
+    if (op->scopes && !narrow_scopes(op, replaced))
+        return false;
     if (op->name.ptr && !key_set_name(key, op->name)) {
         exchange_refuse_name(exchange, op->name);
         return false;
@@ -234,7 +270,7 @@ static void replace_named(void *arg)
                       &(struct key_replacement){.key = &op->grant.key,
                                                 .digest = op->grant.digest,
                                                 .view = key_view_of(exchange, KEY_API),
-                                                .replaced = op->replaced,
+                                                .replaced = op->replaced_id,
                                                 .overlap_ms = op->overlap_s * MS_PER_S},
                       &source, on_replaced, op);
 }
@@ -288,17 +324,19 @@ void key_replace(struct exchange *exchange)
     static const struct json_field FIELDS[] = {
         {"overlap_seconds", JSON_FIELD_INTEGER, true, offsetof(struct replacement, overlap_s)},
         {"name", JSON_FIELD_TEXT, false, offsetof(struct replacement, name)},
+        {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct replacement, scopes)},
     };
     struct replacement *op = http_request_alloc(exchange->request, sizeof *op);
     struct key_view view = key_view_of(exchange, KEY_API);
 
     op->grant.exchange = exchange;
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) || !read_id(exchange, &op->replaced))
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) ||
+        !read_id(exchange, &op->replaced_id))
         return;
     if (op->overlap_s < 0 || op->overlap_s > OVERLAP_MAX_S) {
         exchange_refuse_value(exchange, "overlap_seconds must be from 0 to 2592000 (30 days).");
         return;
     }
     http_request_hold(exchange->request);
-    key_store_get(exchange_store(exchange), &view, &op->replaced, on_found_to_replace, op);
+    key_store_get(exchange_store(exchange), &view, &op->replaced_id, on_found_to_replace, op);
 }

@@ -44,6 +44,8 @@ static void delivered(void *arg, bool is_delivered)
 
     if (!is_delivered)
         discard(grant);
+    else if (grant->delivered)
+        grant->delivered(grant);
     http_request_release(grant->exchange->request);
 }
 

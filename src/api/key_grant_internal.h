@@ -10,6 +10,7 @@ struct key_grant {
     struct key_record key;
     struct secret secret; /* wiped when the request is freed */
     uint8_t digest[KEY_DIGEST_BYTES];
+    void (*delivered)(struct key_grant *grant); /* runs when the secret was delivered; NULL: nothing */
 };
 
 /* grant: in the request's arena. Fills in id and created_ms of the key, whose kind must be set. */

@@ -41,8 +41,7 @@ static void refuse_scope(struct exchange *exchange, const struct json *item, siz
     exchange_refuse_with(exchange, problem);
 }
 
-/* False if the exchange has been refused. */
-static bool read_scopes(struct exchange *exchange, const struct json *list, scope_set *ret_scopes)
+bool key_json_read_scopes(struct exchange *exchange, const struct json *list, scope_set *ret_scopes)
 {
     size_t at = 0;
 
@@ -85,7 +84,7 @@ bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_
         exchange_refuse_value(exchange, "mode must be \"test\" or \"live\".");
         return false;
     }
-    return !input.scopes || read_scopes(exchange, input.scopes, &key->scopes);
+    return !input.scopes || key_json_read_scopes(exchange, input.scopes, &key->scopes);
 }
 
 /* The key object */

@@ -6,6 +6,8 @@
 /* Reads the body that describes a new API key. is_decoy: it shall be revoked from the start. False if the exchange has
  * been refused. */
 MUST_CHECK bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_is_decoy);
+/* Reads the array `scopes` of a body: known ones, at least one. False likewise. */
+MUST_CHECK bool key_json_read_scopes(struct exchange *exchange, const struct json *list, scope_set *ret_scopes);
 
 /* The key object. for_people: for the console, which also shows who created an API key. */
 void key_json_put(struct json_writer *w, const struct key_record *key, bool for_people);

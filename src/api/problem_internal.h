@@ -59,6 +59,7 @@
       "The account has reached its limit of active keys of this kind, or of keys made within a day. "               \
       "Revoke some, or wait.")                                                                                      \
     X(PROBLEM_ALREADY_REVOKED, 409, "already_revoked", "This key is revoked already.")                              \
+    X(PROBLEM_ALREADY_REPLACED, 409, "already_replaced", "This key was replaced, and its successor is in use.")     \
     X(PROBLEM_USER_LIMIT_REACHED, 409, "user_limit_reached",                                                        \
       "The account has reached its limit of people and invitations. Remove some first.")                            \
     X(PROBLEM_LINK_NOT_STARTED, 409, "link_not_started",                                                            \

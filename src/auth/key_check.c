@@ -292,6 +292,12 @@ enum store_result key_check_compare(struct key_checker *checker, enum key_kind k
     return STORE_NOT_FOUND;
 }
 
+void key_check_confirm(struct key_checker *checker, enum store_result result, const struct key_principal *key)
+{
+    if (result == STORE_OK && key->is_unconfirmed && key_verdict_of(key) == KEY_ACCEPTED)
+        key_store_confirm(part_of(checker, bucket_of_account(&key->account))->store, &key->id);
+}
+
 /* A digest that is unknown may be known under an older master key. */
 static bool has_older_key(const struct key_check *check)
 {
@@ -320,7 +326,9 @@ static void found_alone(void *arg, enum store_result result, const struct key_re
 
     if (result == STORE_OK)
         key = key_principal_of(record);
-    key_check_found(check, key_check_compare(check->checker, check->kind, check->mode, result, &key), &key);
+    result = key_check_compare(check->checker, check->kind, check->mode, result, &key);
+    key_check_confirm(check->checker, result, &key);
+    key_check_found(check, result, &key);
 }
 
 static void followed_alone(void *arg, enum store_result result, unsigned bucket)

@@ -53,6 +53,8 @@ static inline struct part *part_of(struct key_checker *checker, unsigned bucket)
  * they were read. */
 enum store_result key_check_compare(struct key_checker *checker, enum key_kind kind, enum key_mode mode,
                                     enum store_result result, const struct key_principal *key);
+/* Says so if this is the first time that a key which replaces another one is accepted. */
+void key_check_confirm(struct key_checker *checker, enum store_result result, const struct key_principal *key);
 /* The verdict of what the store says; KEY_UNDECIDED if it did not answer. */
 enum key_verdict key_check_verdict(enum store_result result, const struct key_principal *key);
 /* Goes on with what a read says: completes the check, or tries an older master key. */

@@ -55,8 +55,8 @@ static bool remember(const struct key_read *read, enum store_result result, cons
         (result == STORE_OK && !hears_of(part, key)))
         return false;
     bool has_lease = membership_has_lease(part->member, &now_ns);
-    if (result == STORE_OK && key->is_ending && RULE(RULE_ENDS_SOON))
-        return false; /* so that checks that came meanwhile ask the time again */
+    if (result == STORE_OK && ((key->is_ending && RULE(RULE_ENDS_SOON)) || key->is_unconfirmed))
+        return false; /* so that checks that came meanwhile ask the time again, or find it confirmed */
     if (result == STORE_OK && has_real_ids(key)) {
         key_pack(key, &packed);
         key_cache_store(checker->cache, read->inner, read->digest, &packed);
@@ -202,6 +202,7 @@ static void read_decided(struct key_read *read, enum store_result result, const 
     struct list *node;
 
     list_remove(&read->node);
+    key_check_confirm(read->part->checker, result, key);
     /* Late checks that this read may not decide all began before the next one, which decides them. */
     if (!is_fresh && !is_failure && !list_empty(&read->late))
         move_all(&read->late, &read_again(read)->early);

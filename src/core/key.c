@@ -54,6 +54,8 @@ void key_replace_by(struct key_record *key, const struct key_record *replaced, c
 {
     key_copy(key, replaced);
     key->revoked_ms = key->ends_ms = key->last_used_ms = 0;
+    key->ends_said = 0;
+    key->is_unconfirmed = false;
     key->replaces = replaced->id;
     key->via = (struct id){0};
     if (id_kind_of(id_text(actor)) == ID_USER) {
@@ -96,6 +98,7 @@ struct key_principal key_principal_of(const struct key_record *key)
         .is_revoked = key->revoked_ms != 0,
         .is_suspended = key->is_suspended,
         .is_ending = key->is_ending,
+        .is_unconfirmed = key->is_unconfirmed,
         .name = key_name(key),
     };
 }
@@ -132,7 +135,7 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key)
     id_from_bytes(ID_ACCOUNT, packed->account, &ret_key->account);
     ret_key->scopes = packed->scopes;
     ret_key->is_revoked = packed->is_revoked;
-    ret_key->is_suspended = ret_key->is_ending = false;
+    ret_key->is_suspended = ret_key->is_ending = ret_key->is_unconfirmed = false;
     ret_key->name = (struct text){packed->name, packed->name_len};
 }
 
@@ -403,21 +406,33 @@ struct key_text {
     struct text before; /* everything before <revoked> */
     struct text after;  /* from the name on, as far as the MAC binds */
     struct text mac;    /* empty: none */
+    struct text loose;  /* what the MAC does not bind, from its line feed on */
 };
 
-static const struct text MAC_FIELD = {"\nm=", 3};
+/* The MAC, and the first line that may follow it: without a MAC, that one ends what the first version wrote. */
+static const struct text MAC_FIELD = {"\nm=", 3}, END_FIELD = {"\nend=", 5};
+
+static const char *find_field(struct text fields, struct text name)
+{
+    return memmem(fields.ptr, fields.len, name.ptr, name.len);
+}
 
 static void find_mac(struct key_text *key)
 {
-    const char *at = key->fields.len ? memmem(key->fields.ptr, key->fields.len, MAC_FIELD.ptr, MAC_FIELD.len) : NULL;
-    struct text rest;
-    if (!at)
+    if (!key->fields.ptr)
         return;
-    rest = text_skip(key->fields, (size_t)(at - key->fields.ptr) + MAC_FIELD.len);
+    const char *at = find_field(key->fields, MAC_FIELD), *end = key->fields.ptr + key->fields.len;
+    const char *loose = at ? memchr(at + 1, '\n', (size_t)(end - at) - 1) : find_field(key->fields, END_FIELD);
+    if (loose)
+        key->loose = (struct text){loose, (size_t)(end - loose)};
+    else
+        loose = end;
+    if (at)
+        key->mac = (struct text){at + MAC_FIELD.len, (size_t)(loose - at) - MAC_FIELD.len};
+    else
+        at = loose;
     key->bound.len = (size_t)(at - key->bound.ptr);
     key->after.len = (size_t)(at - key->after.ptr);
-    if (!text_next(&rest, '\n', &key->mac))
-        key->mac = (struct text){0};
 }
 
 static bool take_line_apart(struct text t, struct key_text *ret)
@@ -538,14 +553,13 @@ bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY
         return false;
     const size_t bound = (size_t)(parts.after.ptr + parts.after.len - t.ptr);
     buf_append_text(out, (struct text){t.ptr, bound});
-    if (parts.fields.len == 0) {
+    if (parts.bound.len == 0) {
         put_field(out, TEXT("v"), TEXT("2"));
         if (made_with.len)
             put_field(out, TEXT("g"), made_with);
     }
     put_mac(out, begin, keyring, digest);
-    if (parts.mac.len)
-        buf_append_text(out, text_skip(t, (size_t)(parts.mac.ptr + parts.mac.len - t.ptr)));
+    buf_append_text(out, parts.loose);
     return !out->failed;
 }
 
@@ -579,6 +593,23 @@ static bool read_fields(const struct key_text *parts, struct key_record *key)
     return true;
 }
 
+/* What scripts have written behind the MAC; what else stands there is theirs alone. */
+static bool read_loose(const struct key_text *parts, struct key_record *key)
+{
+    struct text fields = parts->loose, line, value, said;
+    while (text_next(&fields, '\n', &line)) {
+        uint64_t count;
+        if (take_value(line, TEXT("confirm"), &value)) {
+            key->is_unconfirmed = true;
+        } else if (take_value(line, TEXT("end"), &value)) {
+            if (!text_next(&value, ' ', &said) || !text_to_u64(said, UINT32_MAX, &count))
+                return false;
+            key->ends_said = (uint32_t)count;
+        }
+    }
+    return true;
+}
+
 bool key_decode(struct text t, struct key_record *ret_key)
 {
     struct key_text parts;
@@ -588,7 +619,7 @@ bool key_decode(struct text t, struct key_record *ret_key)
     for (size_t i = 0; i < LINE_COUNT; i++)
         if (!LINE_FIELDS[i].read(parts.line[i], ret_key))
             return false;
-    return kind_permits(ret_key) && read_fields(&parts, ret_key);
+    return kind_permits(ret_key) && read_fields(&parts, ret_key) && read_loose(&parts, ret_key);
 }
 
 struct text key_mode_text(enum key_mode mode)

@@ -153,7 +153,7 @@ static bool read_ending(const struct redis_reply *fields, struct heard_ending *r
 {
     struct text revoked = field_of(fields, TEXT("revoked")), at = field_of(fields, TEXT("at")),
                 key = field_of(fields, TEXT("id"));
-    uint64_t ms = 0;
+    uint64_t ms = 0, said = 0;
 
     if ((!id_parse(ID_KEY, key, &ret_ending->subject) && !id_parse(ID_DEVICE, key, &ret_ending->subject)) ||
         !id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &ret_ending->account) || (!revoked.ptr && !at.ptr))
@@ -161,7 +161,10 @@ static bool read_ending(const struct redis_reply *fields, struct heard_ending *r
     ret_ending->what = revoked.ptr ? ENDING_REVOKED : at.len > 0 ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
     if (ret_ending->what != ENDING_WITHDRAWN && !text_to_u64(revoked.ptr ? revoked : at, INT64_MAX, &ms))
         return false;
+    if (ret_ending->what != ENDING_REVOKED && !text_to_u64(field_of(fields, TEXT("said")), UINT32_MAX, &said))
+        return false;
     ret_ending->at_ms = (int64_t)ms;
+    ret_ending->said = (uint32_t)said;
     return true;
 }
 

@@ -28,6 +28,7 @@ struct entry {
     struct owner *owner;
     uint64_t heard_ns, number;
     int64_t at_ms;
+    uint32_t said;
     uint8_t subject[ULID_BYTES], maker[MAKER_BYTES];
     uint16_t place, together; /* in its change, and how many entries came with it */
     uint8_t kind;             /* enum id_kind */
@@ -177,7 +178,7 @@ static bool says_no_more(const struct kept *kept, const struct heard_ending *end
 {
     const struct entry *entry = entry_of(kept, &ending->subject);
 
-    return entry && entry->what == ending->what && entry->at_ms == ending->at_ms;
+    return entry && entry->what == ending->what && entry->at_ms == ending->at_ms && entry->said == ending->said;
 }
 
 /* The latest in front. What was missed comes behind what was heard since. */
@@ -199,6 +200,7 @@ static void add(struct kept *kept, const struct entry *like, const struct heard_
     entry->kind = (uint8_t)id_kind_of(id_text(&ending->subject));
     entry->what = (uint8_t)ending->what;
     entry->at_ms = ending->at_ms;
+    entry->said = ending->said;
     id_to_bytes(&ending->subject, entry->subject);
     entry->owner = owner_of(kept, &ending->account);
     entry->owner->count++;
@@ -240,15 +242,19 @@ void kept_add_missed(struct kept *kept, struct change_name change, const struct 
 
 static bool read_what(struct text what, struct heard_ending *ending)
 {
-    char letter = what.ptr && what.len > 0 ? what.ptr[0] : '\0';
-    uint64_t ms = 0;
+    const char letter = what.ptr && what.len > 0 ? what.ptr[0] : '\0';
+    uint64_t ms = 0, said = 0;
+    struct text time;
 
-    ending->what = letter == 'r' ? ENDING_REVOKED : letter == 'e' ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
-    if (letter == 'n' && what.len > 1)
+    if (letter != 'r' && letter != 'e' && letter != 'n')
         return false;
-    if (letter != 'n' && ((letter != 'r' && letter != 'e') || !text_to_u64(text_skip(what, 1), INT64_MAX, &ms)))
+    ending->what = letter == 'r' ? ENDING_REVOKED : letter == 'e' ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
+    what = text_skip(what, 1);
+    if (!text_next(&what, ':', &time) || (letter == 'n' ? time.len > 0 : !text_to_u64(time, INT64_MAX, &ms)) ||
+        (letter == 'r' ? what.ptr != NULL : !text_to_u64(what, UINT32_MAX, &said)))
         return false;
     ending->at_ms = (int64_t)ms;
+    ending->said = (uint32_t)said;
     return true;
 }
 
@@ -264,10 +270,21 @@ bool ending_read(struct text text, struct heard_ending *ret_ending)
 
 /* Listing */
 
-/* The latest change of a key counts; but that it was revoked counts for ever. */
+/* The latest change of a key or account counts; but that a key was revoked counts for ever. What a key says of its end
+ * tells which is later, in whatever order it was heard. */
 static bool is_overtaken(const struct kept *kept, const struct entry *entry, const struct id *subject)
 {
-    return entry->what != ENDING_REVOKED && entry_of(kept, subject) != entry;
+    const struct entry *other = entry_of(kept, subject);
+
+    if (entry->what == ENDING_REVOKED)
+        return false;
+    if (entry->said == 0)
+        return other != entry;
+    for (; other; other = other->next)
+        if (memcmp(other->subject, entry->subject, sizeof entry->subject) == 0 && other->kind == entry->kind &&
+            (other->what == ENDING_REVOKED || other->said > entry->said))
+            return true;
+    return false;
 }
 
 static void copy(const struct kept *kept, const struct entry *entry, struct kept_ending *ret)
@@ -277,6 +294,7 @@ static void copy(const struct kept *kept, const struct entry *entry, struct kept
     id_from_bytes(entry->kind, entry->subject, &ret->subject);
     ret->what = is_overtaken(kept, entry, &ret->subject) ? ENDING_OVERTAKEN : (enum ending_what)entry->what;
     ret->at_ms = entry->at_ms;
+    ret->said = entry->said;
     ret->number = entry->number;
     buf_init_fixed(&maker, ret->maker, MAKER_CHARS);
     if (entry->has_maker)

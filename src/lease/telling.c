@@ -11,6 +11,7 @@ enum {
     PORTION_ARGS = 5,
     LOOK_AT_ONCE = 1024, /* changes */
     NUMBER_BYTES = 24,
+    TIME_BYTES = 2 * NUMBER_BYTES,
     CHANGE_BYTES = MAKER_CHARS + NUMBER_BYTES,
 };
 
@@ -91,20 +92,29 @@ static struct text what_of(enum ending_what what)
     return what == ENDING_REVOKED     ? TEXT("r")
            : what == ENDING_SCHEDULED ? TEXT("e")
            : what == ENDING_SUSPENDED ? TEXT("s")
+           : what == ENDING_WITHDRAWN ? TEXT("n")
                                       : TEXT("-");
+}
+
+static void print_time(const struct kept_ending *ending, char ret_time[TIME_BYTES])
+{
+    if (ending->what == ENDING_SCHEDULED || ending->what == ENDING_WITHDRAWN)
+        snprintf(ret_time, TIME_BYTES, "%" PRId64 ":%" PRIu32, ending->at_ms, ending->said);
+    else
+        snprintf(ret_time, TIME_BYTES, "%" PRId64, ending->at_ms);
 }
 
 static void tell_portion(struct telling *telling, size_t count)
 {
     const struct lease_settings *settings = telling->settings;
     struct text argv[PORTION * PORTION_ARGS];
-    char at[PORTION][NUMBER_BYTES], change[PORTION][CHANGE_BYTES];
+    char at[PORTION][TIME_BYTES], change[PORTION][CHANGE_BYTES];
 
     for (size_t i = 0; i < count; i++) {
         const struct kept_ending *ending = ending_at(telling, telling->at + i);
         struct text *arg = &argv[i * PORTION_ARGS];
 
-        snprintf(at[i], sizeof at[i], "%" PRId64, ending->at_ms);
+        print_time(ending, at[i]);
         print_change(ending, change[i]);
         arg[0] = id_text(&ending->subject);
         arg[1] = what_of(ending->what);

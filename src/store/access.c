@@ -86,7 +86,8 @@ struct heard_ending ending_of_key(const struct key_record *key)
                                  .what = key->revoked_ms > 0 ? ENDING_REVOKED
                                          : key->ends_ms > 0  ? ENDING_SCHEDULED
                                                              : ENDING_WITHDRAWN,
-                                 .at_ms = key->revoked_ms > 0 ? key->revoked_ms : key->ends_ms};
+                                 .at_ms = key->revoked_ms > 0 ? key->revoked_ms : key->ends_ms,
+                                 .said = key->revoked_ms > 0 ? 0 : key->ends_said};
 }
 
 const struct store_time *store_known_time(const struct store *store)

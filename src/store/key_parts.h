@@ -13,3 +13,5 @@ extern const struct store_part KEY_REVOCATIONS;
 extern const struct store_part KEY_NOTES;
 /* Writes down that scheduled revocations have taken effect (key_end_due.lua). */
 extern const struct store_part KEY_ENDS;
+/* Notes that keys which replace others were accepted (key_confirm.lua). */
+extern const struct store_part KEY_CONFIRMS;

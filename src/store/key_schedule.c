@@ -56,6 +56,13 @@ static enum key_schedule_refusal read_refusal(const struct redis_reply *reply)
                                           : KEY_SCHEDULE_PAST;
 }
 
+static struct text read_id(const struct redis_reply *reply)
+{
+    struct text id;
+
+    return reply_text(reply_at(reply, 0), &id) ? id : (struct text){0};
+}
+
 static void end_finish(struct end_call *call, enum store_result result, const struct redis_reply *reply)
 {
     const struct key_record *key = result == STORE_OK ? &call->key : NULL;
@@ -65,13 +72,34 @@ static void end_finish(struct end_call *call, enum store_result result, const st
         call->scheduled(call->arg, result, key, call->said_ms, result == STORE_REFUSED ? read_refusal(reply) : 0,
                         retry_after_s);
     else
-        call->replaced(call->arg, result, key, call->said_ms, retry_after_s);
+        call->replaced(call->arg, result, key, call->said_ms,
+                       result == STORE_REFUSED ? read_id(reply) : (struct text){0}, retry_after_s);
     free(call);
 }
 
 static void on_barrier(void *arg, bool is_over)
 {
     end_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN, NULL);
+}
+
+/* What the change has ended, for repeating (rule 13): the key, and perhaps an earlier successor. */
+static void keep_ends(struct end_call *call, const struct redis_reply *earlier)
+{
+    struct heard_ending endings[2] = {ending_of_key(&call->key)};
+    struct key_record key;
+    size_t count = 1;
+
+    if (earlier && earlier->type == REPLY_ARRAY && key_reply_decode(earlier, &key))
+        endings[count++] = ending_of_key(&key);
+    store_keep_endings(call->store, endings, count);
+}
+
+/* An end that lies behind all leases needs no barrier: whoever does not hear of it has forgotten the key by then. So
+ * the secret of a new key does not wait for a node that hangs. */
+static bool is_behind_leases(const struct end_call *call, int64_t lease_max_ms)
+{
+    return call->replaced && lease_max_ms >= 0 && lease_max_ms < UINT32_MAX &&
+           call->key.ends_ms - call->said_ms > barrier_wait_ms((uint32_t)lease_max_ms);
 }
 
 /* As a revocation: until the barrier is over, a node may have cached the key as one that does not end. */
@@ -87,11 +115,15 @@ static void on_end_written(void *arg, enum store_result result, const struct red
     }
     result = key_reply_read(call->store, reply_at(reply, 0), &call->key);
     if (result == STORE_OK && reply_integer(reply_at(reply, 3), &call->said_ms))
-        store_keep_endings(call->store, (struct heard_ending[]){ending_of_key(&call->key)}, 1);
+        keep_ends(call, reply_at(reply, 4));
     else
         result = STORE_UNKNOWN;
-    if (result != STORE_OK || !reply_integer(reply_at(reply, 1), &lease_max_ms) ||
-        !barrier_wait(call->barrier, lease_max_ms, reply_at(reply, 2), on_barrier, call)) {
+    if (result == STORE_OK && reply_integer(reply_at(reply, 1), &lease_max_ms) &&
+        is_behind_leases(call, lease_max_ms)) {
+        barrier_drop(call->barrier);
+        end_finish(call, STORE_OK, NULL);
+    } else if (result != STORE_OK || !reply_integer(reply_at(reply, 1), &lease_max_ms) ||
+               !barrier_wait(call->barrier, lease_max_ms, reply_at(reply, 2), on_barrier, call)) {
         store_malformed(call->store, "scheduled revocation");
         barrier_drop(call->barrier);
         end_finish(call, STORE_UNKNOWN, NULL);

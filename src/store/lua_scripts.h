@@ -19,6 +19,7 @@ enum script {
     SCRIPT_key_show,
     SCRIPT_key_schedule,
     SCRIPT_key_replace,
+    SCRIPT_key_confirm,
     SCRIPT_key_end_due,
     SCRIPT_account_create,
     SCRIPT_account_list,

@@ -188,22 +188,25 @@ describe('a key is replaced', () => {
         await page.unrouteAll({behavior: 'wait'});
     });
 
-    browse('without an overlap: the old key is revoked at once', async (page, {person}) => {
+    browse('without an overlap: the old key is revoked when the new one is used', async (page, {person}) => {
         const {
             made: [old],
+            session,
         } = await someKeys(['At once', 'test']);
 
         await signIn(page, person, pageOf(old));
         await button(page, 'Replace…').click();
         await page.getByLabel('Overlap').selectOption('0');
-        await page.getByRole('dialog').getByText('stops working at once, everywhere').waitFor();
+        await page.getByRole('dialog').getByText('as soon as the new one is used').waitFor();
         assert.equal(await button(page, 'Replace test key').count(), 0);
-        await button(page, 'Replace and revoke now').click();
+        await button(page, 'Replace and revoke soon').click();
         await confirmStepUp(page, person);
         const secret = await page.locator('.secret-text').textContent();
-        await page.getByRole('dialog').getByText('It replaces the old key, which is revoked.').waitFor();
+        await page.getByRole('dialog').getByText('which works until this one is used').waitFor();
         await store(page);
-        assert.deepEqual([await statusOf(old), await statusOf({secret})], [401, 200]);
+        assert.deepEqual([await statusOf(old), await statusOf({secret})], [200, 200]);
+        await until('the use of the new key to end the old one', async () => (await session.send('GET', pathOf(old))).json.revoked_at);
+        await page.reload();
         await page.getByText('This key has not been used since it was revoked.').waitFor();
         assert.equal(await panel(page).count(), 0);
         assert.equal(await button(page, 'Replace…').count(), 0);
@@ -242,7 +245,7 @@ describe('a key is replaced', () => {
         await page.route(path, (route) => route.fulfill({status: 503, json: {}}), {times: 1});
         await button(page, 'Replace test key').click();
         await page.getByRole('alert').getByText('temporarily unavailable').waitFor();
-        await page.getByRole('alert').getByText('see its page before you try again').waitFor();
+        await page.getByRole('alert').getByText('Try again: that is safe').waitFor();
         await page.route(path, (route) => route.abort(), {times: 1});
         await button(page, 'Replace test key').click();
         await page.getByRole('alert').getByText('No response arrived').waitFor();
@@ -366,7 +369,7 @@ describe('a revocation is scheduled', () => {
                 await judge(page, 'to be replaced');
                 await page.getByLabel('Overlap').focus();
                 await press('Home'); // none
-                await button(page, 'Replace and revoke now').waitFor();
+                await button(page, 'Replace and revoke soon').waitFor();
                 await judge(page, 'to be replaced at once');
                 await press('Escape');
                 await page.getByRole('dialog').waitFor({state: 'detached'});

@@ -291,7 +291,7 @@ void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind
     snprintf(ret_key->secret, sizeof ret_key->secret, "%s", secret.text);
 }
 
-void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key)
+void fixture_revoke_key(const struct fixture *fixture, const struct fixture_key *key)
 {
     struct id id = id_read(id_kind_of(text_of(key->id)), key->id);
     struct key_view view = {.any_kind = true};

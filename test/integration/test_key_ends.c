@@ -301,6 +301,22 @@ Test(key_ends, people_who_have_confirmed_can_say_later_or_never)
     fixture_stop(&f);
 }
 
+/* Its first use is noted behind the answer. */
+static void await_confirmed(const char *id)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char name[256], digest[128], reply[1024];
+
+    snprintf(name, sizeof name, "id:%s", id);
+    redis_server_ask(&f.redis, digest, sizeof digest, "GET", fixture_name(f.account, name), NULL);
+    snprintf(name, sizeof name, "key:%s", digest);
+    do {
+        redis_server_ask(&f.redis, reply, sizeof reply, "GET", fixture_name(f.account, name), NULL);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", reply);
+        poll(NULL, 0, STEP_MS);
+    } while (strstr(reply, "\nconfirm="));
+}
+
 Test(key_ends, a_replacement_takes_over)
 {
     static struct http_answer answer;
@@ -313,7 +329,7 @@ Test(key_ends, a_replacement_takes_over)
     for (size_t node = 0; node < NODES; node++)
         fixture_await_key(&f, node, key.secret, 200);
     began_ms = redis_ms();
-    cr_assert_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":4}", &answer), 201, "%s", answer.body);
+    cr_assert_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":90}", &answer), 201, "%s", answer.body);
     ended_ms = redis_ms();
     cr_assert(http_answer_json(&answer, "secret", secret, sizeof secret));
     cr_assert(http_answer_json(&answer, "id", id, sizeof id));
@@ -322,22 +338,62 @@ Test(key_ends, a_replacement_takes_over)
     cr_expect_str_neq(id, key.id);
     cr_assert_eq(call("GET", &key, "/scheduled_revocation", NULL, &answer), 200);
     cr_assert(http_answer_json(&answer, "revoke_at", at, sizeof at) && clock_read_rfc3339(text_of(at), &at_ms));
-    cr_expect(at_ms >= began_ms + 4 * S && at_ms <= ended_ms + 4 * S);
+    cr_expect(at_ms >= began_ms + 90 * S && at_ms <= ended_ms + 90 * S);
+    cr_expect_eq(fixture_try_key(&f, 1, secret), 200);
+    await_confirmed(id);
+    cr_expect_eq(fixture_try_key(&f, 1, key.secret), 200, "both work until then");
+    cr_expect_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":90}", &answer), 409);
+    cr_expect_str_eq(http_answer_code(&answer), "already_replaced");
+    cr_expect_not_null(strstr(answer.body, id));
+    at_ms = set_end_soon(&key, 4 * S);
     expect_end(&key, at_ms);
     cr_expect_eq(fixture_try_key(&f, 1, secret), 200);
     cr_expect_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":2}", &answer), 409);
+    cr_expect_str_eq(http_answer_code(&answer), "already_revoked");
 
     make_key(&other);
     for (size_t node = 0; node < NODES; node++)
         fixture_await_key(&f, node, other.secret, 200);
     cr_assert_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":0,\"name\":\"b\"}", &answer), 201);
     expect_value(&answer, "name", "b");
+    cr_assert(http_answer_json(&answer, "secret", secret, sizeof secret));
     for (size_t node = 0; node < NODES; node++)
-        cr_expect_eq(fixture_try_key(&f, node, other.secret), 401);
+        cr_expect_eq(fixture_try_key(&f, node, other.secret), 200, "nobody knows yet that the new one has arrived");
+    cr_expect_eq(fixture_try_key(&f, 1, secret), 200);
+    for (size_t node = 0; node < NODES; node++)
+        fixture_await_key(&f, node, other.secret, 401);
+    await_event("api_key.revoked", "replaced");
+    cr_expect_eq(fixture_try_key(&f, 0, secret), 200);
+    make_key(&other);
     cr_expect_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":2592001}", &answer), 400);
     cr_expect_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":-1}", &answer), 400);
     cr_expect_eq(call("POST", &other, "/replacement", "{\"overlap_seconds\":1.5}", &answer), 400);
     cr_expect_eq(call("POST", &other, "/replacement", "{}", &answer), 400);
+    fixture_stop(&f);
+}
+
+/* The new key has some of the scopes, never more. */
+Test(key_ends, a_replacement_may_have_fewer_scopes)
+{
+    static const char *const WRONG[] = {"[]", "[\"patients\"]", "\"patients:read\"", "[7]"};
+    static struct http_answer answer;
+    struct fixture_key key;
+    char json[128];
+
+    start();
+    fixture_create_key(&f, 0, "{\"name\":\"a\",\"mode\":\"live\",\"scopes\":[\"patients:read\",\"usage:read\"]}", &key);
+    cr_expect_eq(
+        call("POST", &key, "/replacement", "{\"overlap_seconds\":90,\"scopes\":[\"patients:write\"]}", &answer), 403);
+    cr_expect_str_eq(http_answer_code(&answer), "scope_not_grantable");
+    cr_expect_not_null(strstr(answer.body, "patients:write"), "%s", answer.body);
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        snprintf(json, sizeof json, "{\"overlap_seconds\":90,\"scopes\":%s}", WRONG[i]);
+        cr_expect_eq(call("POST", &key, "/replacement", json, &answer), 400, "%s", json);
+        expect_value(&answer, "error.param", "scopes");
+    }
+    cr_assert_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":90,\"scopes\":[\"patients:read\"]}", &answer),
+                 201);
+    cr_expect_not_null(strstr(answer.body, "\"scopes\":[\"patients:read\"]"), "%s", answer.body);
     fixture_stop(&f);
 }
 

@@ -475,6 +475,7 @@ static void replace_with(const struct people *people, const struct fixture_key *
                  &(struct http_call){
                      .method = "POST", .target = target, .bearer = by->secret, .json = "{\"overlap_seconds\":0}"},
                  &answer);
+    fixture_revoke_key(&people->fixture, key);
     read_key(&answer, key);
 }
 
@@ -486,6 +487,7 @@ static void replace_in_console(const struct people *people, const struct fixture
 
     snprintf(target, sizeof target, "/v1/console/api_keys/%s/replacement", key->id);
     people_ask(people, 0, session, "POST", target, "{\"overlap_seconds\":0}", &answer);
+    fixture_revoke_key(&people->fixture, key);
     read_key(&answer, key);
 }
 

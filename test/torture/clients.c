@@ -19,6 +19,7 @@ enum {
     TOGETHER_MAX = 50,
     AHEAD_MAX_MS = 3000, /* how far revocations are scheduled: over before what is left is looked at */
     MS_PER_S = 1000,
+    OVERLAP_LEAST_S = 60, /* of a replacement, whatever it asks for */
     LAST_ANSWERS_MS = 10000,
     NS_PER_MS = 1000000
 };
@@ -39,6 +40,8 @@ struct life {
     int64_t retire_at_ns;
     int64_t check_at_ns[CLUSTER_NODES];
     unsigned revokes_open;
+    unsigned replacements; /* asked for */
+    uint32_t successor;    /* the last that is known, or HISTORY_NO_KEY */
 };
 
 struct command {
@@ -151,6 +154,8 @@ static enum event_code code_of(const struct exchange_answer *answer)
 {
     if (answer->status < 400 || answer->status == 503)
         return CODE_NONE;
+    if (strstr(answer->body, "\"already_replaced\""))
+        return CODE_REPLACED;
     return strstr(answer->body, "\"api_key_revoked\"") ? CODE_REVOKED : CODE_OTHER;
 }
 
@@ -261,7 +266,7 @@ static void life_begin(struct clients *clients, uint32_t key)
     if (i == clients->life_count)
         clients->life_count++;
     struct life *life = &clients->lives[i];
-    *life = (struct life){.used = true, .key = key, .retire_at_ns = HISTORY_NEVER};
+    *life = (struct life){.used = true, .key = key, .retire_at_ns = HISTORY_NEVER, .successor = HISTORY_NO_KEY};
     life->die_at_ns = now_ns + span_ns(clients, ENDS[which][0], ENDS[which][1]);
     life->quiet = below(clients, 2);
     life->is_for_readers = clients->plan.board && below(clients, 4) == 0;
@@ -540,16 +545,30 @@ static void schedule(struct clients *clients, struct life *life, unsigned node)
     life->revokes_open += send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, schedule_done);
 }
 
+/* Its use may end what it replaces, or a repeated replacement ends it unless it was used. */
+static void note_may_end(struct clients *clients, uint32_t key, int64_t from_ns)
+{
+    const struct event event = {.start_ns = from_ns, .end_ns = from_ns, .key = key, .kind = EVENT_MAY_END};
+
+    (void)history_add(clients->plan.history, &event);
+}
+
+/* The other key goes on, for a minute at least: another way ends it. */
 static void replace_done(void *arg, const struct exchange_answer *answer)
 {
     struct asking *asking = arg;
     struct clients *clients = asking->clients;
     uint32_t key = read_created(clients, answer, asking->number);
+    struct life *replaced = find_life(clients, asking->key);
     struct asking created = *asking;
 
     other_ends(clients);
     note(clients, asking, asking->key, answer);
-    end_told(clients, asking->key, answer->status == 201);
+    if (key != HISTORY_NO_KEY && (!replaced || replaced->replacements > 1))
+        note_may_end(clients, key, answer->start_ns);
+    if (key != HISTORY_NO_KEY && replaced)
+        replaced->successor = key;
+    end_told(clients, asking->key, false);
     created.kind = EVENT_CREATE;
     created.later_ms = 0;
     if (key != HISTORY_NO_KEY) {
@@ -564,12 +583,13 @@ static void replace(struct clients *clients, struct life *life, unsigned node)
 {
     char bytes[EXCHANGE_REQUEST_BYTES], body[80];
     unsigned account = history_account(clients->plan.history, life->key), overlap_s = below(clients, 3);
+    const int64_t now_ns = history_now_ns();
     const struct asking asking = {.clients = clients,
                                   .kind = EVENT_REPLACE,
                                   .node = node,
                                   .key = life->key,
                                   .number = clients->creation_count,
-                                  .later_ms = overlap_s * MS_PER_S};
+                                  .later_ms = OVERLAP_LEAST_S * MS_PER_S};
 
     if (!creation_begins(clients, node, account))
         return;
@@ -580,6 +600,11 @@ static void replace(struct clients *clients, struct life *life, unsigned node)
                        "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
                        history_id(clients->plan.history, life->key), manager_of(clients, account), body_len, body);
     attempt_begins(clients, &asking);
+    if (life->successor != HISTORY_NO_KEY)
+        note_may_end(clients, life->successor, now_ns);
+    if (overlap_s == 0)
+        note_may_end(clients, life->key, now_ns);
+    life->replacements++;
     if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, replace_done)) {
         clients->creation_count++;
         life->revokes_open++;

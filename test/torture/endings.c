@@ -100,7 +100,7 @@ static void add_person(struct endings *endings, const char *account)
                                    .target = "/v1/console/api_keys",
                                    .cookie = subject->session.token,
                                    .csrf = subject->session.csrf,
-                                   .json = "{\"name\":\"made\",\"mode\":\"live\"}"};
+                                   .json = "{\"name\":\"made\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}"};
     static struct http_answer answer;
 
     subject->is_person = true;

@@ -50,11 +50,11 @@ struct history {
     int64_t accepted_ns;
 };
 
-static const char *const KIND_NAMES[EVENT_KINDS] = {"create",    "check",    "route",   "revoke", "command",
-                                                    "successor", "schedule", "replace", "table"};
+static const char *const KIND_NAMES[EVENT_KINDS] = {"create",    "check",    "route",   "revoke",  "command",
+                                                    "successor", "schedule", "replace", "may end", "table"};
 /* A key whose revocation is scheduled may be refused so much earlier. */
 static const int64_t EARLY_NS = INT64_C(200) * NS_PER_MS + HISTORY_ROUNDED_NS;
-static const char *const CODE_NAMES[] = {"", " api_key_revoked", " (another code)"};
+static const char *const CODE_NAMES[] = {"", " api_key_revoked", " already_replaced", " (another code)"};
 
 static void *must(void *memory)
 {
@@ -114,6 +114,8 @@ static const char *verdict_on_schedule(const struct key_times *times, const stru
 {
     if (event->status == 404)
         return event->end_ns < times->lost_ns ? "an acknowledged key is not found" : NULL;
+    if (event->status == 409 && event->code == CODE_REPLACED)
+        return NULL;
     if (event->status == 409)
         return event->end_ns < times->revoke_tried_ns ? "told to be revoked, and nobody revoked it" : NULL;
     return event->status == done ? NULL : "an answer that can't be";
@@ -159,7 +161,7 @@ bool history_ends_key(const struct event *event, int64_t *ret_from_ns)
     *ret_from_ns = event->start_ns;
     if (is_scheduled)
         *ret_from_ns = later_of(event->start_ns, event->start_ns + later_ns(event) - EARLY_NS);
-    return is_scheduled || event->kind == EVENT_REVOKE || event->kind == EVENT_COMMAND;
+    return is_scheduled || event->kind == EVENT_REVOKE || event->kind == EVENT_COMMAND || event->kind == EVENT_MAY_END;
 }
 
 /* When nobody may accept the key any more; HISTORY_NEVER: the event does not say so. */

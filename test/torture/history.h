@@ -30,13 +30,14 @@ enum event_kind {
     /* A key is made with a key, its request's last bytes being sent late; 201 stands for accepted. */
     EVENT_SUCCESSOR,
     EVENT_SCHEDULE, /* the key is to be revoked later_ms after start_ns */
-    EVENT_REPLACE,  /* another key was made in its place, and it is to be revoked later_ms afterwards */
+    EVENT_REPLACE,  /* another key was made in its place, and it is to be revoked later_ms afterwards at the latest */
+    EVENT_MAY_END,  /* from start_ns on something else than the events of this key may end it */
     EVENT_TABLE,    /* a reader of that node's shared table accepted the key, and says that it must not be */
     EVENT_KINDS
 };
 
 /* What a refusal said. */
-enum event_code { CODE_NONE, CODE_REVOKED, CODE_OTHER };
+enum event_code { CODE_NONE, CODE_REVOKED, CODE_REPLACED, CODE_OTHER };
 
 struct event {
     int64_t start_ns; /* before the first byte without which the request cannot have arrived was sent */

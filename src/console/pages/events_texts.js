@@ -17,6 +17,9 @@ const REASONS = {
     holder: 'Its secret was sent to be revoked',
     decoy: 'Created as a decoy',
     scheduled: 'Its time had come',
+    replaced: 'The key that replaces it was used',
+    not_accepted: 'Nobody had used it, and another key took its place',
+    not_delivered: 'The secret of the new key did not arrive',
 };
 
 export const reasonWords = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : foreign(reason));

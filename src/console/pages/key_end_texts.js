@@ -30,22 +30,24 @@ export const REPLACE = {
         'for the overlap, so that you can move your integrations, and is then revoked.',
     name: 'Name of the new key',
     overlap: 'Overlap',
-    overlaps: {0: 'None: revoke the old key now', 3600: '1 hour', 86400: '1 day', 604800: '7 days', 2592000: '30 days'},
+    overlaps: {0: 'None: until the new key is used', 3600: '1 hour', 86400: '1 day', 604800: '7 days', 2592000: '30 days'},
     until: (time) => `The old key works until ${time}.`,
     sooner: (time) => `The old key works until ${time}: its revocation was scheduled before, and that is sooner.`,
-    atOnce: 'The old key stops working at once, everywhere. An integration that still uses it is refused until it has the new key.',
+    atOnce:
+        'The old key stops working, everywhere, as soon as the new one is used, and in a minute at the latest. An integration ' +
+        'that still uses it then is refused until it has the new key.',
     submit: {test: 'Replace test key', live: 'Replace live key'},
-    submitAtOnce: 'Replace and revoke now',
+    submitAtOnce: 'Replace and revoke soon',
     working: 'Replacing…',
     oldUntil: (time) => `It replaces the old key, which works until ${time}. The old key’s page shows when nothing uses it any more.`,
-    oldRevoked: 'It replaces the old key, which is revoked.',
+    oldSoon: 'It replaces the old key, which works until this one is used, and for a minute at most.',
     made: (name) => say`The key ${name} was created.`,
     unanswered:
-        'No response arrived. If a new key was created, nobody has its secret, and it is being revoked. The old key may ' +
-        'be scheduled to be revoked, or revoked: see its page before you try again.',
+        'No response arrived. The old key works at least until the overlap ends. Try again: that is safe. A new key that ' +
+        'nobody has used is then revoked.',
     unconfirmed:
-        'The service is temporarily unavailable. If a new key was created, nobody has its secret, and it is being ' +
-        'revoked. The old key may be scheduled to be revoked, or revoked: see its page before you try again.',
+        'The service is temporarily unavailable. The old key works at least until the overlap ends. Try again: that is ' +
+        'safe. A new key that nobody has used is then revoked.',
 };
 
 export const SCHEDULE = {

@@ -49,7 +49,7 @@ export function openReplace(key, end, changed) {
             const made = await call('POST', `${pathOf(key.id)}/replacement`, body);
 
             sheet.show(made, {
-                about: seconds ? REPLACE.oldUntil(endOf(seconds, end).time) : REPLACE.oldRevoked,
+                about: seconds ? REPLACE.oldUntil(endOf(seconds, end).time) : REPLACE.oldSoon,
                 said: REPLACE.made(made.name),
             });
             changed();

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13). Nodes repeat the same
 -- changes. Once a node has told a change completely, it is skipped when others tell it.
--- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 's': the account
---   is suspended; '-': it was overtaken), since when or when in ms, '<maker>:<number>' of the change ('' for none), whether the
+-- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 'n': it will not
+--   be; 's': the account is suspended; '-': it was overtaken), since when or when in ms (of e and n with ':<said>', how
+--   often that was said: the later counts), '<maker>:<number>' of the change ('' for none), whether the
 --   change is told completely with it (1 or 0)
 -- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not
 --   know, how many were skipped
@@ -33,19 +34,28 @@ local function suspend(account)
                 audit(account, 'account.suspended', account, SOURCE, {data = {reason = 'repeated'}}))
 end
 
-local function schedule(id, at, registry)
+-- Two histories may have said as often when a key ends: then the sooner counts.
+local function is_known(record, at, said)
+    local known = key_end_line(record).said
+    if known ~= said then
+        return known > said
+    end
+    return not at or record.scheduled and tonumber(record.scheduled) <= tonumber(at)
+end
+
+-- at: nil: never.
+local function schedule(id, at, said, registry)
     local record = key_records({id})[1]
     if not record then
         unknown = unknown + 1
         return
     end
-    if record.revoked and not record.is_due or
-        record.scheduled and tonumber(record.scheduled) <= tonumber(at) then
+    if record.revoked and not record.is_due or is_known(record, at, said) then
         return
     end
     lost = lost + 1
-    record.revoked, record.is_due = nil, nil -- that was by a later time
-    keys_publish({record}, '-', '-', registry, at)
+    record.revoked, record.is_due, record.said = nil, nil, said -- that was by another time
+    keys_publish({record}, '-', '-', registry, {[id] = at or ''})
     key_end_at(record, at, SOURCE, store_ms(), {reason = 'repeated'})
 end
 
@@ -89,7 +99,7 @@ for at = FIRST, #ARGV, EACH do
                 revoked[#revoked + 1], since[id] = id, ARGV[at + 2]
             end
             times[id] = (times[id] or 0) + 1
-        elseif what == 's' or what == 'e' then
+        elseif what == 's' or what == 'e' or what == 'n' then
             others[#others + 1] = at
         end
         if ARGV[at + 4] == '1' then
@@ -104,7 +114,8 @@ for _, at in ipairs(others) do
     if ARGV[at + 1] == 's' then
         suspend(ARGV[at])
     else
-        schedule(ARGV[at], ARGV[at + 2], registry)
+        local time, said = ARGV[at + 2]:match('^(%d+):(%d+)$')
+        schedule(ARGV[at], ARGV[at + 1] == 'e' and time or nil, tonumber(said), registry)
     end
 end
 if #whole > 0 then

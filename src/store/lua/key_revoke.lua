@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
 -- Revokes keys for ever, each on behalf of its own actor. All are checked before anything is published or written. One
 -- that is refused, or whose record is malformed, leaves the others alone.
--- ARGV: prefix, events to keep, discard ('1': if an id is unknown, its insertion may still arrive and must then find the
---   id taken; or '0'), member to acknowledge to ('-' for none), barrier, then for each key: id, account ('' for any),
+-- ARGV: prefix, events to keep, discard ('1': their secrets reached nobody. If an id is unknown, its insertion may still
+--   arrive and must then find the id taken. The end that a replacement has set is withdrawn with it, but a replacement
+--   that a node has accepted is left alone; or '0'), member to acknowledge to ('-' for none), barrier, then for each key: id, account ('' for any),
 --   kind ('' for any), test only ('1' or '0'), actor, ip, request id, the actor's credential
 -- Returns: ok, lease_max, registry (member, what it holds, ...) of those who may still cache the keys, and for each key:
 --   {ok, key after the change, whether it was revoked before (1 or 0)}; {not_found}: unknown, or hidden by the view; as
 --   actor_refused(); {failed, error}. refused: the same, but no key was revoked, so there is no registry
--- Event: <kind>.revoked, the first time for each
+-- Events: <kind>.revoked, the first time for each; <kind>.revocation_withdrawn, or .revocation_scheduled for the end that
+--   stood before, of the key that a discarded one was to replace
 
 local DISCARD_KEPT_S = 86400
 local FIRST, EACH = 6, 8
@@ -32,7 +34,21 @@ local function check(at)
     if not records[id] or not key_visible(records[id], account, ARGV[at + 2], ARGV[at + 3]) then
         return nil, {'not_found'}
     end
+    if ARGV[3] == '1' and key_field(records[id], 'replaces') and not key_confirm(records[id]) then
+        return nil, {'not_found'}
+    end
     return records[id]
+end
+
+-- Of a key that is discarded: the one that it was to replace, if it has set that one's end, and the end that stood before
+-- ('': none).
+local function withdrawal(record)
+    local old = ARGV[3] == '1' and not record.revoked and key_replaced(record)
+    local line = old and key_end_line(old)
+    if not old or line.set ~= old.ends then
+        return nil
+    end
+    return old, line.before ~= '-' and line.before or ''
 end
 
 local function mark(record, at)
@@ -59,8 +75,20 @@ end
 if #checked == 0 then
     return {'refused', 0, {}, unpack(replies)}
 end
-local registry = redis.call('HGETALL', K.nodes())
-keys_publish(published, ARGV[4], ARGV[5], registry)
+local registry, stand, withdrawn = redis.call('HGETALL', K.nodes()), {}, {}
+for _, c in ipairs(checked) do
+    local old, before = withdrawal(c[1])
+    if old then
+        published[#published + 1], withdrawn[#withdrawn + 1], stand[old.id] = old, old, before
+    end
+end
+keys_publish(published, ARGV[4], ARGV[5], registry, stand)
+for _, old in ipairs(withdrawn) do
+    local source = {ARGV[FIRST + 4], ARGV[FIRST + 5], ARGV[FIRST + 6], ARGV[2]}
+    key_end_line_put(old, {said = key_end_line(old).said, set = '-', before = '-', by = '-'})
+    key_end_at(old, stand[old.id] ~= '' and stand[old.id] or nil, source, store_ms(),
+               {reason = 'not_delivered'})
+end
 for _, c in ipairs(checked) do
     local did, reply = pcall(mark, c[1], c[2])
     replies[c[3]] = did and reply or failed(reply)

@@ -39,7 +39,7 @@ if refused then
     return refused
 end
 local registry = redis.call('HGETALL', K.nodes())
-keys_publish({record}, ARGV[11], ARGV[12], registry, ends or '')
+keys_publish({record}, ARGV[11], ARGV[12], registry, {[record.id] = ends or ''})
 if is_changed then
     limit_count(ARGV[6], record.account, record.mode, changes_max)
 end

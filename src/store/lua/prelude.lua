@@ -432,8 +432,8 @@ local KEYS_MADE_MS = 24 * 60 * 60 * 1000
 
 -- Whether an account has reached its maximum of active keys of that kind, or of keys that were made within a day: those
 -- that were revoked remain, too. A live key counts only live keys, so test keys, which are handed out freely, cannot use
--- up its places.
-local function keys_are_full(account, kind, mode, limits)
+-- up its places. Keys that replace others have as many places again, because the others end.
+local function keys_are_full(account, kind, mode, limits, is_replacement)
     local most, made_most = limits:match('^(%d+) ?(%d*)$')
     local count, made = 0, 0
     for _, set in ipairs(kind == 'device_key' and {'dk'} or mode == 'live' and {'ak-live'} or {'ak-test', 'ak-live'}) do
@@ -441,7 +441,7 @@ local function keys_are_full(account, kind, mode, limits)
         made = made + tonumber(redis.call('GET', K.keys_made(account, set)) or '0')
     end
     most, made_most = tonumber(most), tonumber(made_most) or 0
-    return (most > 0 and count >= most) or (made_most > 0 and made >= made_most)
+    return (most > 0 and count >= (is_replacement and 2 * most or most)) or (made_most > 0 and made >= made_most)
 end
 
 local function keys_made_count(account, kind, mode)
@@ -638,23 +638,60 @@ local function key_end_keep(record, now)
     redis.call('ZADD', K.key_ends(), record.ends, record.id)
 end
 
--- When a replacement sets a key's end, the record says so behind its MAC: '<that end> <the end that stood before, or ->'.
--- It counts only as long as that end is the key's.
-local END_BEFORE = '\nend_before='
+-- What a record says of its end behind its MAC: 'end=<said> <set> <before> <by>'. said: how often it was said when the key
+-- ends, or that it does not: of two that are told after a failover, the later one counts. The others are of the last
+-- replacement: the end that it has set, which is its own only as long as it is the key's; the end that stood before;
+-- the key that replaces this one. '-': none.
+local END_LINE = '\nend=(%d+) (%S+) (%S+) (%S+)'
+
+local function key_end_line(record)
+    local said, set, before, by = record.rest:match(END_LINE)
+    return {said = tonumber(said or '0'), set = set or '-', before = before or '-', by = by or '-'}
+end
+
+local function key_end_line_put(record, line)
+    record.rest = record.rest:gsub(END_LINE, '')
+        .. string.format('\nend=%.0f %s %s %s', line.said, line.set, line.before, line.by)
+end
 
 -- The end of a key that it hands on to what it makes: one that was scheduled, or that it inherited itself; not one that
 -- a replacement has set. nil: none.
 local function key_end_lasting(record)
-    local ends, before = record.rest:match(END_BEFORE .. '(%d+) (%S+)')
-    if not ends or ends ~= record.ends then
+    local line = key_end_line(record)
+    if line.set ~= record.ends then
         return record.ends
     end
-    return before ~= '-' and before or nil
+    return line.before ~= '-' and line.before or nil
 end
 
--- Call it before that end is set.
-local function key_end_replaces(record, ends)
-    record.rest = record.rest:gsub(END_BEFORE .. '[^\n]*', '') .. END_BEFORE .. ends .. ' ' .. (key_end_lasting(record) or '-')
+-- Call it before that end is set. by: the key that replaces this one. The end that a replacement before it has found is
+-- handed on.
+local function key_end_replaces(record, ends, by)
+    key_end_line_put(record, {said = key_end_line(record).said, set = ends, before = key_end_lasting(record) or '-', by = by})
+end
+
+-- Whether a replacement of the key has set an end that stands, or a sooner one does.
+local function key_end_is_replaced(record, line)
+    return record.ends and line.set ~= '-' and tonumber(record.ends) <= tonumber(line.set)
+end
+
+-- A key that replaces another one has this line behind its MAC until a node has accepted it, which alone proves that its
+-- secret arrived: 'now': the other one is then revoked; 'later': it ends when its time has come.
+local CONFIRM_LINE = '\nconfirm=(%l+)'
+
+local function key_confirm(record)
+    return record.rest:match(CONFIRM_LINE)
+end
+
+local function key_confirm_put(record, what)
+    record.rest = record.rest:gsub(CONFIRM_LINE, '') .. (what and '\nconfirm=' .. what or '')
+end
+
+-- The key that this one replaces, if it is still the one that replaces it; nil: it is not, or the other has ended.
+local function key_replaced(record)
+    local id = key_field(record, 'replaces')
+    local did, old = pcall(key_record, id or '')
+    return id and did and old and not old.revoked and key_end_line(old).by == record.id and old or nil
 end
 
 -- What a key makes ends when the key does, at the latest. new: a record. makers: records; nil ends nothing.
@@ -708,9 +745,10 @@ local function revoked_now(record)
 end
 
 -- What becomes of a key, as a message says it: '<id>/<account>/r<since>', '.../e<when it will be revoked>' or '.../n': it
--- will not be. ends: nil: it is revoked now; '': it will not be.
+-- will not be; the last two with how often that was said, ':<said>'. ends: nil: it is revoked now; '': it will not be.
 local function key_ending(record, ends)
-    local what = not ends and 'r' .. revoked_now(record) or ends == '' and 'n' or 'e' .. ends
+    local what = not ends and 'r' .. revoked_now(record)
+        or (ends == '' and 'n' or 'e' .. ends) .. string.format(':%.0f', record.said or key_end_line(record).said + 1)
     return record.id .. '/' .. record.account .. '/' .. what
 end
 
@@ -718,11 +756,11 @@ end
 -- node reads no lists. The last one then carries the barrier, because it comes behind the others. Call it before any
 -- write, because it fails if Redis' user may not publish. Keys that are revoked already are published again, because a
 -- node may have missed the message. member: to acknowledge to ('-' for none). barrier: its name. registry: as HGETALL
--- returns it. ends: as for key_ending().
+-- returns it. ends: by id, as for key_ending(); nil: all are revoked now.
 local function keys_publish(records, member, barrier, registry, ends)
     local digests, endings, reads = {}, {}, registry_reads(registry)
     for i, record in ipairs(records) do
-        digests[i], endings[i] = record.digest, key_ending(record, ends)
+        digests[i], endings[i] = record.digest, key_ending(record, ends and ends[record.id])
     end
     local messages = #digests > 1 and reads >= READS_LISTS and {table.concat(digests, ',')} or digests
     for i, keys in ipairs(messages) do
@@ -824,14 +862,19 @@ local function keys_revoke(records, source, member, barrier, registry, data)
 end
 
 -- Writes when a key will be revoked (nil: never). The key must have been published. now: the first that the time can be.
--- data: of the event, which is written although nothing changes; or nil.
+-- data: of the event, which is written although nothing changes; or nil. record.said: how often it was said; nil: once
+-- more than before.
 local function key_end_at(record, ends, source, now, data)
     if ends == record.ends and not data then
         return
     end
+    local line = key_end_line(record)
+    line.said = record.said or line.said + 1
+    key_end_line_put(record, line)
     record.ends = ends
     redis.call('SET', K.key(record.digest), key_pack(record))
-    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '')
+    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '',
+                      'said', string.format('%.0f', line.said))
     if ends then
         key_end_keep(record, now)
     else

@@ -168,7 +168,8 @@ static void run_pending(struct pending p)
                        p.result == STORE_REFUSED ? KEY_SCHEDULE_LATER : 0, p.result == STORE_LIMITED ? 17 : 0);
         break;
     case PENDING_REPLACED:
-        p.fn.replaced(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0, p.result == STORE_LIMITED ? 17 : 0);
+        p.fn.replaced(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0, (struct text){0},
+                      p.result == STORE_LIMITED ? 17 : 0);
         break;
     case PENDING_ATTEMPT:
         p.fn.attempt(p.arg, p.result,

@@ -23,6 +23,12 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
     store->finds[store->find_count++].arg = arg;
 }
 
+void key_store_confirm(struct store *store, const struct id *id)
+{
+    store->confirm_count++;
+    store->confirmed = *id;
+}
+
 void fake_store_answer_find(struct store *store, size_t nth, enum store_result result, const struct key_record *key)
 {
     cr_assert_lt(nth, store->find_count);

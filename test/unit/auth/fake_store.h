@@ -16,6 +16,8 @@ struct store {
         void *arg;
     } finds[FAKE_FINDS_MAX];
     size_t find_count; /* calls so far */
+    size_t confirm_count;
+    struct id confirmed; /* by the last of them */
     bool has_aliases;
     alias_found *alias_done; /* of the last search for one; NULL: answered, or there was none */
     void *alias_arg;

@@ -409,6 +409,33 @@ Test(key_check, a_revoked_key_is_remembered_as_such)
     tear_down_cached(&f);
 }
 
+/* A key that replaces another one. Only what a node accepts proves that the secret arrived. */
+Test(key_check, the_first_use_of_a_successor_is_told_and_nothing_remembered_before)
+{
+    struct cached f;
+
+    set_up_cached(&f, 1);
+    f.key.is_unconfirmed = true;
+    f.key.revoked_ms = 7;
+    expect_read(&f, 0);
+    fake_store_answer_find(&f.store, 0, STORE_OK, &f.key);
+    expect_answer(&f, 0, KEY_REVOKED);
+    cr_expect_eq(f.store.confirm_count, 0);
+    f.key.revoked_ms = 0;
+    expect_read(&f, 1);
+    fake_store_answer_find(&f.store, 1, STORE_OK, &f.key);
+    expect_answer(&f, 1, KEY_ACCEPTED);
+    cr_expect_eq(f.store.confirm_count, 1);
+    cr_expect_str_eq(f.store.confirmed.text, f.key.id.text);
+    f.key.is_unconfirmed = false;
+    expect_read(&f, 2);
+    fake_store_answer_find(&f.store, 2, STORE_OK, &f.key);
+    expect_answer(&f, 2, KEY_ACCEPTED);
+    expect_at_once(&f, KEY_ACCEPTED);
+    cr_expect_eq(f.store.confirm_count, 1);
+    tear_down_cached(&f);
+}
+
 /* Suspended and resumed without a word about the key, which stays in memory. */
 Test(key_check, a_remembered_key_of_a_suspended_account_is_refused)
 {

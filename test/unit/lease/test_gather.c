@@ -222,7 +222,8 @@ static struct id some_key(void)
 
 static struct id keep(uint64_t number, enum ending_what what, int64_t at_ms)
 {
-    const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), what, at_ms};
+    const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), what, at_ms,
+                                        what == ENDING_SCHEDULED || what == ENDING_WITHDRAWN ? 3 : 0};
 
     kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(MAKER), number}, &ending, 1);
     return ending.subject;
@@ -397,8 +398,8 @@ Test(gather, kinds_of_endings)
     redis_is("era2", 0, 0, CHAIN("5 5 2", 5));
     meet();
     until_count(tell, 1);
-    expect_told(0, scheduled.text, "e 8 " MAKER ":2 1");
-    expect_told(0, withdrawn.text, "- 0 " MAKER ":3 1");
+    expect_told(0, scheduled.text, "e 8:3 " MAKER ":2 1");
+    expect_told(0, withdrawn.text, "n 0:3 " MAKER ":3 1");
     expect_told(0, suspended.text, "s 0 " MAKER ":4 1");
     expect_told(0, resumed.text, "- 0 " MAKER ":5 1");
     cr_expect_null(strstr(fake_redis_command(w.fake, tell, 0), revoked.text), "it was never missing there");
@@ -409,7 +410,7 @@ Test(gather, kinds_of_endings)
 
 Test(gather, what_has_no_place_in_a_chain_is_told)
 {
-    const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7};
+    const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
 
     open_ready();
     kept_add(lease_kept(store_lease(w.store)), (struct change_name){0}, &ending, 1);
@@ -429,7 +430,7 @@ Test(gather, many_are_told_in_portions)
     open_ready();
     for (unsigned change = 1; change <= 2; change++) {
         for (size_t i = 0; i < PORTION; i++)
-            endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7};
+            endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
         kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(MAKER), change}, endings, PORTION);
     }
     keep(3, ENDING_REVOKED, 7);
@@ -467,7 +468,7 @@ static void keep_large(unsigned change, size_t endings_each)
 
     cr_assert_leq(endings_each, sizeof endings / sizeof *endings);
     for (size_t i = 0; i < endings_each; i++)
-        endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7};
+        endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
     kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(MAKER), change}, endings, endings_each);
 }
 
@@ -570,7 +571,7 @@ Test(gather, changes_without_a_number_are_told_by_everybody)
 {
     come_behind_others(0, 1, 0, 0);
     for (unsigned i = 0; i < 2 * PORTION; i++) {
-        const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7};
+        const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
 
         kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(""), 0}, &ending, 1);
     }
@@ -1124,7 +1125,7 @@ Test(gather, what_a_message_says_is_kept_before_it_is_acknowledged)
 
     open_ready_with(true, LEASE_MS);
     until(has_lease_by_echoes, NULL);
-    snprintf(message, sizeof message, DIGEST "," DIGEST " " REVOKER " " BARRIER " " MAKER " 4 %s/%s/r77,%s/%s/e88",
+    snprintf(message, sizeof message, DIGEST "," DIGEST " " REVOKER " " BARRIER " " MAKER " 4 %s/%s/r77,%s/%s/e88:2",
              keys[0].text, account.text, keys[1].text, account.text);
     push(INVALIDATIONS, message);
     until_command("PUBLISH");
@@ -1132,7 +1133,7 @@ Test(gather, what_a_message_says_is_kept_before_it_is_acknowledged)
     look();
     until_count(tell, 1);
     snprintf(expected[0], sizeof expected[0], "%s r 77 " MAKER ":4 0", keys[0].text);
-    snprintf(expected[1], sizeof expected[1], "%s e 88 " MAKER ":4 1", keys[1].text);
+    snprintf(expected[1], sizeof expected[1], "%s e 88:2 " MAKER ":4 1", keys[1].text);
     expect_arguments(tell, 0, "%s %s", expected[0], expected[1]);
     close_world();
 }

@@ -166,9 +166,9 @@ static void on_scheduled(void *arg, enum store_result result, const struct key_r
 }
 
 static void on_replaced(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
-                        uint32_t retry_after_s)
+                        struct text successor, uint32_t retry_after_s)
 {
-    (void)said_ms, (void)retry_after_s;
+    (void)said_ms, (void)successor, (void)retry_after_s;
     on_revoked(arg, result, key);
 }
 

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* command: words. '' is an empty one; $now and $now+N are milliseconds of Redis' clock; @name is a script, whose
- * arguments follow the prefix "t:" (<ids>@name: for the store and the caller that they say, as epilogue.lua reads
- * KEYS[1] behind "t:store:"); :use and :uses set and read the uses of keys (below); =5:100,2:90 are counts as
- * usage_flush takes them. reply: a pattern for fnmatch(), with arrays in parentheses; NULL: any reply but an error. In
- * it ~N stands for a number of ms up to N and above N - 5000, ~Ns for one of seconds up to N and above N - 10, as time
- * goes by; neither takes 0 or less. One of them excludes wildcards. */
+/* command: words. '' is an empty one; $now and $now+N are milliseconds of Redis' clock, before
+ * what follows a colon; @name is a script, whose arguments follow the prefix "t:" (<ids>@name: for the store and the
+ * caller that they say, as epilogue.lua reads KEYS[1] behind "t:store:"); :use and :uses set and read the uses of keys
+ * (below); =5:100,2:90 are counts as usage_flush takes them. reply: a pattern for fnmatch(), with arrays in
+ * parentheses; NULL: any reply but an error. In it ~N stands for a number of ms up to N and above N - 5000, ~Ns for one
+ * of seconds up to N and above N - 10, as time goes by; neither takes 0 or less. One of them excludes wildcards. */
 struct step {
     const char *command, *reply;
 };
@@ -137,9 +137,11 @@ static char *run(const char *command)
             if (name)
                 argv[argc++] = "t:";
         } else if (strncmp(word, "$now", 4) == 0) {
+            const char *colon = strchr(word, ':');
+
             argv[argc++] = numbers + printed;
-            printed += 1 + (size_t)snprintf(numbers + printed, sizeof numbers - printed, "%lld",
-                                            redis_now() + atoll(word + 4));
+            printed += 1 + (size_t)snprintf(numbers + printed, sizeof numbers - printed, "%lld%s",
+                                            redis_now() + atoll(word + 4), colon ? colon : "");
         } else if (strcmp(word, "$era") == 0) {
             char *era = run("HGET t:store era");
 
@@ -912,16 +914,17 @@ Test(lua, node_heartbeat)
 Test(lua, key_schedule)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {SCHEDULE "$now+60000 1000000 sooner 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *) 0 () 1*)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {"ZCARD t:key_ends", "1"},
-          {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1*)))"}, {"XLEN t:acct:acct_A:audit", "2"},
-          {SCHEDULE "$now+90000 1000000 sooner 0", "(refused later)"},
+          {SCHEDULE "$now+60000 1000000 sooner 0",
+           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1 - - - nil d1 *) 0 () 1*)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name\nend=1 - - -"}, {"ZCARD t:key_ends", "1"},
+          {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1* said 1)))"},
+          {"XLEN t:acct:acct_A:audit", "2"}, {SCHEDULE "$now+90000 1000000 sooner 0", "(refused later)"},
           {SCHEDULE "'' 1000000 sooner 0", "(refused later)"}, {SCHEDULE "$now 1000000 sooner 0", "(refused past)"},
           {SCHEDULE "$now+2000000 1000000 any 0", "(refused far)"}, {SCHEDULE "$now+30000 1000000 sooner 0", "(ok *)"},
           {SCHEDULE "$now+90000 1000000 any 0", "(ok (key_1 *) 0 () 1*)"}, {"XLEN t:acct:acct_A:audit", "4"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1 *))"},
-          {SCHEDULE "'' 1000000 any 0", "(ok (key_1 acct_A live wxyz 3 7 - Name nil d1) 0 () 1*)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "0"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=3 - - - nil d1 *))"},
+          {SCHEDULE "'' 1000000 any 0", "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=4 - - - nil d1) 0 () 1*)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=4 - - -"}, {"ZCARD t:key_ends", "0"},
           {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(not_found)"},
           {"@key_schedule key_1 acct_B api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(not_found)"});
 }
@@ -942,13 +945,13 @@ Test(lua, a_key_that_is_due_is_revoked)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"XLEN t:inv_log", "1"},
           {"HSET t:store ahead 120000", "1"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name"}, {SCHEDULE "$now+160000 1000000 any 0", "(conflict)"},
-          {"ZCARD t:acct:acct_A:keys:ak-live:active", "1"},
-          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"@key_end_due 100 0", "(ok)"},
-          {"ZCARD t:key_ends", "0"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"}, {"XLEN t:inv_log", "2"},
-          {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"}, {"HSET t:store ahead 0", "0"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name\nend=1 - - -"},
+          {SCHEDULE "$now+160000 1000000 any 0", "(conflict)"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "1"},
+          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"},
+          {"@key_end_due 100 0", "(ok)"}, {"ZCARD t:key_ends", "0"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"},
+          {"XLEN t:inv_log", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"}, {"HSET t:store ahead 0", "0"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"});
 }
 
 /* Whoever is told that it is revoked must not depend on a clock. */
@@ -957,9 +960,9 @@ Test(lua, a_key_that_is_due_and_is_revoked_stays_so_whatever_the_time)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
           {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok 0 () (ok (key_1 *) 1))"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Name"}, {"ZCARD t:key_ends", "0"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - -"}, {"ZCARD t:key_ends", "0"},
           {"XLEN t:acct:acct_A:audit:live", "1"}, {"HSET t:store ahead 0", "0"}, {"@key_end_due 100 0", "(ok)"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"});
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"});
 }
 
 Test(lua, a_key_that_is_revoked_before_its_time_is_not_scheduled_any_more)
@@ -975,38 +978,102 @@ Test(lua, a_malformed_record_does_not_keep_others_from_being_due)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"SET t:id:key_0 d0", "OK"},
           {"SET t:key:d0 nonsense", "OK"}, {"ZADD t:key_ends 1 key_0", "1"}, {"HSET t:store ahead 120000", "1"},
-          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name nil d1))"}, {"ZCARD t:key_ends", "0"});
+          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"},
+          {"ZCARD t:key_ends", "0"});
 }
 
 /* No key is revoked before it was created; that is by the clock of a node, which may be ahead. */
 Test(lua, a_key_that_ends_before_it_was_created)
 {
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+9999999999999+-+Name" BY, "(ok)"},
-          {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
-          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name nil d1))"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name"});
+    STEPS(
+        ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+9999999999999+-+Name" BY, "(ok)"},
+        {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
+        {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name\nend=1 - - - nil d1))"},
+        {"GET t:key:d1", "key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name\nend=1 - - -"});
 }
 
-#define REPLACE(digest, new, old, overlap)                                                        \
-    "@key_replace " digest " " new "+acct_A+live+wxyz+3+7+-+Name usr_U '' '' 100 '' 100 100 " old \
-                                   " acct_A api_key 0 - - " overlap
+#define SUCCESSOR(new, old) new "+acct_A+live+wxyz+3+7+-+Name\nreplaces=" old "\nm=mac"
+#define REPLACE(digest, new, old, overlap) \
+    "@key_replace " digest " " SUCCESSOR(new, old) " usr_U '' '' 100 '' 100 100 " old " acct_A api_key 0 - - " overlap
 
+/* It says the time, so it needs a clock: see test_lua_time.c for how long. */
 Test(lua, key_replace)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {REPLACE("d2", "key_2", "key_9", "5000"), "(not_found)"}, {"EXISTS t:key:d2", "0"},
-          {REPLACE("d2", "key_2", "key_1", "5000"),
-           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend_before=* - nil d1 *) 0 () 1*)"},
-          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name"}, {"ZCARD t:key_ends", "1"},
-          {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
-          /* It is to end sooner: that stays, and the event says by which key it is replaced. */
-          {REPLACE("d5", "key_5", "key_1", "50000"),
-           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend_before=* - nil d1 *) 0 () 1*)"},
+          {REPLACE("d2", "key_2", "key_1", "90000"),
+           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1 1* - key_2 nil d1 1*) 0 () 1*)"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac\nconfirm=later"},
+          {"ZCARD t:key_ends", "1"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
-           "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_5*)))"},
-          {REPLACE("d3", "key_3", "key_2", "0"), "(ok (key_2 acct_A live wxyz 3 7 1* Name nil d2) 0 () 1*)"},
-          {"ZCARD t:acct:acct_A:keys:ak-live:active", "3"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
-          {REPLACE("d4", "key_4", "key_2", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
+           "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_2*)))"},
+          /* Nobody has used it: it was lost, and another one takes its place. */
+          {REPLACE("d3", "key_3", "key_1", "0"),
+           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=2 1* - key_3 nil d1 1*) 0 () 1* (key_2 acct_A live wxyz 3 7 1* "
+           "Name*))"},
+          {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac\nconfirm=now"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+           "(* (type api_key.revoked * target key_2 * data:reason not_accepted data:replaced_by key_3*))"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
+          /* It was used: that ends the other one. */
+          {"@key_confirm key_2 100 0", "(ok)"}, {"@key_confirm key_9 100 0", "(not_found)"},
+          {"@key_confirm key_3 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name*))"},
+          {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac"},
+          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
+           "((* (type api_key.revoked actor system target key_1 * data:reason replaced data:replaced_by key_3*)))"},
+          {"@key_confirm key_3 100 0", "(ok)"}, {"ZCARD t:key_ends", "0"},
+          {REPLACE("d4", "key_4", "key_1", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
+}
+
+#define DISCARD(id) "@key_revoke 100 1 - - " id " '' '' 0 system '' '' ''"
+
+/* The end that stood before stands again, and a successor that was used is left alone. */
+Test(lua, a_successor_that_reached_nobody_leaves_nothing_behind)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE("d2", "key_2", "key_1", "90000"), "(ok *)"},
+          {DISCARD("key_2"), "(ok 0 () (ok (key_2 * 1* Name*) 0))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=2 - - -"}, {"ZCARD t:key_ends", "0"},
+          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 2",
+           "((* (type api_key.revoked actor system target key_2 *)) (* (type api_key.revocation_withdrawn actor system "
+           "target key_1 * data:reason not_delivered*)))"},
+          /* Once more, with an end of its own. */
+          {SCHEDULE "$now+80000 1000000 sooner 0", "(ok *)"}, {REPLACE("d3", "key_3", "key_1", "0"), "(ok *)"},
+          {DISCARD("key_3"), "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=5 - - -"},
+          {"ZCARD t:key_ends", "1"},
+          /* Late, after the request was repeated: the newer one stands. */
+          {REPLACE("d4", "key_4", "key_1", "70000"), "(ok *)"}, {REPLACE("d5", "key_5", "key_1", "70000"), "(ok *)"},
+          {DISCARD("key_4"), "(ok 0 () (ok (key_4 *) 1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=7 1* 1* key_5"},
+          /* Used, although its answer was not delivered. */
+          {"@key_confirm key_5 100 0", "(ok)"}, {DISCARD("key_5"), "(refused 0 () (not_found))"},
+          {"GET t:key:d5", "key_5 * - Name*"}, {REPLACE("d6", "key_6", "key_1", "0"), "(refused key_5)"},
+          /* Never sent: what arrives late does nothing. */
+          {DISCARD("key_7"), "(refused 0 () (not_found))"}, {REPLACE("d7", "key_7", "key_5", "0"), "(conflict)"},
+          {"GET t:key:d5", "key_5 * - Name*"});
+}
+
+/* Somebody has said since that the key goes on, or when it ends. */
+Test(lua, a_use_ends_only_what_a_replacement_may_end)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE("d2", "key_2", "key_1", "0"), "(ok *)"}, {SCHEDULE "'' 1000000 any 0", "(ok *)"},
+          {"@key_confirm key_2 100 0", "(ok)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name*"},
+          {"@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE("d4", "key_4", "key_3", "0"), "(ok *)"},
+          {"@key_schedule key_3 acct_A api_key 0 usr_U '' '' 100 '' - - $now+30000 1000000 any 0", "(ok *)"},
+          {DISCARD("key_4"), "(ok *)"}, {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 @1* Name*"});
+}
+
+/* The limit is 2. With the key that it replaces a key may exceed it, and with no more. */
+Test(lua, a_replacement_needs_no_place)
+{
+#define REPLACE_FULL(digest, new, old) \
+    "@key_replace " digest " " SUCCESSOR(new, old) " usr_U '' '' 100 '' 2 100 " old " acct_A api_key 0 - - 0"
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE_FULL("d3", "key_3", "key_1"), "(ok *)"}, {REPLACE_FULL("d4", "key_4", "key_2"), "(ok *)"},
+          {REPLACE_FULL("d5", "key_5", "key_3"), "(full)"});
 }
 
 #define BY_KEY(script, digest, new, by, more) \
@@ -1025,20 +1092,22 @@ Test(lua, ends_are_handed_on)
           {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
            "((* (type api_key.created actor key_1 target key_3 * data:revoke_at 2*)))"},
           {MAKE_WITH("3", "4"), "(ok)"}, {"ZCARD t:key_ends", "3"}, {REPLACE_WITH("1", "1", "5", "5000000"), "(ok *)"},
-          {"ZCARD t:key_ends", "4"}, {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name"},
+          {"ZCARD t:key_ends", "4"}, {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name\nconfirm=later"},
           /* What ends is replaced by a key without an end, or by a person. */
-          {REPLACE_WITH("2", "3", "6", "0"), "(ok *)"}, {"GET t:key:d6", "key_6 acct_A live wxyz 3 7 @1* Name"},
-          {REPLACE("d7", "key_7", "key_4", "0"), "(ok *)"}, {"GET t:key:d7", "key_7 acct_A live wxyz 3 7 - Name"},
+          {REPLACE_WITH("2", "3", "6", "0"), "(ok *)"},
+          {"GET t:key:d6", "key_6 acct_A live wxyz 3 7 @1* Name\nconfirm=now"},
+          {REPLACE("d7", "key_7", "key_4", "0"), "(ok *)"}, {"GET t:key:d7", "key_7 acct_A live wxyz 3 7 - Name*"},
           /* A replacement sets the end of key_2, twice. */
-          {REPLACE_WITH("2", "2", "8", "50000"), "(ok *)"}, {"GET t:key:d8", "key_8 acct_A live wxyz 3 7 - Name"},
-          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 @1* Name\nend_before=1* -"},
-          {REPLACE_WITH("2", "2", "9", "20000"), "(ok *)"}, {MAKE_WITH("2", "10"), "(ok)"},
+          {REPLACE_WITH("2", "2", "8", "90000"), "(ok *)"},
+          {"GET t:key:d8", "key_8 acct_A live wxyz 3 7 - Name\nconfirm=later"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 @1* Name\nend=1 1* - key_8"},
+          {REPLACE_WITH("2", "2", "9", "70000"), "(ok *)"}, {MAKE_WITH("2", "10"), "(ok)"},
           {"GET t:key:d10", "key_10 acct_A live wxyz 3 7 - Name"},
-          {"GET t:key:d9", "key_9 acct_A live wxyz 3 7 - Name"},
+          {"GET t:key:d9", "key_9 acct_A live wxyz 3 7 - Name*"},
           /* And of key_5, which has one of its own: that is handed on. */
           {REPLACE_WITH("5", "5", "11", "5000"), "(ok *)"},
-          {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name\nend_before=1* 1*"},
-          {"GET t:key:d11", "key_11 acct_A live wxyz 3 7 @1* Name"},
+          {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name\nconfirm=later\nend=1 1* 1* key_11"},
+          {"GET t:key:d11", "key_11 acct_A live wxyz 3 7 @1* Name*"},
           /* Somebody sets another end since: that is its own. */
           {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+3000 1000000 sooner 0", "(ok *)"},
           {MAKE_WITH("2", "12"), "(ok)"}, {"GET t:key:d12", "key_12 acct_A live wxyz 3 7 @1* Name"});
@@ -1117,9 +1186,9 @@ Test(lua, messages_say_what_was_ended_only_to_nodes_that_all_read_it)
     expect_message(subscriber, "d1 m b bb 1 key_1/acct_A/r1*");
     STEPS(
         {"aa:bb:1:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(num*)"});
-    expect_message(subscriber, "d2 - - bb 2 key_2/acct_A/e1*");
+    expect_message(subscriber, "d2 - - bb 2 key_2/acct_A/e1*:1");
     STEPS({"aa:bb:2:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - '' 1000000 any 0", "(num*)"});
-    expect_message(subscriber, "d2 - - bb 3 key_2/acct_A/n");
+    expect_message(subscriber, "d2 - - bb 3 key_2/acct_A/n:2");
     STEPS({"aa:bb:3:ends@account_suspend acct_A operator '' '' 100 - - 0", "(num*)"});
     expect_message(subscriber, "@acct_A - - suspended 1 bb 4");
     STEPS({"aa:bb:4:other@account_resume acct_A operator '' '' 100", "(num*)"});
@@ -1131,7 +1200,8 @@ Test(lua, messages_say_what_was_ended_only_to_nodes_that_all_read_it)
     STEPS(
         {"XRANGE t:inv_log - +",
          "((* (key d1 id key_1 account acct_A revoked 1* chain bb number 1)) (* (key d2 id key_2 account acct_A at 1* "
-         "chain bb number 2)) (* (key d2 id key_2 account acct_A at  chain bb number 3)) (* (account acct_A state "
+         "said 1 chain bb number 2)) (* (key d2 id key_2 account acct_A at  said 2 chain bb number 3)) (* (account "
+         "acct_A state "
          "suspended chain bb number 4)) (* (account acct_A state resumed)) (* (key d2 id key_2 account acct_A revoked "
          "1* chain bb number 5)) (* (account acct_A state suspended chain bb number 6)))"});
     redisFree(subscriber);
@@ -1391,25 +1461,42 @@ Test(lua, an_id_that_leads_to_another_key_ends_neither)
 Test(lua, endings_tell_of_schedules)
 {
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 3 3", "(ok 3)"},
-          {"@endings_tell" TELL("key_1", "e", "$now+60000", "bb:1", "1"), "(ok 1 2 0 0)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name"}, {"ZCARD t:key_ends", "1"},
-          /* Never later than it is there. */
-          {"@endings_tell" TELL("key_1", "e", "$now+90000", "bb:2", "1"), "(ok 0 1 0 0)"},
-          {"@endings_tell" TELL("key_1", "e", "$now+30000", "bb:3", "1"), "(ok 1 0 0 0)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+60000:1", "bb:1", "1"), "(ok 1 2 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1 - - -"}, {"ZCARD t:key_ends", "1"},
+          /* Said as often in another history: the sooner counts. */
+          {"@endings_tell" TELL("key_1", "e", "$now+90000:1", "bb:2", "1"), "(ok 0 1 0 0)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+30000:1", "bb:3", "1"), "(ok 1 0 0 0)"},
           {"XLEN t:acct:acct_A:audit:live", "2"}, {"XLEN t:inv_log", "2"},
           /* Redis' clock, which may be wrong, is beyond both. */
           {"HSET t:store ahead 120000", "*"}, {"@chains_declare bb 7 7", "(ok 4)"},
-          {"@endings_tell" TELL("key_1", "e", "$now+20000", "bb:7", "1"), "(ok 1 3 0 0)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name"}, {"SREM t:missing bb:4 bb:5 bb:6", "3"},
+          {"@endings_tell" TELL("key_1", "e", "$now+20000:1", "bb:7", "1"), "(ok 1 3 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1 - - -"}, {"SREM t:missing bb:4 bb:5 bb:6", "3"},
           {"HDEL t:store ahead missing", "2"},
           /* At once, if its time has come. */
-          {"@endings_tell" TELL("key_1", "e", "5000", "bb:4", "1"), "(ok 1 0 0 0)"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name nil d1))"},
+          {"@endings_tell" TELL("key_1", "e", "5000:1", "bb:4", "1"), "(ok 1 0 0 0)"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 5000 Name\nend=1 - - - nil d1))"},
           /* It is due there, and was revoked before. */
           {"@endings_tell" TELL("key_1", "r", "4000", "bb:5", "1"), "(ok 1 0 0 0)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name"}, {"ZCARD t:key_ends", "0"},
-          {"@endings_tell" TELL("key_1", "e", "3000", "bb:6", "1"), "(ok 0 0 0 0)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name"});
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name\nend=1 - - -"}, {"ZCARD t:key_ends", "0"},
+          {"@endings_tell" TELL("key_1", "e", "3000:9", "bb:6", "1"), "(ok 0 0 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name\nend=1 - - -"});
+}
+
+/* A withdrawn end does not come back, whoever tells first. */
+Test(lua, of_what_a_key_said_of_its_end_the_last_counts)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 1 6", "(ok *)"},
+          {"@endings_tell" TELL("key_1", "e", "$now+60000:1", "bb:1", "1"), "(ok 1 * 0 0)"},
+          {"@endings_tell" TELL("key_1", "n", "0:2", "bb:2", "1"), "(ok 1 * 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=2 - - -"},
+          {"@endings_tell" TELL("key_1", "e", "$now+30000:1", "bb:3", "1"), "(ok 0 * 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=2 - - -"},
+          {"@endings_tell" TELL("key_1", "e", "$now+90000:4", "bb:4", "1"), "(ok 1 * 0 0)"},
+          {"@endings_tell" TELL("key_1", "n", "0:3", "bb:5", "1"), "(ok 0 * 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=4 - - -"},
+          /* Due by what a Redis says that has lost the withdrawal, and not written down. */
+          {"HSET t:store ahead 120000", "*"}, {"@endings_tell" TELL("key_1", "n", "0:5", "bb:6", "1"), "(ok 1 * 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=5 - - -"});
 }
 
 /* Once, and only of accounts that are there. The version of the set goes up, so that nodes read it. */
@@ -1462,7 +1549,7 @@ Test(lua, keys_are_told_together)
     cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
     freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
-          {"@endings_tell" TELL("key_2", "e", "$now+60000", "bb:1", "1") TELL("key_1", "r", "77", "bb:2", "1")
+          {"@endings_tell" TELL("key_2", "e", "$now+60000:1", "bb:1", "1") TELL("key_1", "r", "77", "bb:2", "1")
                TELL("key_2", "r", "78", "bb:3", "1") TELL("key_1", "r", "79", "bb:4", "1"),
            "(ok 2 0 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"},
