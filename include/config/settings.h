@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/options.h"
 
+#define SETTINGS_LISTEN "127.0.0.1:8080"          /* of the public listener */
 #define SETTINGS_INTERNAL_LISTEN "127.0.0.1:8081" /* the default address of a node's internal listener */
 
 enum redis_durability { REDIS_DURABILITY_OBSERVED, REDIS_DURABILITY_ASSERTED };

@@ -19,13 +19,28 @@ static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "
 static const struct option_row DOCTOR_ROWS[] = {ROW_JSON};
 static const struct option_table DOCTOR_TABLE = OPTION_TABLE(DOCTOR_ROWS);
 
-const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},
-                                              {"Redis", &SETTINGS_STORE},
-                                              {"Keys", &SETTINGS_KEYS},
-                                              {"Node", &SETTINGS_ORIGIN},
-                                              {"TLS", &SETTINGS_TLS},
-                                              {"Limits", &SETTINGS_LIMITS},
-                                              {0}};
+/* Of a node, with its defaults. */
+static const struct option_row LISTEN_ROWS[] = {
+    {.name = "listen",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct command_line, settings.listen),
+     .default_text = SETTINGS_LISTEN,
+     .value_name = "ADDRESS",
+     .help = "The --listen address of the nodes. Without TLS, it should be one of their own machine."},
+    {.name = "internal-listen",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct command_line, settings.internal_listen),
+     .default_text = SETTINGS_INTERNAL_LISTEN,
+     .value_name = "ADDRESS",
+     .help = "The --internal-listen address of the nodes. Without TLS, it should be one of their own machine."},
+};
+static const struct option_table LISTEN_TABLE = OPTION_TABLE(LISTEN_ROWS);
+
+const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},   {"Redis", &SETTINGS_STORE},
+                                              {"Keys", &SETTINGS_KEYS},     {"Node", &LISTEN_TABLE},
+                                              {NULL, &SETTINGS_ORIGIN},     {NULL, &SETTINGS_REVOCATIONS},
+                                              {NULL, &SETTINGS_AUDIT},      {"TLS", &SETTINGS_TLS},
+                                              {"Limits", &SETTINGS_LIMITS}, {0}};
 
 static bool is_of_this_machine(const struct sockaddr *address)
 {

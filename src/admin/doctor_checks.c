@@ -2,6 +2,7 @@
 
 #include "admin_internal.h"
 #include "base/check.h"
+#include "core/address.h"
 #include "lease/fence.h"
 #include "store/fitness.h"
 
@@ -403,10 +404,18 @@ static void check_origin(struct doctor_report *report, const struct doctor_evide
             "%s", origin);
 }
 
-static void check_tls(struct doctor_report *report, const char *name, const struct doctor_tls *tls)
+/* Only this machine reaches it. */
+static bool is_local(const char *listen)
 {
-    if (!tls->is_on)
-        return;
+    struct address address;
+    struct text at = text_of(listen);
+
+    return text_starts_with(at, TEXT("unix:")) || text_starts_with(at, TEXT("localhost:")) ||
+           (address_parse(at, &address) && address_is_loopback(&address));
+}
+
+static void check_certificates(struct doctor_report *report, const char *name, const struct doctor_tls *tls)
+{
     if (tls->trouble[0])
         add(report, name, DOCTOR_FAIL, "Correct the files. A node that runs keeps the old certificates until then.",
             "%s", tls->trouble);
@@ -414,6 +423,39 @@ static void check_tls(struct doctor_report *report, const char *name, const stru
         add(report, name, tls->left_s < (int64_t)CERTIFICATE_WARN_DAYS * DAY_S ? DOCTOR_WARN : DOCTOR_OK,
             "Renew the certificate: nobody can connect once it has expired.",
             "the first certificate to expire has %" PRId64 " days left", tls->left_s / DAY_S);
+}
+
+/* exposed: what crosses the network, and what to set. */
+static void check_tls(struct doctor_report *report, const char *name, const struct doctor_tls *tls, const char *listen,
+                      const char *exposed)
+{
+    if (tls->is_on)
+        check_certificates(report, name, tls);
+    else if (is_local(listen))
+        add(report, name, DOCTOR_OK, NULL, "no TLS, on this machine: %s", listen);
+    else
+        add(report, name, DOCTOR_WARN, exposed, "no TLS: %s", listen);
+}
+
+static void check_listeners(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    const struct settings *settings = evidence->settings;
+    bool is_private = is_local(settings->internal_listen);
+
+    check_tls(
+        report, "tls", &evidence->tls, settings->listen,
+        "Keys and passwords cross the network in clear text: set --tls-cert and --tls-key, unless a proxy on this "
+        "machine ends TLS.");
+    check_tls(report, "internal-tls", &evidence->internal_tls, settings->internal_listen,
+              "Gateways' checks carry keys in clear text: set --internal-tls-cert, --internal-tls-key and "
+              "--internal-client-ca.");
+    add(report, "internal-client-ca", is_private || settings->internal_client_ca ? DOCTOR_OK : DOCTOR_WARN,
+        "Everybody who reaches --internal-listen can try keys and read metrics: set --internal-client-ca, so that only "
+        "gateways and Prometheus are answered.",
+        "%s",
+        settings->internal_client_ca ? "clients must show a certificate"
+        : is_private                 ? "no client certificates, on this machine"
+                                     : "no client certificates");
 }
 
 static void check_key(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -494,20 +536,48 @@ static void check_scopes(struct doctor_report *report, const struct key_census *
 /* A node takes over what no other logs within two minutes. */
 enum { BACKLOG_WAIT_MS = 5 * 60 * 1000, BACKLOG_MS_PER_S = 1000 };
 
+static bool needs_attention(const struct audit_backlog *backlog)
+{
+    return backlog->dropped > 0 || (backlog->count > 0 && backlog->oldest_ms > BACKLOG_WAIT_MS);
+}
+
 static void check_backlog(struct doctor_report *report, const struct audit_backlog *backlog)
 {
     bool is_late = backlog->count > 0 && backlog->oldest_ms > BACKLOG_WAIT_MS;
 
-    if (!backlog->has_logs && backlog->count == 0 && backlog->dropped == 0) {
-        add(report, "audit-log", DOCTOR_OK, NULL, "no node writes one");
-        return;
-    }
-    add(report, "audit-log", is_late || backlog->dropped > 0 ? DOCTOR_WARN : DOCTOR_OK,
+    add(report, "audit-log", needs_attention(backlog) ? DOCTOR_WARN : DOCTOR_OK,
         is_late ? "No node writes them: look at the nodes' log lines about the audit log, and set --audit-log on at "
                   "least one node. Beyond 100,000 of each class the oldest are dropped."
                 : "They are gone for good: say so where you keep the logs, then delete the key 'log_dropped' in Redis.",
         "%" PRId64 " events wait for one, the oldest for %" PRId64 " s; %" PRId64 " were dropped", backlog->count,
         backlog->oldest_ms / BACKLOG_MS_PER_S, backlog->dropped);
+}
+
+static void check_audit_log(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    const struct audit_backlog *backlog = &evidence->backlog;
+
+    if (evidence->has_backlog && needs_attention(backlog))
+        check_backlog(report, backlog);
+    else if (!evidence->settings->audit_log)
+        add(report, "audit-log", DOCTOR_WARN,
+            "Whoever can write to Redis can change the audit trail, and nothing proves it: set --audit-log, a file of "
+            "its own for each node.",
+            evidence->has_backlog && backlog->has_logs ? "not set, though nodes write one" : "not set");
+    else if (evidence->has_backlog && backlog->has_logs)
+        check_backlog(report, backlog);
+    else
+        add(report, "audit-log", DOCTOR_OK, NULL, "set; no node writes one yet");
+}
+
+static void check_logs(struct doctor_report *report, const struct doctor_evidence *evidence)
+{
+    bool has_log = evidence->settings->revocation_log;
+
+    check_audit_log(report, evidence);
+    add(report, "revocation-log", has_log ? DOCTOR_OK : DOCTOR_WARN,
+        "Once a backup of Redis is restored, keys that were revoked since work again: set --revocation-log.",
+        has_log ? "set" : "not set");
 }
 
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
@@ -522,11 +592,9 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
         check_records(ret_report, evidence);
         check_scopes(ret_report, &evidence->census);
     }
-    if (evidence->has_backlog)
-        check_backlog(ret_report, &evidence->backlog);
+    check_logs(ret_report, evidence);
     check_origin(ret_report, evidence);
-    check_tls(ret_report, "tls", &evidence->tls);
-    check_tls(ret_report, "internal-tls", &evidence->internal_tls);
+    check_listeners(ret_report, evidence);
     add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
         "Nodes accept fewer connections than --connections-max: raise the limit (ulimit -Hn, LimitNOFILE=), or lower "
         "--connections-max.",

@@ -7,7 +7,7 @@
 
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
-enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 32 + KEYRING_MAX_GENERATIONS };
+enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS };
 
 struct doctor_check {
     const char *name;

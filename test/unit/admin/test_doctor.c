@@ -19,8 +19,13 @@ static struct doctor_report report;
 /* A deployment without any findings. */
 static void make_fit(void)
 {
-    settings =
-        (struct settings){.public_origin = "https://console.example.org", .min_replicas = 1, .connections_max = 1000};
+    settings = (struct settings){.public_origin = "https://console.example.org",
+                                 .min_replicas = 1,
+                                 .connections_max = 1000,
+                                 .listen = "127.0.0.1:8080",
+                                 .internal_listen = "unix:/run/chatelaine/check.sock",
+                                 .audit_log = "/var/log/chatelaine/audit.log",
+                                 .revocation_log = "/var/log/chatelaine/revocations"};
     evidence = (struct doctor_evidence){
         .settings = &settings,
         .is_reachable = true,
@@ -472,6 +477,59 @@ Test(doctor, a_certificate_that_lasts_is_fine)
     cr_expect(doctor_is_fit(&report));
 }
 
+/* Each protection that a deployment lacks is told, as a warning: some have another one in its place. */
+Test(doctor, tells_each_protection_that_is_off)
+{
+    static const struct {
+        const char *check, *listen, *internal_listen, *client_ca;
+        bool has_tls, has_internal_tls;
+        enum doctor_status status;
+        const char *says;
+    } CASES[] = {
+        {"tls", "127.0.0.1:8080", "[::1]:8081", NULL, false, false, DOCTOR_OK, "no TLS, on this machine"},
+        {"tls", "localhost:8080", "localhost:8081", NULL, false, false, DOCTOR_OK, "no TLS, on this machine"},
+        {"tls", "0.0.0.0:8080", "[::1]:8081", NULL, false, false, DOCTOR_WARN, "no TLS: 0.0.0.0:8080"},
+        {"tls", "[::]:8080", "[::1]:8081", NULL, false, false, DOCTOR_WARN, "no TLS"},
+        {"tls", "node1.example.org:8080", "[::1]:8081", NULL, false, false, DOCTOR_WARN, "no TLS"},
+        {"tls", "0.0.0.0:8080", "[::1]:8081", NULL, true, false, DOCTOR_OK, "99 days left"},
+        {"internal-tls", "127.0.0.1:8080", "unix:/run/check", NULL, false, false, DOCTOR_OK, "no TLS, on this machine"},
+        {"internal-tls", "127.0.0.1:8080", "0.0.0.0:8081", NULL, false, false, DOCTOR_WARN, "no TLS: 0.0.0.0:8081"},
+        {"internal-tls", "127.0.0.1:8080", "0.0.0.0:8081", NULL, false, true, DOCTOR_OK, "99 days left"},
+        {"internal-client-ca", "127.0.0.1:8080", "[::1]:8081", NULL, false, false, DOCTOR_OK, "on this machine"},
+        {"internal-client-ca", "127.0.0.1:8080", "10.0.0.1:8081", NULL, false, true, DOCTOR_WARN, "no client"},
+        {"internal-client-ca", "127.0.0.1:8080", "10.0.0.1:8081", "ca", false, true, DOCTOR_OK, "must show"},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_fit();
+        settings.listen = CASES[i].listen;
+        settings.internal_listen = CASES[i].internal_listen;
+        settings.internal_client_ca = CASES[i].client_ca;
+        evidence.tls = (struct doctor_tls){.is_on = CASES[i].has_tls, .left_s = 99 * 86400};
+        evidence.internal_tls = (struct doctor_tls){.is_on = CASES[i].has_internal_tls, .left_s = 99 * 86400};
+        doctor_evaluate(&evidence, &report);
+        const struct doctor_check *check = check_named(CASES[i].check);
+        cr_expect_eq(check->status, CASES[i].status, "case %zu: %s", i, check->detail);
+        cr_expect_not_null(strstr(check->detail, CASES[i].says), "case %zu: %s", i, check->detail);
+        cr_expect(doctor_is_fit(&report), "case %zu", i);
+    }
+}
+
+static void no_audit_log(void)
+{
+    settings.audit_log = NULL;
+}
+static void no_audit_log_here(void)
+{
+    settings.audit_log = NULL;
+    evidence.has_backlog = true;
+    evidence.backlog.has_logs = true;
+}
+static void no_revocation_log(void)
+{
+    settings.revocation_log = NULL;
+}
+
 Test(doctor, finds_each_single_fault)
 {
     static const struct {
@@ -509,6 +567,9 @@ Test(doctor, finds_each_single_fault)
         {no_origin, "public-origin", DOCTOR_WARN},
         {bad_origin, "public-origin", DOCTOR_FAIL},
         {plain_origin, "public-origin", DOCTOR_WARN},
+        {no_audit_log, "audit-log", DOCTOR_WARN},
+        {no_audit_log_here, "audit-log", DOCTOR_WARN},
+        {no_revocation_log, "revocation-log", DOCTOR_WARN},
         {few_files, "file-limit", DOCTOR_WARN},
         {unreachable, "redis", DOCTOR_FAIL},
     };
