@@ -14,6 +14,13 @@ static const struct {
     {"revocation-log", "/var/log/chatelaine/revocations"},
 };
 
+/* One that the units set, because each node needs another value. */
+#define BY_UNIT "audit-log"
+#define BY_UNIT_VALUE "/var/log/chatelaine/audit.log"
+#define BY_UNIT_NOTE                                                                                 \
+    "# chatelaine.service sets this file, chatelaine@NAME.service audit-NAME.log beside it. Without\n" \
+    "# a value: no audit log.\n"
+
 #define HEAD                                                                                               \
     "# Settings of the Chatelaine nodes on this machine. See chatelaine.conf(5), and OPERATIONS.md in\n"   \
     "# /usr/share/doc/chatelaine. After a change:\n"                                                       \
@@ -34,9 +41,16 @@ static const char *set_value(const struct option_row *row)
     return NULL;
 }
 
+static bool is_by_unit(const struct option_row *row)
+{
+    return strcmp(row->name, BY_UNIT) == 0;
+}
+
 /* The default; without one, what kind of value it takes. */
 static const char *shown_value(const struct option_row *row)
 {
+    if (is_by_unit(row))
+        return BY_UNIT_VALUE;
     if (row->type == OPTION_FLAG)
         return "false";
     return row->default_text ? row->default_text : row->value_name ? row->value_name : "";
@@ -70,6 +84,8 @@ static void put_row(const struct option_row *row, struct buf *out)
     put_comment(text_of(row->help), out);
     if (row->type == OPTION_CHOICE)
         buf_printf(out, "# One of: %s.\n", row->choices);
+    if (is_by_unit(row))
+        buf_append_str(out, BY_UNIT_NOTE);
     if (!value)
         buf_append_char(out, '#');
     options_print_variable(row, out);
@@ -115,7 +131,7 @@ static void put_man_row(const struct option_row *row, struct buf *out)
     buf_append_char(out, '\n');
     if (row->type == OPTION_CHOICE)
         buf_printf(out, "One of: %s.\n", row->choices);
-    if (row->type != OPTION_FLAG && !row->default_text)
+    if (row->type != OPTION_FLAG && !row->default_text && !is_by_unit(row))
         return;
     buf_append_str(out, "The default is ");
     options_print_man_text(shown_value(row), out);
@@ -153,6 +169,8 @@ static void put_man_row(const struct option_row *row, struct buf *out)
     ".It Pa /var/log/chatelaine/revocations\n"                            \
     "The revocation log.\n"                                               \
     "Keep it as long as the oldest backup of Redis.\n"                    \
+    ".It Pa /var/log/chatelaine/audit.log\n"                              \
+    "The audit log; that of chatelaine@NAME.service is audit-NAME.log.\n" \
     ".El\n"                                                               \
     ".Sh SEE ALSO\n"                                                      \
     ".Xr systemd.exec 5 ,\n"                                              \

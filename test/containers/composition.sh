@@ -74,6 +74,18 @@ look_at_image() {
         cat "$dir/doctor" >&2
         fail "doctor: not fit"
     }
+    look_at_protections
+}
+# Both logs are written, both listeners speak TLS, and doctor misses nothing of it.
+look_at_protections() {
+    local node log
+    ! grep -E '^(warn|fail) +(audit-log|revocation-log|tls|internal-tls|internal-client-ca) ' "$dir/doctor" ||
+        fail "doctor misses a protection"
+    for node in node1 node2 node3; do
+        for log in audit.log revocations; do
+            [ "$(compose exec -T $node stat -c '%u %a' /var/log/chatelaine/$log)" = "10001 600" ] || fail "$node: no $log"
+        done
+    done
 }
 # Sets account. A busy machine may need another attempt.
 new_account() {

@@ -64,7 +64,8 @@ sed -nE '/^#?CHATELAINE_[A-Z0-9_]+=/s/^#//p' "$conf" | grep -vE '=[A-Z][A-Z:]*(,
     . "$work/all"
     echo redis://127.0.0.1:1 >"$work/redis"
     "$program" serve --public-origin https://console.test --redis-file "$work/redis" \
-        --master-key-file "$work/none" --revocation-log "$work/revocations" 2>"$work/said" && fail "serve without a master key"
+        --master-key-file "$work/none" --revocation-log "$work/revocations" --audit-log "$work/audit.log" \
+        2>"$work/said" && fail "serve without a master key"
     grep -q "$work/none" "$work/said" || {
         cat "$work/said" >&2
         exit 1
@@ -73,6 +74,24 @@ sed -nE '/^#?CHATELAINE_[A-Z0-9_]+=/s/^#//p' "$conf" | grep -vE '=[A-Z][A-Z:]*(,
 
 ### Units
 units=("$work/prefix/lib/systemd/system/chatelaine.service" "$work/prefix/lib/systemd/system/chatelaine@.service")
+# Both logs are written by default; each node has an audit log of its own.
+grep -qx 'CHATELAINE_REVOCATION_LOG=/var/log/chatelaine/revocations' "$conf" || fail "no revocation log by default"
+grep -qx 'Environment=CHATELAINE_AUDIT_LOG=/var/log/chatelaine/audit.log' "${units[0]}" || fail "no audit log by default"
+grep -qx 'Environment=CHATELAINE_AUDIT_LOG=/var/log/chatelaine/audit-%i.log' "${units[1]}" || fail "instances without audit logs"
+grep -qx '#CHATELAINE_AUDIT_LOG=/var/log/chatelaine/audit.log' "$conf" || fail "the audit log's default is not shown"
+# as_node SETTING [--instance NAME]: what a command gets as CHATELAINE_AUDIT_LOG if chatelaine.conf has SETTING.
+as_node() {
+    printf '%s\n' "$1" >"$work/prefix/etc/chatelaine/chatelaine.conf"
+    shift
+    sed "s|^exec runuser.*|echo \"\${CHATELAINE_AUDIT_LOG-unset}\"|; s|exec .*/chatelaine |false |" \
+        "$work/prefix/sbin/chatelaine-as-node" >"$work/as-node"
+    env -u CHATELAINE_AUDIT_LOG sh "$work/as-node" "$@" doctor
+}
+: >"$work/prefix/etc/chatelaine/one.conf"
+[ "$(as_node '#')" = /var/log/chatelaine/audit.log ] || fail "a command does not know the audit log"
+[ "$(as_node '#' --instance one)" = /var/log/chatelaine/audit-one.log ] || fail "a command does not know an instance's audit log"
+[ "$(as_node CHATELAINE_AUDIT_LOG=/srv/a.log)" = /srv/a.log ] || fail "a command has another audit log than its node"
+[ "$(as_node CHATELAINE_AUDIT_LOG=)" = "" ] || fail "an audit log that was switched off"
 if has systemd-analyze; then
     cp "${units[1]}" "$work/chatelaine@one.service"
     systemd-analyze verify --man=no "${units[0]}" "$work/chatelaine@one.service" 2>"$work/said" ||

@@ -127,6 +127,11 @@ look_at_use() {
     check_answers 401 "$second"
     is "lines in the revocation log" 1 "$(wc -l </var/log/chatelaine/revocations)"
     is "its owner and mode" "chatelaine 600" "$(stat --format '%U %a' /var/log/chatelaine/revocations)"
+    is "owner and mode of the audit log" "chatelaine 600" "$(stat --format '%U %a' /var/log/chatelaine/audit.log)"
+    grep -q '"type":"api_key.revoked"' /var/log/chatelaine/audit.log || fail "the audit log lacks a revocation"
+    $binary audit verify --json /var/log/chatelaine/audit.log >/tmp/verified || [ $? = 3 ] ||
+        fail "audit verify: $(cat /tmp/verified)"
+    grep -E '^(warn|fail) +(audit|revocation)-log' <($binary doctor) && fail "doctor misses a log"
     ls -l /proc/"$(property MainPID)"/fd >/dev/null
 }
 
@@ -305,6 +310,7 @@ start_instances() {
     for i in 1 2; do
         check_answers 200 "$first" http://127.0.0.1:809$i
         $binary --instance $i ready || fail "instance $i is not ready"
+        [ -s /var/log/chatelaine/audit-$i.log ] || fail "instance $i writes no audit log"
     done
 }
 
@@ -385,7 +391,7 @@ look_at_removal() {
     apt-get purge --yes chatelaine >/tmp/apt.log 2>&1 || fail "purge"
     grep -q 'left what is in /etc/chatelaine' /tmp/apt.log || fail "purge does not say what it left"
     [ -s /etc/chatelaine/master-key ] || fail "the master key went"
-    rm -f /etc/chatelaine/{master-key,redis,1.conf,2.conf,chatelaine.conf.dpkg-dist} /var/log/chatelaine/revocations*
+    rm -f /etc/chatelaine/{master-key,redis,1.conf,2.conf,chatelaine.conf.dpkg-dist} /var/log/chatelaine/{revocations,audit}*
     rmdir /etc/chatelaine /var/log/chatelaine || fail "more was left: $(ls /etc/chatelaine /var/log/chatelaine 2>&1)"
     list_files >/tmp/after
     diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE '/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/var/log/|/root/|/var/lib/logrotate/|/var/tmp/systemd-private-' |
