@@ -34,6 +34,10 @@ const equalSets = (a, b) => isDeepStrictEqual([...a].sort(), [...b].sort());
 const conditions = (rule) =>
     [...rule.matchAll(/\w+\(`[^`]*`(?:, `[^`]*`)?\)/g)].map(String).filter((each) => !each.startsWith('Host('));
 
+/** What gateways do to speak TLS with what the chart makes by default. */
+const SERVER_NAMES = ['chatelaine', 'chatelaine-internal'].map((name) => `${name}.chatelaine.svc`);
+const CLIENT_SECRET = 'chatelaine-gateway-tls';
+
 const LINTS = {
     sidecar(objects, expect) {
         const { securityContext, containers, volumes } = one(objects, 'Deployment').template.spec;
@@ -47,13 +51,16 @@ const LINTS = {
             expect(named(volumes, mounted?.name ?? 'check').emptyDir, "the socket's folder is not the Pod's own");
         }
         expect(securityContext.fsGroup === node.securityContext.runAsGroup, 'nginx is not in the group of the socket');
-        const secrets = ['master-key', 'redis'];
+        const secrets = ['master-key', 'redis', 'internal-tls'];
         for (const { name } of nginx.volumeMounts) expect(!secrets.includes(name), `nginx can read ${name}`);
         for (const name of secrets)
             expect(
                 named(volumes, name).secret.defaultMode === 0o400 && named(node.volumeMounts, name)?.readOnly,
                 `${name} is not the node's alone`,
             );
+        const { name: clientCa } = named(node.volumeMounts, 'internal-client-ca') ?? {};
+        const asks = named(node.env, 'CHATELAINE_INTERNAL_CLIENT_CA')?.value === '/etc/chatelaine/internal-client-ca/ca.crt';
+        expect(asks && clientCa && named(volumes, clientCa).secret.items.length === 1, 'anybody who reaches it is answered');
         expect(!node.readinessProbe, 'a node that waits takes the gateway out of its Service');
         const open = one(objects, 'NetworkPolicy').ingress.filter(({ from }) => !from);
         const ports = open.flatMap((rule) => rule.ports.map(({ port }) => port));
@@ -99,6 +106,13 @@ const LINTS = {
         const backend = one(objects, 'BackendTrafficPolicy');
         expect(backend.timeout.http.maxStreamDuration !== undefined, 'a WebSocket has no end');
         expect(backend.httpUpgrade === undefined, 'another upgrade passes');
+        const policies = objects.filter(({ kind }) => kind === 'BackendTLSPolicy').map(({ spec }) => spec);
+        for (const name of SERVER_NAMES) {
+            const policy = policies.find(({ validation }) => validation.hostname === name);
+            expect(`${policy?.targetRefs[0].name}.chatelaine.svc` === name, `${name} is asked in clear text`);
+        }
+        const shown = one(objects, 'EnvoyProxy').backendTLS?.clientCertificateRef.name;
+        expect(shown === CLIENT_SECRET, 'no client certificate is shown');
         const grant = one(objects, 'ReferenceGrant');
         expect(
             equalSets(
@@ -128,6 +142,14 @@ const LINTS = {
         expect(own.route[0].destination.host.startsWith('chatelaine.'), 'own routes lead elsewhere');
         for (const name of SECRET) expect(backend.headers.request.remove.includes(name), `${name} passes`);
         expect(!backend.rewrite, 'a path is rewritten after the check');
+
+        const tls = objects.filter(({ kind }) => kind === 'DestinationRule').map(({ spec }) => spec.trafficPolicy.tls);
+        for (const name of SERVER_NAMES) {
+            const { mode, credentialName, subjectAltNames } = tls.find((each) => each?.sni === name) ?? {};
+            expect(isDeepStrictEqual(subjectAltNames, [name]), `${name} is asked in clear text`);
+            const wanted = name.startsWith('chatelaine-internal.') ? 'MUTUAL' : 'SIMPLE';
+            expect(mode === wanted && credentialName === CLIENT_SECRET, `${name}: no client certificate is shown`);
+        }
 
         const { configPatches, workloadSelector } = one(objects, 'EnvoyFilter');
         expect(isDeepStrictEqual(workloadSelector.labels, policy.selector.matchLabels), 'another gateway is meant');
@@ -195,6 +217,12 @@ const LINTS = {
         const transports = objects
             .filter(({ kind }) => kind === 'ServersTransport')
             .map(({ metadata }) => metadata.name);
+        const nodes = [...services, ...routes.flatMap((each) => each.services)].filter((each) => [8080, 8081].includes(each.port));
+        for (const { name, scheme, serversTransport } of nodes.filter((each) => each.name.startsWith('chatelaine'))) {
+            const { serverName, certificatesSecrets } = serversTransport ? one(objects, 'ServersTransport', serversTransport) : {};
+            expect(scheme === 'https' && serverName === `${name}.chatelaine.svc`, `${name} is asked in clear text`);
+            if (name === CHECKS.name) expect(certificatesSecrets?.[0] === CLIENT_SECRET, 'no client certificate is shown');
+        }
         for (const { serversTransport } of [...services, ...routes.flatMap((each) => each.services)])
             expect(!serversTransport || transports.includes(serversTransport), `no transport ${serversTransport}`);
     },
@@ -230,6 +258,13 @@ const LINTS = {
 };
 
 const MISTAKES = [
+    ['envoy-gateway', 'hostname: chatelaine-internal.', 'hostname: internal.', 'chatelaine-internal.chatelaine.svc is asked in clear text'],
+    ['envoy-gateway', 'clientCertificateRef: {group: "", kind: Secret, name: chatelaine-gateway-tls', 'clientCertificateRef: {group: "", kind: Secret, name: other', 'no client certificate is shown'],
+    ['istio', 'mode: MUTUAL', 'mode: SIMPLE', 'chatelaine-internal.chatelaine.svc: no client certificate is shown'],
+    ['istio', 'sni: chatelaine.chatelaine.svc', 'sni: nodes', 'chatelaine.chatelaine.svc is asked in clear text'],
+    ['traefik', 'port: 8081, scheme: https', 'port: 8081', 'chatelaine-internal is asked in clear text'],
+    ['traefik', '  certificatesSecrets: [chatelaine-gateway-tls]\n', '', 'no client certificate is shown'],
+    ['sidecar', 'CHATELAINE_INTERNAL_CLIENT_CA', 'CHATELAINE_INTERNAL_CLIENT', 'anybody who reaches it is answered'],
     ['envoy-gateway', 'type: Prefix, value: x-auth-', 'type: Exact, value: x-auth-', 'x-auth-account passes'],
     [
         'envoy-gateway',

@@ -50,3 +50,20 @@ function renderAnew(helm, values, kubernetes) {
         rmSync(folder, { recursive: true });
     }
 }
+
+/** What Helm 4 says after an installation with the values: {notes} or {error}. */
+export function renderNotes(values) {
+    const folder = mkdtempSync(join(tmpdir(), 'chatelaine-helm.'));
+    try {
+        const file = join(folder, 'values.yaml');
+        writeFileSync(file, stringify(values));
+        const { status, stdout, stderr } = spawnSync(
+            join(SOURCE, 'build/helm/helm-4'),
+            ['install', 'chatelaine', CHART, '--namespace', 'chatelaine', '--dry-run=client', '--values', file],
+            { encoding: 'utf8' },
+        );
+        return status === 0 ? { notes: stdout.slice(stdout.lastIndexOf('\nNOTES:\n')) } : { error: stderr };
+    } finally {
+        rmSync(folder, { recursive: true });
+    }
+}

@@ -61,10 +61,26 @@ function secretVolume(name, files, { mode, fsGroup }) {
     return volume;
 }
 
+/** A PersistentVolumeClaim's folder, as the kubelet gives it to the group of fsGroup. */
+function claimVolume(name, fsGroup) {
+    const volume = join(folder, name);
+    mkdirSync(volume);
+    chownSync(volume, 0, fsGroup ?? 0);
+    chmodSync(volume, fsGroup === undefined ? 0o755 : 0o2775);
+    return volume;
+}
+
+/** The files of a Secret that the chart makes. */
+function filesOf(objects, name) {
+    const { data } = objects.find(({ kind, metadata }) => kind === 'Secret' && metadata.name === name);
+    return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
+}
+const picked = (files, items) => (items ? Object.fromEntries(items.map(({ key, path }) => [path, files[key]])) : files);
+
 const rendered = (values) => {
     const { objects, error } = render('helm-4', { ...LEAST, ...values });
     assert.equal(error, undefined);
-    return { deployment: objects.find(({ kind }) => kind === 'Deployment').spec.template.spec, objects };
+    return { deployment: objects.find(({ kind }) => kind === 'StatefulSet').spec.template.spec, objects };
 };
 
 /** What the kubelet makes of the Pod's description. */
@@ -82,14 +98,18 @@ function runPod(name, contents, { values = {}, change = () => {} } = {}) {
     args.push('--memory', node.resources.limits.memory.replace('Mi', 'm'));
     for (const variable of node.env) args.push('--env', `${variable.name}=${variable.value}`);
     for (const { name: volume, mountPath } of node.volumeMounts) {
-        const { secret, configMap } = pod.volumes.find((each) => each.name === volume);
+        const { secret, configMap } = pod.volumes.find((each) => each.name === volume) ?? {};
+        if (!secret && !configMap) {
+            args.push('--volume', `${claimVolume(`${name}-${volume}`, fsGroup)}:${mountPath}`);
+            continue;
+        }
         const files = secret
-            ? contents[secret.secretName]
+            ? picked(contents[secret.secretName] ?? filesOf(objects, secret.secretName), secret.items)
             : objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMap.name).data;
         const from = secretVolume(`${name}-${volume}`, files, { mode: secret ? secret.defaultMode : 0o644, fsGroup });
         args.push('--volume', `${from}:${mountPath}:ro`);
     }
-    return { id: run(name, ...args, IMAGE), pod, node };
+    return { id: run(name, ...args, IMAGE), pod, node, objects };
 }
 
 const inspect = (id, format) => docker('inspect', '--format', format, id);
@@ -103,10 +123,10 @@ const address = (id) => inspect(id, '{{range .NetworkSettings.Networks}}{{.IPAdd
 async function probe(id, { httpGet, periodSeconds, failureThreshold }, expected = 200) {
     let last;
     for (let attempt = 0; attempt < failureThreshold; attempt++) {
-        last = await fetch(`http://${address(id)}:8081${httpGet.path}`).then(
-            (response) => response.status,
-            (error) => error.cause?.code ?? error,
-        );
+        assert.equal(httpGet.scheme, 'HTTPS');
+        // The kubelet verifies nothing.
+        const answer = await askOverTls(id, httpGet.path);
+        last = answer.status ?? answer.error;
         if (last === expected) return;
         await sleep(periodSeconds * 1000);
     }
@@ -133,12 +153,12 @@ const makePair = (name, usage) =>
 const tlsSecret = ({ key, certificate }) => ({ 'tls.crt': certificate, 'tls.key': key });
 
 /** A request to the internal listener: {status, shown: the certificate's fingerprint}, or {error}. */
-const askOverTls = (id, path, ca, client = {}) =>
+const askOverTls = (id, path, ca, client = {}, headers = {}) =>
     new Promise((resolve) => {
         const options = {
             ...{ host: address(id), port: 8081, path, agent: false, servername: 'chatelaine-internal' },
-            ...{ ca: ca.certificate, key: client.key, cert: client.certificate },
-            headers: { 'X-Original-Method': 'GET', 'X-Original-URI': '/v1/patients' },
+            ...{ ca: ca?.certificate, key: client.key, cert: client.certificate, rejectUnauthorized: Boolean(ca) },
+            headers: { 'X-Original-Method': 'GET', 'X-Original-URI': '/v1/patients', ...headers },
         };
         get(options, (response) => {
             const shown = response.socket.getPeerCertificate().fingerprint256;
@@ -163,21 +183,29 @@ after(() => {
 });
 
 test('the Pod starts, serves once there is an account, and stops within its time', async () => {
-    const { id, pod, node } = runPod('node', contents);
+    const { id, pod, node, objects } = runPod('node', contents);
     await probe(id, node.startupProbe);
     await probe(id, node.livenessProbe);
     await probe(id, node.readinessProbe, 503); // no account yet
     docker('exec', id, 'chatelaine', 'account', 'create', '--name', 'North Clinic');
     await probe(id, node.readinessProbe);
-    const check = await fetch(`http://${address(id)}:8081/check/auth-request`, {
-        headers: {
-            'X-Original-Method': 'GET',
-            'X-Original-URI': '/v1/patients',
-            Authorization: 'Bearer svc_sk_unknown',
-        },
-    });
+    // The chart's own certificates: the gateway's opens the internal listener, a node's does not.
+    const ca = { certificate: filesOf(objects, 'chatelaine-internal-tls')['ca.crt'] };
+    const pairOf = (name) => {
+        const { 'tls.key': key, 'tls.crt': certificate } = filesOf(objects, name);
+        return { key, certificate };
+    };
+    const ask = (client) =>
+        askOverTls(id, '/check/auth-request', ca, client, { Authorization: 'Bearer svc_sk_unknown' });
+    const check = await ask(pairOf('chatelaine-gateway-tls'));
     assert.equal(check.status, 401);
-    docker('exec', id, 'chatelaine', 'doctor');
+    assert.equal((await ask()).status, 403);
+    assert.notEqual((await ask(pairOf('chatelaine-tls'))).status, 401);
+    const doctor = docker('exec', id, 'chatelaine', 'doctor');
+    assert.doesNotMatch(doctor, /^(warn|fail) +(audit-log|revocation-log|tls|internal-tls|internal-client-ca) /m);
+    const logs = docker('exec', id, 'stat', '-c', '%u %a %n', '/var/log/chatelaine/audit.log', '/var/log/chatelaine/revocations');
+    assert.equal(logs, '10001 600 /var/log/chatelaine/audit.log\n10001 600 /var/log/chatelaine/revocations');
+    assert.match(docker('exec', id, 'cat', '/var/log/chatelaine/audit.log'), /"account.created"|"log\./);
 
     const status = docker('exec', id, 'cat', '/proc/1/status');
     for (const line of [/^Uid:\t10001\t10001/m, /^CapEff:\t0+$/m, /^NoNewPrivs:\t1$/m, /^Seccomp:\t2$/m])
@@ -226,8 +254,9 @@ test('with TLS, the Pod asks gateways for a certificate, the kubelet for none, a
     });
 });
 
+const masterKeyOf = (volumes) => volumes.find(({ name }) => name === 'master-key').secret;
 const REFUSED = [
-    ['a Secret mounted with the default mode', ({ volumes }) => (volumes[0].secret.defaultMode = 0o644), /can read it/],
+    ['a Secret mounted with the default mode', ({ volumes }) => (masterKeyOf(volumes).defaultMode = 0o644), /can read it/],
     ['a Secret mounted without fsGroup', ({ securityContext }) => delete securityContext.fsGroup, /Permission denied/],
 ];
 for (const [what, change, words] of REFUSED) {

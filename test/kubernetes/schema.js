@@ -9,6 +9,7 @@ import ts from 'typescript';
 const PACKAGES = [
     [/^(v1|apps|policy|batch|networking\.k8s\.io|rbac\.authorization\.k8s\.io)(\/|$)/, undefined],
     [/^gateway\.networking\.k8s\.io\//, '@kubernetes-models/gateway-api'],
+    [/^cert-manager\.io\//, '@kubernetes-models/cert-manager'],
     [/^gateway\.envoyproxy\.io\//, '@kubernetes-models/envoy-gateway'],
     [/^traefik\.io\//, '@kubernetes-models/traefik'],
     [/^monitoring\.coreos\.com\//, '@kubernetes-models/prometheus-operator'],

@@ -5,6 +5,12 @@ export const LEAST = {
     redis: { secretName: 'chatelaine-redis' },
 };
 
+/** Of the plain manifests: the chart's own certificates would be others each time. */
+export const PLAIN = { ...LEAST, certificates: { from: 'cert-manager' } };
+
+/** Nothing that the chart protects by default. */
+export const BARE = { ...LEAST, certificates: { from: 'none' }, logs: { audit: false, revocations: false } };
+
 /** Everything that can be set. */
 export const FULL = {
     image: {
@@ -20,12 +26,13 @@ export const FULL = {
         ...{ secretName: 'chatelaine-redis', sentinel: true, sentinelAuth: true, minReplicas: 1 },
         ...{ caSecretName: 'redis-ca', clientSecretName: 'redis-client' },
     },
+    certificates: { from: 'none' },
     tls: { secretName: 'chatelaine-tls' },
     internalTls: { secretName: 'chatelaine-internal-tls', clientCaSecretName: 'gateways-ca' },
     policy: { version: 1, routes: [{ path: '/v1/x', read: 'x:read' }] },
     settings: { 'cache-bytes': 268435456, 'lease-ms': '500ms', 'proxy-protocol': true, 'check-status': 'strict401' },
     drainMs: 12500,
-    revocationLog: { claimName: 'revocations' },
+    logs: { audit: true, revocations: true, volume: { size: '100Gi', storageClassName: 'local' } },
     services: {
         public: { type: 'LoadBalancer', port: 443, annotations: { 'example.org/a': 'b' } },
         internal: { port: 8444, annotations: { 'example.org/a': 'b' } },
@@ -60,7 +67,13 @@ export const BAD = [
     [{ networkPolicy: { enabled: false } }, 'everybody in the cluster could try keys'],
     [{ networkPolicy: { gateways: [] } }, 'networkPolicy.gateways is empty'],
     [{ networkPolicy: { gateways: [{}] } }, 'gateways'],
-    [{ internalTls: { clientCaSecretName: 'ca' } }, 'internalTls.secretName is missing'],
+    [
+        { certificates: { from: 'none' }, internalTls: { clientCaSecretName: 'ca' } },
+        'internalTls.secretName is missing',
+    ],
+    [{ certificates: { from: 'cert_manager' } }, 'certificates'],
+    [{ revocationLog: { claimName: 'revocations' } }, 'revocationLog'],
+    [{ logs: { volume: { size: 10 } } }, 'size'],
     [{ settings: { 'proxy-protocol': true } }, 'trustedProxies is empty'],
     [{ settings: { 'leese-ms': 1000 } }, 'leese-ms'],
     [{ settings: { 'unsafe-redis': true } }, 'unsafe-redis'],

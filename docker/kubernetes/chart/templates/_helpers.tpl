@@ -34,9 +34,52 @@ labels:
 {{- end -}}
 {{- end -}}
 
+{{- /* Secrets of the listeners' certificates: named, made by the chart, or none (empty). */ -}}
+{{- define "chatelaine.tlsSecret" -}}
+{{- include "chatelaine.named" (list . .Values.tls.secretName "tls") -}}
+{{- end -}}
+{{- define "chatelaine.internalTlsSecret" -}}
+{{- include "chatelaine.named" (list . .Values.internalTls.secretName "internal-tls") -}}
+{{- end -}}
+{{- define "chatelaine.clientCaSecret" -}}
+{{- include "chatelaine.named" (list . .Values.internalTls.clientCaSecretName "client-ca") -}}
+{{- end -}}
+{{- define "chatelaine.named" -}}
+{{- $root := index . 0 -}}
+{{- if index . 1 -}}
+{{- index . 1 -}}
+{{- else if ne $root.Values.certificates.from "none" -}}
+{{- include "chatelaine.name" $root }}-{{ index . 2 -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The certificates that the chart makes, by the end of their Secret's name: the CA, and the names that they hold. */ -}}
+{{- define "chatelaine.certificates" -}}
+{{- $name := include "chatelaine.name" . -}}
+{{- $ns := .Release.Namespace -}}
+{{- if not .Values.tls.secretName }}
+tls: {ca: server, names: [{{ include "chatelaine.hosts" (list $name $ns) }}]}
+{{- end }}
+{{- if not .Values.internalTls.secretName }}
+internal-tls: {ca: server, names: [{{ include "chatelaine.hosts" (list (printf "%s-internal" $name) $ns) }}]}
+{{- end }}
+{{- if not .Values.internalTls.clientCaSecretName }}
+gateway-tls: {ca: client, names: [gateway.{{ $name }}.internal]}
+prometheus-tls: {ca: client, names: [prometheus.{{ $name }}.internal]}
+{{- end }}
+{{- end -}}
+{{- define "chatelaine.hosts" -}}
+{{- $service := index . 0 }}{{ $ns := index . 1 -}}
+{{ $service }}, {{ $service }}.{{ $ns }}, {{ $service }}.{{ $ns }}.svc, {{ $service }}.{{ $ns }}.svc.cluster.local
+{{- end -}}
+
 {{- /* The probes' scheme. */ -}}
 {{- define "chatelaine.internalScheme" -}}
-{{- if .Values.internalTls.secretName }}HTTPS{{ else }}HTTP{{ end -}}
+{{- if include "chatelaine.internalTlsSecret" . }}HTTPS{{ else }}HTTP{{ end -}}
+{{- end -}}
+
+{{- define "chatelaine.hasLogs" -}}
+{{- if or .Values.logs.audit .Values.logs.revocations }}yes{{ end -}}
 {{- end -}}
 
 {{- /* Numbers in values are floating-point numbers, which would print as 1.00663296e+08. */ -}}
@@ -54,13 +97,13 @@ redis-ca: {{ . }}
 {{- with .Values.redis.clientSecretName }}
 redis-client: {{ . }}
 {{- end }}
-{{- with .Values.tls.secretName }}
+{{- with include "chatelaine.tlsSecret" . }}
 tls: {{ . }}
 {{- end }}
-{{- with .Values.internalTls.secretName }}
+{{- with include "chatelaine.internalTlsSecret" . }}
 internal-tls: {{ . }}
 {{- end }}
-{{- with .Values.internalTls.clientCaSecretName }}
+{{- with include "chatelaine.clientCaSecret" . }}
 internal-client-ca: {{ . }}
 {{- end }}
 {{- end -}}
