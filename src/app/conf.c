@@ -17,7 +17,7 @@ static const struct {
 /* One that the units set, because each node needs another value. */
 #define BY_UNIT "audit-log"
 #define BY_UNIT_VALUE "/var/log/chatelaine/audit.log"
-#define BY_UNIT_NOTE                                                                                 \
+#define BY_UNIT_NOTE                                                                                   \
     "# chatelaine.service sets this file, chatelaine@NAME.service audit-NAME.log beside it. Without\n" \
     "# a value: no audit log.\n"
 
