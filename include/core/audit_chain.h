@@ -5,8 +5,7 @@
  * nobody else confirms is reported as not proven. */
 #pragma once
 #include "core/audit_line.h"
-
-enum { AUDIT_MAC_PART_CHARS = 22 }; /* 132 bits of a MAC tell lines apart */
+#include "core/audit_signed.h"
 
 enum audit_finding_kind {
     /* Somebody, or the disk, changed something. */
@@ -18,9 +17,11 @@ enum audit_finding_kind {
                          earlier state, and the node went on from there */
     AUDIT_CUT,        /* the chain ends at seq - 1, but this line, in another node's file, saw it reach seq_end */
     /* Something may be missing, and nothing here can tell. */
-    AUDIT_UNFINISHED,  /* the file's last line is incomplete: being written, or cut */
-    AUDIT_EARLIER,     /* the chain continues an earlier file: lines seq to seq_end are not in these files */
-    AUDIT_NOT_GIVEN,   /* this line, or a witness, names a chain whose file was not given */
+    AUDIT_UNFINISHED, /* the file's last line is incomplete: being written, or cut */
+    AUDIT_EARLIER,    /* the chain continues an earlier file: lines seq to seq_end are not in these files */
+    AUDIT_NOT_GIVEN,  /* this line, or a witness, names a chain whose file was not given */
+    AUDIT_ABSENT, /* these signed heads have one that no line has: of a log that was not given, or that somebody with
+                     the master key has cut or written anew */
     AUDIT_UNCONFIRMED, /* nobody confirms that the chain ends here: lines seq to seq_end were seen by nobody else */
     /* Worth knowing, and not wrong in itself. */
     AUDIT_TORN,     /* a crash or a full disk cut this line short before it was confirmed, and the node noted it */
@@ -68,6 +69,8 @@ void audit_verifier_destroy(struct audit_verifier *verifier);
 void audit_verifier_begin_file(struct audit_verifier *verifier, const char *name);
 /* Before audit_verifier_judge(). All of it is copied, except for the name. */
 void audit_verifier_witness(struct audit_verifier *verifier, const struct audit_witness *witness);
+/* Before audit_verifier_judge(). Copies what it needs; name: for findings. */
+void audit_verifier_expect(struct audit_verifier *verifier, struct text name, const struct audit_signed *heads);
 /* In the file's order. line: without its newline. is_whole: it had one. */
 void audit_verifier_add(struct audit_verifier *verifier, struct text line, bool is_whole);
 /* After the last file. The results are as long-lived as the verifier. */

@@ -51,6 +51,11 @@ void receipt_sign(const struct receipt *receipt, const struct keyring *keyring, 
  * and *ret_why is as above. */
 MUST_CHECK struct json *receipt_verify(struct text jws, const struct receipt_keys *keys, struct receipt *ret_receipt,
                                        const char **ret_why);
+/* Documents of other types that the same keys sign. type: the header's typ. */
+void receipt_sign_claims(struct text type, struct text claims, const struct keyring *keyring, struct buf *out);
+/* As receipt_verify(), but leaves the claims to the caller. max_bytes: of the JWS. */
+MUST_CHECK struct json *receipt_verify_claims(struct text jws, struct text type, size_t max_bytes,
+                                              const struct receipt_keys *keys, const char **ret_why);
 /* Whether the key signed the text. */
 MUST_CHECK bool receipt_signature_is_valid(const uint8_t key[KEYRING_PUBLIC_KEY_BYTES], struct text t,
                                            const uint8_t signature[KEYRING_SIGNATURE_BYTES]);

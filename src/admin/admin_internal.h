@@ -57,6 +57,9 @@ MUST_CHECK struct keyring *command_keyring(const struct command_line *line, int 
  * command opens its store with this. Returns EXIT_DONE, or an exit code after printing an error; nothing is open then.
  */
 MUST_CHECK int command_open(const struct command_line *line, struct store_client *client, struct keyring *keyring);
+/* audit verify: the file has signed heads (core/audit_signed.h), which must be in the logs. */
+struct audit_verifier;
+MUST_CHECK int audit_expect_file(struct audit_verifier *verifier, const struct keyring *keyring, struct text name);
 /* Of a time that is so many ms ahead of another one (below 0: behind it): "7.2 s ahead of", "7.2 s behind". */
 enum { APART_BYTES = 48 };
 void apart_print(int64_t ahead_ms, char ret_text[APART_BYTES]);

@@ -26,7 +26,8 @@ static const struct option_row ROWS[] = {
      .offset = COMMAND_OFFSET(expect),
      .value_name = "HEADS",
      .help = "What an earlier run printed: CHAIN:SEQ:MAC, separated by commas. These chains must go on from there, "
-             "so files that were verified then need not be given again."},
+             "so files that were verified then need not be given again. Or files with heads that an account got "
+             "from GET /v1/audit/heads: they must be in these logs."},
     ROW_JSON,
 };
 static const struct option_table TABLE = OPTION_TABLE(ROWS);
@@ -80,7 +81,7 @@ static bool read_head(struct text t, struct audit_head *ret_head)
     return text_to_u64(seq, INT64_MAX, &ret_head->seq) && ret_head->seq > 0;
 }
 
-static int add_expected(struct audit_verifier *verifier, const char *expected)
+static int add_expected(struct audit_verifier *verifier, const struct keyring *keyring, const char *expected)
 {
     struct text rest = text_of(expected ? expected : ""), one;
     struct audit_head head;
@@ -88,10 +89,13 @@ static int add_expected(struct audit_verifier *verifier, const char *expected)
     while (rest.len > 0 && text_next(&rest, ',', &one)) {
         const struct audit_witness witness = {.name = "--expect", .head = &head, .node = "", .has_it_all = true};
 
-        if (!read_head(one, &head))
-            return command_fail(EXIT_USAGE, "--expect takes CHAIN:SEQ:MAC, as an earlier run printed it, not %.*s",
-                                TEXT_ARG(one));
-        audit_verifier_witness(verifier, &witness);
+        if (read_head(one, &head)) {
+            audit_verifier_witness(verifier, &witness);
+            continue;
+        }
+        int code = audit_expect_file(verifier, keyring, one);
+        if (code != EXIT_DONE)
+            return code;
     }
     return EXIT_DONE;
 }
@@ -158,7 +162,7 @@ static int add_witnesses(const struct command_line *line, struct audit_verifier 
 {
     struct store_client client;
     struct asking asking = {.client = &client, .verifier = verifier, .keyring = keyring};
-    int code = add_expected(verifier, line->expect);
+    int code = add_expected(verifier, keyring, line->expect);
 
     if (code != EXIT_DONE || !asks_redis(line))
         return code;
@@ -179,6 +183,7 @@ static const char *const KINDS[] = {
     [AUDIT_TORN] = "torn",           [AUDIT_UNFINISHED] = "unfinished",
     [AUDIT_REPEATED] = "repeated",   [AUDIT_EARLIER] = "earlier",
     [AUDIT_NOT_GIVEN] = "not_given", [AUDIT_UNCONFIRMED] = "unconfirmed",
+    [AUDIT_ABSENT] = "absent",
 };
 static const char *const WEIGHTS[] = {[AUDIT_WRONG] = "WRONG", [AUDIT_UNPROVEN] = "unproven", [AUDIT_NOTE] = "note"};
 
@@ -194,6 +199,7 @@ static const char *const SENTENCES[] = {
     [AUDIT_REPEATED] = "appears earlier in these files",
     [AUDIT_EARLIER] = "continues an earlier file that was not given",
     [AUDIT_NOT_GIVEN] = "names a log whose file was not given",
+    [AUDIT_ABSENT] = "has a head that no line here has: its log was not given, was cut, or was written anew",
     [AUDIT_UNCONFIRMED] = "is the end, as far as these files go: nobody else has seen the last lines",
 };
 

@@ -79,6 +79,7 @@ void join_finish(struct exchange *exchange);
 void team_remove(struct exchange *exchange);
 
 void audit_events_list(struct exchange *exchange);
+void audit_heads_show(struct exchange *exchange);
 void system_show(struct exchange *exchange);
 void usage_show(struct exchange *exchange);
 void usage_period_show(struct exchange *exchange);

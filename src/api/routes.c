@@ -31,6 +31,8 @@ const struct route ROUTES[] = {
 
     {HTTP_GET,    "/v1/audit",           audit_events_list, WHO_API_KEY, SCOPE_AUDIT_READ, ROLE_AUDITOR,
      ROUTE_QUERY | ROUTE_YIELDS, GATE_WORK},
+    {HTTP_GET,    "/v1/audit/heads",     audit_heads_show,  WHO_API_KEY, SCOPE_AUDIT_READ, ROLE_AUDITOR, ROUTE_YIELDS,
+     GATE_READ},
 
     {HTTP_GET,    "/v1/usage",           usage_period_show, WHO_API_KEY, SCOPE_USAGE_READ, ROLE_AUDITOR,
      ROUTE_QUERY | ROUTE_YIELDS, GATE_WORK},
@@ -139,6 +141,8 @@ const struct route ROUTES[] = {
      ROUTE_LIVE | ROUTE_QUERY | ROUTE_YIELDS, GATE_END},
     {HTTP_GET,    "/v1/console/audit_events",  audit_events_list, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY,
      GATE_WORK},
+    {HTTP_GET,    "/v1/console/audit_events/heads", audit_heads_show, WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0,
+     GATE_READ},
     {HTTP_GET,    "/v1/console/usage",         usage_show,        WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, ROUTE_QUERY,
      GATE_WORK},
     {HTTP_GET,    "/v1/console/system",        system_show,       WHO_SESSION, SCOPE_NONE, ROLE_AUDITOR, 0, GATE_READ},

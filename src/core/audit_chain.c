@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { MAC_KEPT_CHARS = AUDIT_MAC_PART_CHARS, CHUNK = 256 };
+enum { MAC_KEPT_CHARS = AUDIT_MAC_PART_CHARS, CHUNK = 256, MS_PER_S = 1000 };
 
 /* A line of some chain, genuine or (is_altered) claiming to be. */
 struct record {
@@ -26,6 +26,16 @@ struct sighting {
 };
 enum { NOBODY = UINT32_MAX };
 
+/* Heads that somebody was given, signed. */
+struct expected {
+    char *name;
+    char salt[AUDIT_SALT_CHARS + 1];
+    int64_t issued_s;
+    size_t count;
+    audit_digest *digests; /* sorted */
+    bool *were_found;
+};
+
 struct chain {
     char name[AUDIT_CHAIN_CHARS + 1], node[AUDIT_NODE_BYTES];
     uint64_t known; /* a witness has verified it up to this line; 0: none has */
@@ -40,7 +50,7 @@ struct array {
 
 struct audit_verifier {
     struct keyring *keyring;
-    struct array chains, records, sightings, findings, summaries, files;
+    struct array chains, records, sightings, findings, summaries, files, expected;
 
     /* The current file. */
     uint64_t line;
@@ -69,6 +79,11 @@ static struct record *record_at(const struct audit_verifier *v, size_t i)
     return (struct record *)(void *)v->records.items + i;
 }
 
+static struct expected *expected_at(const struct audit_verifier *v, size_t i)
+{
+    return (struct expected *)(void *)v->expected.items + i;
+}
+
 static const char *file_name(const struct audit_verifier *v, uint32_t file)
 {
     return ((char **)(void *)v->files.items)[file];
@@ -85,6 +100,7 @@ struct audit_verifier *audit_verifier_create(struct keyring *keyring)
     v->findings.bytes = sizeof(struct audit_finding);
     v->summaries.bytes = sizeof(struct audit_chain_summary);
     v->files.bytes = sizeof(char *);
+    v->expected.bytes = sizeof(struct expected);
     return v;
 }
 
@@ -94,7 +110,13 @@ void audit_verifier_destroy(struct audit_verifier *v)
         return;
     for (size_t i = 0; i < v->files.count; i++)
         free(((char **)(void *)v->files.items)[i]);
-    struct array *arrays[] = {&v->chains, &v->records, &v->sightings, &v->findings, &v->summaries, &v->files};
+    for (size_t i = 0; i < v->expected.count; i++) {
+        free(expected_at(v, i)->name);
+        free(expected_at(v, i)->digests);
+        free(expected_at(v, i)->were_found);
+    }
+    struct array *arrays[] = {&v->chains,    &v->records, &v->sightings, &v->findings,
+                              &v->summaries, &v->files,   &v->expected};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]->items);
     free(v);
@@ -154,6 +176,20 @@ void audit_verifier_witness(struct audit_verifier *v, const struct audit_witness
         return;
     chain_at(v, chain)->known = head->seq;
     memcpy(chain_at(v, chain)->known_mac, head->mac, MAC_KEPT_CHARS);
+}
+
+void audit_verifier_expect(struct audit_verifier *v, struct text name, const struct audit_signed *heads)
+{
+    struct expected *expected = array_add(&v->expected);
+
+    expected->name = mem_copy_text(name.ptr, name.len);
+    memcpy(expected->salt, heads->salt, sizeof expected->salt);
+    expected->issued_s = heads->issued_s;
+    expected->count = heads->count;
+    expected->digests = mem_alloc((heads->count + 1) * sizeof *expected->digests);
+    if (heads->count > 0)
+        memcpy(expected->digests, heads->digests, heads->count * sizeof *expected->digests);
+    expected->were_found = mem_alloc(heads->count + 1);
 }
 
 static void add_sighting(struct audit_verifier *v, const struct audit_line_read *line, uint32_t by)
@@ -428,11 +464,44 @@ static void judge_chain(struct audit_verifier *v, uint32_t chain, size_t first, 
     }
 }
 
+/* Signed heads do not name their lines: each line says whether it is one of them. */
+static void find_expected(struct audit_verifier *v, struct expected *expected, const struct record *record)
+{
+    audit_digest digest;
+
+    audit_digest_of(text_of(expected->salt), text_of(chain_at(v, record->chain)->name), record->seq, record->mac,
+                    digest);
+    const audit_digest *found =
+        bsearch(&digest, expected->digests, expected->count, sizeof digest, audit_digest_compare);
+    if (!found)
+        return;
+    expected->were_found[found - expected->digests] = true;
+    struct sighting *sighting = array_add(&v->sightings);
+    sighting->chain = record->chain;
+    sighting->by = NOBODY;
+    sighting->file = expected->name;
+    sighting->seq = record->seq;
+    memcpy(sighting->mac, record->mac, MAC_KEPT_CHARS);
+    clock_print_rfc3339(expected->issued_s * MS_PER_S, sighting->time);
+}
+
+static void judge_expected(struct audit_verifier *v, struct expected *expected)
+{
+    for (size_t i = 0; i < v->records.count; i++)
+        if (!record_at(v, i)->is_altered)
+            find_expected(v, expected, record_at(v, i));
+    for (size_t i = 0; i < expected->count; i++)
+        if (!expected->were_found[i])
+            find(v, AUDIT_ABSENT, expected->name, 0);
+}
+
 void audit_verifier_judge(struct audit_verifier *v)
 {
     size_t first = 0;
 
     settle_unreadable(v, false);
+    for (size_t i = 0; i < v->expected.count; i++)
+        judge_expected(v, expected_at(v, i));
     if (v->records.count > 0)
         qsort(v->records.items, v->records.count, sizeof(struct record), compare_records);
     for (uint32_t chain = 0; chain < v->chains.count; chain++) {

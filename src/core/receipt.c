@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/json.h"
+#include "base/mem.h"
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 /* Says what the claims are, so that no other JWT of an issuer passes as a receipt (RFC 8725 section 3.11). */
 static const struct text TYPE = {"revocation+jwt", 14};
@@ -164,40 +166,49 @@ static void put_claims(const struct receipt *receipt, struct buf *out)
     json_object_end(&w);
 }
 
-static void put_header(const char *kid, struct buf *out)
+static void put_header(const char *kid, struct text type, struct buf *out)
 {
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
     JSON_PUT_WORD(&w, "alg", TEXT("EdDSA"));
     JSON_PUT_WORD(&w, "kid", text_of(kid));
-    JSON_PUT_WORD(&w, "typ", TYPE);
+    JSON_PUT_WORD(&w, "typ", type);
     json_object_end(&w);
 }
 
-void receipt_sign(const struct receipt *receipt, const struct keyring *keyring, struct buf *out)
+void receipt_sign_claims(struct text type, struct text claims, const struct keyring *keyring, struct buf *out)
 {
-    char storage[RECEIPT_MAX_BYTES];
+    char storage[256];
     uint8_t signature[KEYRING_SIGNATURE_BYTES];
     struct receipt_key key;
-    struct buf part;
+    struct buf header;
     size_t began = out->len;
 
     keyring_public_key(keyring, 0, key.bytes);
     name_key(&key);
-    buf_init_fixed(&part, storage, sizeof storage);
-    put_header(key.kid, &part);
-    encode_base64url(out, part.ptr, part.len);
+    buf_init_fixed(&header, storage, sizeof storage);
+    put_header(key.kid, type, &header);
+    CHECK(!header.failed);
+    encode_base64url(out, header.ptr, header.len);
     buf_append_char(out, '.');
-    buf_clear(&part);
-    put_claims(receipt, &part);
-    CHECK(!part.failed);
-    encode_base64url(out, part.ptr, part.len);
+    encode_base64url(out, claims.ptr, claims.len);
     if (out->failed)
         return;
     keyring_sign(keyring, text_skip(buf_text(out), began), signature);
     buf_append_char(out, '.');
     encode_base64url(out, signature, sizeof signature);
+}
+
+void receipt_sign(const struct receipt *receipt, const struct keyring *keyring, struct buf *out)
+{
+    char storage[RECEIPT_MAX_BYTES];
+    struct buf claims;
+
+    buf_init_fixed(&claims, storage, sizeof storage);
+    put_claims(receipt, &claims);
+    CHECK(!claims.failed);
+    receipt_sign_claims(TYPE, buf_text(&claims), keyring, out);
 }
 
 /* Verifying */
@@ -220,13 +231,15 @@ bool receipt_signature_is_valid(const uint8_t key[KEYRING_PUBLIC_KEY_BYTES], str
 /* A part of the JWS as the JSON object that it encodes. */
 static struct json *read_part(struct text part, const char **ret_why)
 {
-    uint8_t bytes[RECEIPT_MAX_BYTES];
     size_t count = part.len / 4 * 3 + (part.len % 4 * 3) / 4;
+    uint8_t *bytes = mem_alloc(count + 1);
+    struct json *document = NULL;
 
     *ret_why = "a part of it is not base64url without padding";
-    if (part.len % 4 == 1 || count > sizeof bytes || !decode_base64url(part, bytes, count))
-        return NULL;
-    return json_parse_object((struct text){(const char *)bytes, count}, ret_why);
+    if (part.len % 4 != 1 && decode_base64url(part, bytes, count))
+        document = json_parse_object((struct text){(const char *)bytes, count}, ret_why);
+    free(bytes);
+    return document;
 }
 
 struct header {
@@ -239,15 +252,15 @@ static const struct json_field HEADER[] = {
     {"typ", JSON_FIELD_TEXT, true, offsetof(struct header, type)},
 };
 
-static const struct receipt_key *key_of_header(const struct json *document, const struct receipt_keys *keys,
-                                               const char **ret_why)
+static const struct receipt_key *key_of_header(const struct json *document, struct text type,
+                                               const struct receipt_keys *keys, const char **ret_why)
 {
     struct header header;
     struct text name;
 
-    *ret_why = "its header is not that of a receipt";
+    *ret_why = text_equal(type, TYPE) ? "its header is not that of a receipt" : "its header is not that of such a JWS";
     if (json_read(document, HEADER, sizeof HEADER / sizeof *HEADER, &header, &name) != JSON_READ_OK ||
-        !text_equal(header.type, TYPE))
+        !text_equal(header.type, type))
         return NULL;
     *ret_why = "its algorithm is not EdDSA";
     if (!text_equal(header.alg, TEXT("EdDSA")))
@@ -259,10 +272,11 @@ static const struct receipt_key *key_of_header(const struct json *document, cons
     return NULL;
 }
 
-static const struct receipt_key *find_key(struct text part, const struct receipt_keys *keys, const char **ret_why)
+static const struct receipt_key *find_key(struct text part, struct text type, const struct receipt_keys *keys,
+                                          const char **ret_why)
 {
     struct json *document = read_part(part, ret_why);
-    const struct receipt_key *key = document ? key_of_header(document, keys, ret_why) : NULL;
+    const struct receipt_key *key = document ? key_of_header(document, type, keys, ret_why) : NULL;
 
     json_free(document);
     return key;
@@ -301,8 +315,8 @@ static bool read_claims(const struct json *claims, struct receipt *ret_receipt)
            member_count(claims, "iat", &ret_receipt->issued_s);
 }
 
-struct json *receipt_verify(struct text jws, const struct receipt_keys *keys, struct receipt *ret_receipt,
-                            const char **ret_why)
+struct json *receipt_verify_claims(struct text jws, struct text type, size_t max_bytes, const struct receipt_keys *keys,
+                                   const char **ret_why)
 {
     struct text rest = jws, parts[3] = {{0}}, more;
     uint8_t signature[KEYRING_SIGNATURE_BYTES];
@@ -311,16 +325,23 @@ struct json *receipt_verify(struct text jws, const struct receipt_keys *keys, st
     for (size_t i = 0; i < 3; i++)
         if (!text_next(&rest, '.', &parts[i]))
             return NULL;
-    if (text_next(&rest, '.', &more) || jws.len > RECEIPT_MAX_BYTES)
+    if (text_next(&rest, '.', &more) || jws.len > max_bytes)
         return NULL;
-    const struct receipt_key *key = find_key(parts[0], keys, ret_why);
+    const struct receipt_key *key = find_key(parts[0], type, keys, ret_why);
     if (!key)
         return NULL;
     *ret_why = "its signature is wrong: it was changed, or not signed with this key";
     if (!decode_base64url(parts[2], signature, sizeof signature) ||
         !receipt_signature_is_valid(key->bytes, (struct text){jws.ptr, parts[0].len + 1 + parts[1].len}, signature))
         return NULL;
-    struct json *claims = read_part(parts[1], ret_why);
+    return read_part(parts[1], ret_why);
+}
+
+struct json *receipt_verify(struct text jws, const struct receipt_keys *keys, struct receipt *ret_receipt,
+                            const char **ret_why)
+{
+    struct json *claims = receipt_verify_claims(jws, TYPE, RECEIPT_MAX_BYTES, keys, ret_why);
+
     if (claims && !read_claims(claims, ret_receipt)) {
         *ret_why = "its claims are not those of a receipt";
         json_free(claims);

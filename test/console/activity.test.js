@@ -413,6 +413,22 @@ describe('exports', () => {
         }
     });
 
+    browse('of signed heads are a JWS, whatever the filters', async (page, {person}) => {
+        await signIn(page, person, '/console/activity?type=session.created');
+        await settled(page);
+        const [download] = await Promise.all([
+            page.waitForEvent('download'),
+            page.getByRole('button', {name: 'Signed heads'}).click(),
+        ]);
+
+        assert.equal(download.suggestedFilename(), 'audit-heads.jwt');
+        const [header, claims] = readFileSync(await download.path(), 'utf8')
+            .split('.')
+            .map((part) => Buffer.from(part, 'base64url').toString());
+        assert.equal(JSON.parse(header).typ, 'audit-heads+jwt');
+        assert.ok(Array.isArray(JSON.parse(claims).heads));
+    });
+
     browse('that fail say so, and are no file', async (page, {person}) => {
         let downloads = 0;
 

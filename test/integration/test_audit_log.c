@@ -337,6 +337,79 @@ Test(audit_log, goes_on_across_restarts_and_rotation)
     fixture_stop(&logs.fixture);
 }
 
+/* What an account gets of the heads, in a file. */
+static void fetch_heads(const struct logs *logs, size_t node, const char *path)
+{
+    struct http_call call = {.target = "/v1/audit/heads", .bearer = logs->fixture.manager.secret};
+    struct http_answer answer;
+
+    cr_assert_eq(fixture_call(&logs->fixture, node, &call, &answer), 200, "%s", answer.body);
+    cr_expect_not_null(strstr(answer.head, "application/jose"), "%s", answer.head);
+    write_log(path, answer.body, strlen(answer.body));
+}
+
+static void verify_expecting(const struct logs *logs, int exit_code, const char *says, const char *heads,
+                             const char *first, const char *second)
+{
+    expect_verdict(logs, exit_code, says,
+                   (const char *const[]){"audit", "verify", "--master-key-file", logs->fixture.master_key_path,
+                                         "--expect", heads, first, second, NULL});
+}
+
+/* An account keeps what it was given. Whoever has the master key can make a flawless log, but not with what was signed.
+ */
+Test(audit_log, what_an_account_was_given_cannot_be_taken_back)
+{
+    char heads[PROCESS_PATH_BYTES], cut[PROCESS_PATH_BYTES], *content, *end;
+    struct fixture_key key;
+    struct logs logs;
+
+    start(&logs, 2);
+    snprintf(heads, sizeof heads, "%.150s/heads.jwt", logs.fixture.folder);
+    snprintf(cut, sizeof cut, "%.150s/cut.log", logs.fixture.folder);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    cr_expect_eq(revoke_key(&logs, 0, &key), 200);
+    stop_nodes(&logs); /* the last heads are published */
+    fixture_add_node(&logs.fixture, NULL);
+    fetch_heads(&logs, 2, heads);
+    verify_expecting(&logs, 0, "Nothing is wrong.", heads, logs.path[0], logs.path[1]);
+    verify_expecting(&logs, 3, "heads.jwt: has a head that no line here has", heads, logs.path[0], NULL);
+    /* The last line of the log whose node ended last: no other log has seen it. */
+    content = read_log(logs.path[1]);
+    end = content + strlen(content) - 1;
+    while (end[-1] != '\n')
+        end--;
+    write_log(cut, content, (size_t)(end - content));
+    verify(&logs, 3, "nobody else has seen the last lines", logs.path[0], cut);
+    verify_expecting(&logs, 3, "heads.jwt: has a head that no line here has", heads, logs.path[0], cut);
+    write_log(cut, "e30.e30.e30", 11);
+    verify_expecting(&logs, 1, "", cut, logs.path[0], logs.path[1]);
+    free(content);
+    cr_assert_eq(unlink(cut), 0);
+    fixture_stop(&logs.fixture);
+}
+
+/* Without any audit log, the answer says just that. What is altered in Redis is not signed. */
+Test(audit_log, what_is_not_genuine_is_not_signed)
+{
+    char before[PROCESS_PATH_BYTES], after[PROCESS_PATH_BYTES];
+    struct logs logs;
+
+    fixture_start(&logs.fixture, 1, NULL);
+    snprintf(before, sizeof before, "%.150s/before.jwt", logs.fixture.folder);
+    snprintf(after, sizeof after, "%.150s/after.jwt", logs.fixture.folder);
+    fetch_heads(&logs, 0, before);
+    redis_server_tell(&logs.fixture.redis, "HSET", fixture_name(logs.fixture.account, "log_heads"), "0011223344556677",
+                      "4000000000000 7 nobody", NULL);
+    redis_server_tell(&logs.fixture.redis, "EXPIRE", fixture_name(logs.fixture.account, "log_heads"), "60", NULL);
+    fetch_heads(&logs, 0, after);
+    char *one = read_log(before), *other = read_log(after);
+    cr_expect_eq(strlen(one), strlen(other), "none, twice");
+    free(one);
+    free(other);
+    fixture_stop(&logs.fixture);
+}
+
 Test(audit_log, belongs_to_one_node)
 {
     struct cli_run run;

@@ -53,6 +53,7 @@ static const struct expectation {
     {HTTP_POST, "/v1/console/device_enrolments/{id}/approve", ROLE_DEVELOPER, ENROLMENT, NULL},
     {HTTP_POST, "/v1/console/device_enrolments/{id}/deny", ROLE_RESPONDER, ENROLMENT, NULL},
     {HTTP_GET, "/v1/console/audit_events", ROLE_AUDITOR, NOTHING, NULL},
+    {HTTP_GET, "/v1/console/audit_events/heads", ROLE_AUDITOR, NOTHING, NULL},
     {HTTP_GET, "/v1/console/usage", ROLE_AUDITOR, NOTHING, NULL},
     {HTTP_GET, "/v1/console/system", ROLE_AUDITOR, NOTHING, NULL},
     {HTTP_GET, "/v1/console/users", ROLE_AUDITOR, NOTHING, NULL},

@@ -483,6 +483,9 @@ async function activity(talk, browser, {all, test}) {
     await talk.wrong('what is no type', events('?type=No'), 400, 'parameter_invalid');
     await talk.right('the trail, with a key', get('/v1/audit?limit=2', bearer(all)), 200);
     await talk.right('without the scope', get('/v1/audit', bearer(test)), 403, 'insufficient_scope');
+    await talk.right('where the logs end', get('/v1/audit/heads', bearer(all)), 200);
+    await talk.right('not with every key', get('/v1/audit/heads', bearer(test)), 403, 'insufficient_scope');
+    await talk.right('for people', get('/v1/console/audit_events/heads', browser.reading), 200);
     for (const type of ['text/csv', 'application/x-ndjson']) {
         await talk.direct('the trail as a file', get('/v1/audit', {...bearer(all), Accept: type}), 200);
         await talk.direct('for people', get('/v1/console/audit_events', {...browser.reading, Accept: type}), 200);

@@ -19,6 +19,8 @@ const DATE = /^\d{4}-\d\d-\d\d$/;
 const FILES = {
     'text/csv': {text: ACTIVITY.exportCsv, name: 'activity.csv'},
     'application/x-ndjson': {text: ACTIVITY.exportLines, name: 'activity.ndjson'},
+    // Of all audit logs, whatever the filters are.
+    'application/jose': {text: ACTIVITY.exportHeads, hint: ACTIVITY.headsHint, name: 'audit-heads.jwt', path: `${TRAIL}/heads`},
 };
 
 const stateOfAddress = () => Object.fromEntries(NAMES.map((name) => [name, words(name)]));
@@ -82,9 +84,9 @@ function filterForm(state, book, change, clear) {
 }
 
 function exportButton(type, queryNow, problem) {
-    const {text, name} = FILES[type];
+    const {text, hint, name, path} = FILES[type];
     const label = h('span', null, text);
-    const button = h('button', {type: 'button', class: 'secondary', onclick: run}, icon('download'), label);
+    const button = h('button', {type: 'button', class: 'secondary', title: hint, onclick: run}, icon('download'), label);
     let isWorking = false;
 
     async function run() {
@@ -94,7 +96,7 @@ function exportButton(type, queryNow, problem) {
         label.textContent = ACTIVITY.exporting;
         show(problem);
         try {
-            saveFile(name, await call('GET', withQuery(TRAIL, queryNow()), undefined, type));
+            saveFile(name, await call('GET', path ?? withQuery(TRAIL, queryNow()), undefined, type));
             announce(ACTIVITY.exported(name));
         } catch (refusal) {
             if (refusal.kind !== 'cancelled') show(problem, explain(refusal));

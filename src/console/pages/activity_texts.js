@@ -25,6 +25,8 @@ export const ACTIVITY = {
     notRead: 'The names could not be read. Try again, or enter an id.',
     exportCsv: 'Export CSV',
     exportLines: 'Export NDJSON',
+    exportHeads: 'Signed heads',
+    headsHint: 'Where the audit logs end now, signed. Keep it: nobody can change the logs later without it showing.',
     exporting: 'Exporting…',
     exported: (name) => `${name} was downloaded.`,
     more: 'Show older entries',

@@ -288,8 +288,9 @@ static void feed(struct audit_verifier *v, const char *name, const struct log *l
 /* Judges and checks the findings: "kind seq seq_end file:line; …". Frees the verifier. */
 static void expect(struct audit_verifier *v, const char *expected)
 {
-    static const char *const NAMES[] = {"changed",    "unreadable", "missing",   "reordered",   "forked", "cut",
-                                        "unfinished", "earlier",    "not given", "unconfirmed", "torn",   "repeated"};
+    static const char *const NAMES[] = {"changed",     "unreadable", "missing", "reordered", "forked",
+                                        "cut",         "unfinished", "earlier", "not given", "absent",
+                                        "unconfirmed", "torn",       "repeated"};
     const struct audit_finding *findings;
     struct buf out CLEANUP(buf_finish);
 
@@ -551,6 +552,149 @@ Test(audit_chain, a_torn_line_is_explained_by_the_node)
     feed(v, "a", &part, 0, part.count);
     expect(v, "torn 0 0 a:4; unconfirmed 1 5 a:6");
     free_log(&log);
+}
+
+/* What an account was given of these heads. */
+static void sign_heads(const struct audit_head *heads, size_t count, struct buf *out, struct audit_signed *ret_signed)
+{
+    const struct audit_signing signing = {
+        .issuer = TEXT("https://console.test"), .store = TEXT("aa"), .issued_s = 1700000100, count, heads};
+    struct receipt_keys keys;
+    const char *why = NULL;
+
+    buf_init(out, AUDIT_SIGNED_MAX_BYTES);
+    audit_signed_print(&signing, keyring, out);
+    cr_assert_not(out->failed);
+    receipt_keys_of(keyring, &keys);
+    cr_assert(audit_signed_read(buf_text(out), &keys, ret_signed, &why), "%s", why);
+}
+
+static struct audit_verifier *expecting(const struct audit_signed *heads)
+{
+    struct audit_verifier *v = audit_verifier_create(keyring);
+
+    audit_verifier_expect(v, TEXT("heads"), heads);
+    return v;
+}
+
+/* An account holds where two logs ended, and does not know where. Whoever has the logs finds it there, or it is gone.
+ */
+Test(audit_chain, signed_heads_are_found_again)
+{
+    struct log one = make_log(5), other = make_log(2), later = {.head = one.head}, anew = {.head = one.head};
+    const struct audit_head heads[] = {one.head, other.head};
+    struct buf jws CLEANUP(buf_finish);
+    struct audit_signed given;
+
+    sign_heads(heads, 2, &jws, &given);
+    cr_expect_eq(given.issued_s, 1700000100);
+    cr_assert_eq(given.count, 2);
+    add(&later, "x", NULL, NULL);
+    struct audit_verifier *v = expecting(&given);
+    feed(v, "a", &one, 0, one.count);
+    feed(v, "b", &other, 0, other.count);
+    expect(v, "");
+    v = expecting(&given);
+    feed(v, "a", &one, 0, one.count);
+    feed(v, "c", &later, 0, later.count);
+    feed(v, "b", &other, 0, other.count);
+    expect(v, "unconfirmed 7 7 c:1");
+    /* Cut by whoever could, before it was verified. */
+    v = expecting(&given);
+    feed(v, "a", &one, 0, one.count - 1);
+    feed(v, "b", &other, 0, other.count);
+    expect(v, "absent 0 0 heads:0; unconfirmed 1 5 a:5");
+    /* The last line, written anew with the master key: the chain itself is flawless. */
+    struct audit_line_read read;
+    cr_assert_eq(audit_line_read(keyring, (struct text){one.lines[4], strlen(one.lines[4]) - 1}, &read),
+                 AUDIT_LINE_GENUINE);
+    anew.head = read.head;
+    add(&anew, "y", NULL, NULL);
+    v = expecting(&given);
+    feed(v, "a", &one, 0, 5);
+    feed(v, "d", &anew, 0, 1);
+    feed(v, "b", &other, 0, other.count);
+    expect(v, "absent 0 0 heads:0; unconfirmed 1 6 d:1");
+    free(given.digests);
+    free_log(&one);
+    free_log(&other);
+    free_log(&later);
+    free_log(&anew);
+}
+
+/* Nothing of what an account gets says how much others do. */
+Test(audit_chain, signed_heads_say_nothing_of_other_accounts)
+{
+    struct audit_head head = {.chain = "00112233aabbccdd", .seq = 123456, .mac = AUDIT_NO_MAC};
+    struct buf first CLEANUP(buf_finish), second CLEANUP(buf_finish);
+    struct audit_signed one, other;
+
+    sign_heads(&head, 1, &first, &one);
+    sign_heads(&head, 1, &second, &other);
+    cr_expect_neq(memcmp(one.digests, other.digests, AUDIT_DIGEST_BYTES), 0, "the same head is known again");
+    cr_expect_str_neq(one.salt, other.salt);
+    head.seq = 7;
+    struct buf third CLEANUP(buf_finish);
+    struct audit_signed low;
+    sign_heads(&head, 1, &third, &low);
+    cr_expect_eq(third.len, first.len, "the length tells the number");
+    free(one.digests);
+    free(other.digests);
+    free(low.digests);
+}
+
+Test(audit_chain, what_are_no_signed_heads)
+{
+    const struct receipt receipt = {.issuer = TEXT("i"), .key = TEXT("k"), .store = TEXT("s"), .event = TEXT("e")};
+    struct keyring *stranger = keyring_create(&MASTERS[2], 1);
+    struct audit_head heads[2] = {{.chain = "00112233aabbccdd", .seq = 1, .mac = AUDIT_NO_MAC}};
+    struct buf jws CLEANUP(buf_finish), certificate CLEANUP(buf_finish);
+    struct receipt_keys keys, others;
+    struct audit_signed read;
+    const char *why = NULL;
+
+    sign_heads(heads, 1, &jws, &read);
+    free(read.digests);
+    receipt_keys_of(keyring, &keys);
+    receipt_keys_of(stranger, &others);
+    cr_expect_not(audit_signed_read(buf_text(&jws), &others, &read, &why));
+    cr_expect(strstr(why, "another master key"), "%s", why);
+    for (size_t i = 0; i < jws.len; i++) {
+        char kept = jws.ptr[i];
+
+        jws.ptr[i] = kept == 'A' ? 'B' : 'A';
+        cr_expect_not(audit_signed_read(buf_text(&jws), &keys, &read, &why), "byte %zu", i);
+        jws.ptr[i] = kept;
+        cr_expect_not(audit_signed_read((struct text){jws.ptr, i}, &keys, &read, &why), "cut at %zu", i);
+    }
+    buf_init(&certificate, RECEIPT_MAX_BYTES);
+    receipt_sign(&receipt, keyring, &certificate);
+    cr_expect_not(audit_signed_read(buf_text(&certificate), &keys, &read, &why), "a receipt");
+    struct receipt as_receipt;
+    cr_expect_null(receipt_verify(buf_text(&jws), &keys, &as_receipt, &why), "as a receipt");
+    buf_clear(&jws);
+    receipt_sign_claims(TEXT("audit-heads+jwt"),
+                        TEXT("{\"jti\":\"AAAAAAAAAAAAAAAAAAAAAA\",\"heads\":[\"x\"],\"iat\":1}"), keyring, &jws);
+    cr_expect_not(audit_signed_read(buf_text(&jws), &keys, &read, &why));
+    cr_expect_str_eq(why, "its claims are not those of signed heads");
+    keyring_destroy(stranger);
+}
+
+/* As many as Redis keeps. */
+Test(audit_chain, signed_heads_of_many_logs_fit)
+{
+    struct audit_head *heads = calloc(AUDIT_SIGNED_HEADS_MAX, sizeof *heads);
+    struct buf jws CLEANUP(buf_finish);
+    struct audit_signed read;
+
+    for (size_t i = 0; i < AUDIT_SIGNED_HEADS_MAX; i++) {
+        heads[i] = (struct audit_head){.seq = UINT64_MAX, .mac = AUDIT_NO_MAC};
+        snprintf(heads[i].chain, sizeof heads[i].chain, "%016zx", i);
+    }
+    sign_heads(heads, AUDIT_SIGNED_HEADS_MAX, &jws, &read);
+    cr_expect_eq(read.count, AUDIT_SIGNED_HEADS_MAX);
+    free(read.digests);
+    free(heads);
 }
 
 Test(audit_chain, nothing_is_whole_under_another_key)
