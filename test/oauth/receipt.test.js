@@ -66,6 +66,19 @@ async function opensslAccepts(signed, signature) {
     );
 }
 
+test('jose verifies signed heads of audit logs, and takes neither for the other', async () => {
+    const {status, text} = await stage.session.send('GET', '/v1/console/audit_events/heads');
+    const as = (typ) => jose.jwtVerify(text, jose.createLocalJWKSet(jwks), {issuer: stage.origin, algorithms: ['EdDSA'], typ});
+
+    assert.equal(status, 200);
+    const {payload} = await as('audit-heads+jwt');
+    assert.deepEqual(payload.heads, []); // these nodes write no log
+    assert.equal(Buffer.from(payload.jti, 'base64url').length, 16);
+    assert.ok(Math.abs(payload.iat - Date.now() / 1000) < 60);
+    assert.match(payload.store, /^[0-9a-f]{32}$/);
+    await assert.rejects(as('revocation+jwt'));
+});
+
 test('jose verifies it', async () => {
     const {payload, protectedHeader} = await verify(receipt);
     const [used] = jwks.keys;
