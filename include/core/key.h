@@ -13,7 +13,8 @@ enum key_fate { KEYS_NONE, KEYS_MADE, KEYS_ALL };
 
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
-/* Everything stored about a key. Only revoked_ms, ends_ms, ends_said, is_unconfirmed and last_used_ms ever change. */
+/* Everything stored about a key. Only revoked_ms, ends_ms, ends_said, replaced_by, is_unconfirmed and
+ * last_used_ms ever change. */
 struct key_record {
     struct id id;
     struct id account;
@@ -24,6 +25,7 @@ struct key_record {
     int64_t revoked_ms;     /* 0 while active */
     int64_t ends_ms;        /* when it will be revoked, by the store's time; 0: nobody knows, or it is revoked */
     uint32_t ends_said;     /* how often it was said when it will be revoked, or that it will not */
+    struct id replaced_by;  /* by the last replacement, or empty */
     bool is_unconfirmed;    /* it replaces a key, and no node has accepted it yet: only use proves that it arrived */
     int64_t last_used_ms;   /* 0 when never used, or not asked for */
     bool is_suspended;      /* so is its account; not stored: only key_store_find() tells */

@@ -104,12 +104,13 @@ void key_store_schedule(struct store *store, const struct key_view *view, const 
  * earliest after a minute, unless it was to end sooner; with 0 also as soon as the new one is accepted. An earlier
  * successor that was never accepted is revoked. STORE_OK: every node will keep to it; replaced is its record, said_ms as
  * above. STORE_NOT_FOUND: no such key, or the view hides it. STORE_REFUSED: it is revoked; or successor, an id, has
- * replaced it and was accepted (else empty). */
+ * replaced it and was accepted (else empty); or that is "again": another one has replaced it since replaced_by was read. */
 struct key_replacement {
     const struct key_record *key; /* the new one */
     const uint8_t *digest;        /* KEY_DIGEST_BYTES */
     struct key_view view;
     struct id replaced;
+    struct id replaced_by; /* what its record said when the caller read it */
     int64_t overlap_ms;
 };
 typedef void key_replaced(void *arg, enum store_result result, const struct key_record *replaced, int64_t said_ms,

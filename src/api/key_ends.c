@@ -10,7 +10,7 @@
 #include "revocation_note_internal.h"
 #include "views_internal.h"
 
-enum { OVERLAP_MAX_S = 30 * 24 * 60 * 60, MS_PER_S = 1000 };
+enum { OVERLAP_MAX_S = 30 * 24 * 60 * 60, MS_PER_S = 1000, LOOKS_MAX = 4 };
 
 static bool read_id(struct exchange *exchange, struct id *ret_id)
 {
@@ -175,9 +175,20 @@ struct replacement {
     struct text name;          /* empty: the replaced key's */
     const struct json *scopes; /* NULL: those of the replaced key */
     int64_t overlap_s;
-    struct key_record replaced; /* after the change, which was made at said_ms */
+    struct key_record replaced; /* as it was read; then as it is after the change, which was made at said_ms */
+    unsigned looks;             /* at it: another request may replace it in between */
     int64_t said_ms;
 };
+
+static void on_found_to_replace(void *arg, enum store_result result, const struct key_record *replaced);
+
+static void look_at_replaced(struct replacement *op)
+{
+    struct key_view view = key_view_of(op->grant.exchange, KEY_API);
+
+    op->looks++;
+    key_store_get(exchange_store(op->grant.exchange), &view, &op->replaced_id, on_found_to_replace, op);
+}
 
 /* The log outlives the end of a key whose successor did not arrive, so that is not in it. */
 static void replacement_delivered(struct key_grant *grant)
@@ -206,6 +217,10 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
     struct exchange *exchange = op->grant.exchange;
 
     note_unconfirmed(exchange, result);
+    if (result == STORE_REFUSED && text_equal(successor, TEXT("again")) && op->looks < LOOKS_MAX) {
+        look_at_replaced(op);
+        return;
+    }
     if (result == STORE_OK)
         key_copy(&op->replaced, replaced);
     op->said_ms = said_ms;
@@ -216,6 +231,8 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
     }
     if (result == STORE_LIMITED)
         exchange_refuse_limited(exchange, retry_after_s);
+    else if (result == STORE_REFUSED && text_equal(successor, TEXT("again")))
+        exchange_refuse(exchange, PROBLEM_OVERLOADED);
     else if (result == STORE_REFUSED && successor.len > 0)
         refuse_replaced(exchange, successor);
     else if (result == STORE_REFUSED)
@@ -271,6 +288,7 @@ static void replace_named(void *arg)
                                                 .digest = op->grant.digest,
                                                 .view = key_view_of(exchange, KEY_API),
                                                 .replaced = op->replaced_id,
+                                                .replaced_by = op->replaced.replaced_by,
                                                 .overlap_ms = op->overlap_s * MS_PER_S},
                       &source, on_replaced, op);
 }
@@ -302,6 +320,11 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
 
+    /* Nobody waits for the secret, and perhaps the request was repeated and answered elsewhere. */
+    if (http_request_gone(exchange->request)) {
+        http_request_release(exchange->request);
+        return;
+    }
     /* Whether it is revoked is for the script to say, once it has found that the actor may still do this. */
     if (result == STORE_NOT_FOUND) {
         exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
@@ -310,6 +333,7 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
     } else if (make_key(op, replaced)) {
         const struct key_view view = key_view_of(exchange, KEY_API);
 
+        key_copy(&op->replaced, replaced);
         if (op->grant.key.via.text[0])
             key_store_get(exchange_store(exchange), &view, exchange_actor(exchange), replacer_found, op);
         else
@@ -327,7 +351,6 @@ void key_replace(struct exchange *exchange)
         {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct replacement, scopes)},
     };
     struct replacement *op = http_request_alloc(exchange->request, sizeof *op);
-    struct key_view view = key_view_of(exchange, KEY_API);
 
     op->grant.exchange = exchange;
     if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) ||
@@ -338,5 +361,5 @@ void key_replace(struct exchange *exchange)
         return;
     }
     http_request_hold(exchange->request);
-    key_store_get(exchange_store(exchange), &view, &op->replaced_id, on_found_to_replace, op);
+    look_at_replaced(op);
 }

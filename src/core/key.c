@@ -55,6 +55,7 @@ void key_replace_by(struct key_record *key, const struct key_record *replaced, c
     key_copy(key, replaced);
     key->revoked_ms = key->ends_ms = key->last_used_ms = 0;
     key->ends_said = 0;
+    key->replaced_by = (struct id){0};
     key->is_unconfirmed = false;
     key->replaces = replaced->id;
     key->via = (struct id){0};
@@ -593,19 +594,27 @@ static bool read_fields(const struct key_text *parts, struct key_record *key)
     return true;
 }
 
+/* "<said> <set> <before> <by>": key_end_line() in prelude.lua. */
+static bool read_end(struct text value, struct key_record *key)
+{
+    struct text said, set, before, by;
+    uint64_t count;
+    if (!text_next(&value, ' ', &said) || !text_to_u64(said, UINT32_MAX, &count) || !text_next(&value, ' ', &set) ||
+        !text_next(&value, ' ', &before) || !text_next(&value, ' ', &by))
+        return false;
+    key->ends_said = (uint32_t)count;
+    return text_equal(by, TEXT("-")) || read_any_id(by, TEXT("key_"), &key->replaced_by);
+}
+
 /* What scripts have written behind the MAC; what else stands there is theirs alone. */
 static bool read_loose(const struct key_text *parts, struct key_record *key)
 {
-    struct text fields = parts->loose, line, value, said;
+    struct text fields = parts->loose, line, value;
     while (text_next(&fields, '\n', &line)) {
-        uint64_t count;
-        if (take_value(line, TEXT("confirm"), &value)) {
+        if (take_value(line, TEXT("confirm"), &value))
             key->is_unconfirmed = true;
-        } else if (take_value(line, TEXT("end"), &value)) {
-            if (!text_next(&value, ' ', &said) || !text_to_u64(said, UINT32_MAX, &count))
-                return false;
-            key->ends_said = (uint32_t)count;
-        }
+        else if (take_value(line, TEXT("end"), &value) && !read_end(value, key))
+            return false;
     }
     return true;
 }

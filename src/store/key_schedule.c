@@ -162,6 +162,7 @@ void key_store_replace(struct store *store, const struct key_replacement *replac
     args_add(&args, barrier_name(call->barrier));
     args_add_int(&args, replacement->overlap_ms);
     args_add_store_time(&args, store);
+    args_add(&args, id_text(&replacement->replaced_by));
     store_call_script(store, SCRIPT_key_replace, SCRIPT_CHANGES, args.count, args.argv, on_end_written, call);
 }
 

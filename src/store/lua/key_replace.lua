@@ -6,10 +6,13 @@
 --   keys_are_full(), most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only
 --   ('1' or '0'), member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner; at
 --   the earliest after a minute; 0: also as soon as a node accepts the new key, see key_confirm.lua), what the node knows
---   of the store's time (store_ms_within() in the prelude)
+--   of the store's time (store_ms_within() in the prelude), the key that had replaced it when the caller looked (''
+--   for none)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
 --   cache it as one that does not end, the store's time, an earlier successor that was revoked, if any; not_found: it is unknown, or hidden by
---   the view; refused: it is revoked; refused, id: that key has replaced it, and was accepted; suspended, conflict, full:
+--   the view; refused: it is revoked; refused, id: that key has replaced it, and was accepted; refused, again: another one
+--   has replaced it since the caller looked, so this may be a request that was given up and repeated, and must not take
+--   the secret away that the repetition has shown; suspended, conflict, full:
 --   as key_insert.lua; as actor_refused(); as limit_refused(); as leaving_refused()
 -- Events: <kind>.created; <kind>.revocation_scheduled; <kind>.revoked of an earlier successor
 
@@ -30,7 +33,11 @@ key_judge_end(old, now)
 if old.revoked then
     return {'refused'}
 end
-local did, earlier = pcall(key_record, key_end_line(old).by)
+local by = key_end_line(old).by
+if by ~= (ARGV[19] ~= '' and ARGV[19] or '-') then
+    return {'refused', 'again'}
+end
+local did, earlier = pcall(key_record, by)
 earlier = did and earlier and not earlier.revoked and earlier or nil
 if earlier and not key_confirm(earlier) then
     return {'refused', earlier.id}

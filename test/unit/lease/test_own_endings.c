@@ -215,7 +215,7 @@ Test(own_endings, the_end_of_a_key_that_is_replaced)
     const struct id old = some_key();
     struct key_record key = {
         .kind = KEY_API, .mode = MODE_LIVE, .scopes = SCOPE_ALL, .last4 = "wxyz", .id = some_key()};
-    const struct key_replacement replacement = {&key, ANY_DIGEST, EVERYTHING, old, ENDS_MS};
+    const struct key_replacement replacement = {&key, ANY_DIGEST, EVERYTHING, old, {.text = ""}, ENDS_MS};
     char script[SCRIPT_BYTES];
 
     key.account = id_mint(ID_ACCOUNT, 1);

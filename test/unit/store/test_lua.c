@@ -1007,8 +1007,12 @@ Test(lua, key_replace)
           {"ZCARD t:key_ends", "1"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_2*)))"},
+          /* Whoever asks has not seen it: it may be what they ask for again. */
+          {REPLACE("d3", "key_3", "key_1", "0"), "(refused again)"},
+          {REPLACE("d3", "key_3", "key_1", "0 0 key_9"), "(refused again)"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name*"}, {"EXISTS t:key:d3", "0"},
           /* Nobody has used it: it was lost, and another one takes its place. */
-          {REPLACE("d3", "key_3", "key_1", "0"),
+          {REPLACE("d3", "key_3", "key_1", "0 0 key_2"),
            "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=2 1* - key_3 nil d1 1*) 0 () 1* (key_2 acct_A live wxyz 3 7 1* "
            "Name*))"},
           {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac\nconfirm=now"},
@@ -1030,27 +1034,27 @@ Test(lua, key_replace)
 /* The end that stood before stands again, and a successor that was used is left alone. */
 Test(lua, a_successor_that_reached_nobody_leaves_nothing_behind)
 {
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {REPLACE("d2", "key_2", "key_1", "90000"), "(ok *)"},
-          {DISCARD("key_2"), "(ok 0 () (ok (key_2 * 1* Name*) 0))"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=2 - - -"}, {"ZCARD t:key_ends", "0"},
-          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 2",
-           "((* (type api_key.revoked actor system target key_2 *)) (* (type api_key.revocation_withdrawn actor system "
-           "target key_1 * data:reason not_delivered*)))"},
-          /* Once more, with an end of its own. */
-          {SCHEDULE "$now+80000 1000000 sooner 0", "(ok *)"}, {REPLACE("d3", "key_3", "key_1", "0"), "(ok *)"},
-          {DISCARD("key_3"), "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=5 - - -"},
-          {"ZCARD t:key_ends", "1"},
-          /* Late, after the request was repeated: the newer one stands. */
-          {REPLACE("d4", "key_4", "key_1", "70000"), "(ok *)"}, {REPLACE("d5", "key_5", "key_1", "70000"), "(ok *)"},
-          {DISCARD("key_4"), "(ok 0 () (ok (key_4 *) 1))"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=7 1* 1* key_5"},
-          /* Used, although its answer was not delivered. */
-          {"@key_confirm key_5 100 0", "(ok)"}, {DISCARD("key_5"), "(refused 0 () (not_found))"},
-          {"GET t:key:d5", "key_5 * - Name*"}, {REPLACE("d6", "key_6", "key_1", "0"), "(refused key_5)"},
-          /* Never sent: what arrives late does nothing. */
-          {DISCARD("key_7"), "(refused 0 () (not_found))"}, {REPLACE("d7", "key_7", "key_5", "0"), "(conflict)"},
-          {"GET t:key:d5", "key_5 * - Name*"});
+    STEPS(
+        ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+        {REPLACE("d2", "key_2", "key_1", "90000"), "(ok *)"}, {DISCARD("key_2"), "(ok 0 () (ok (key_2 * 1* Name*) 0))"},
+        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=2 - - -"}, {"ZCARD t:key_ends", "0"},
+        {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 2",
+         "((* (type api_key.revoked actor system target key_2 *)) (* (type api_key.revocation_withdrawn actor system "
+         "target key_1 * data:reason not_delivered*)))"},
+        /* Once more, with an end of its own. */
+        {SCHEDULE "$now+80000 1000000 sooner 0", "(ok *)"}, {REPLACE("d3", "key_3", "key_1", "0"), "(ok *)"},
+        {DISCARD("key_3"), "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=5 - - -"},
+        {"ZCARD t:key_ends", "1"},
+        /* Late, after the request was repeated: the newer one stands. */
+        {REPLACE("d4", "key_4", "key_1", "70000"), "(ok *)"},
+        {REPLACE("d5", "key_5", "key_1", "70000 0 key_4"), "(ok *)"}, {DISCARD("key_4"), "(ok 0 () (ok (key_4 *) 1))"},
+        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=7 1* 1* key_5"},
+        /* Used, although its answer was not delivered. */
+        {"@key_confirm key_5 100 0", "(ok)"}, {DISCARD("key_5"), "(refused 0 () (not_found))"},
+        {"GET t:key:d5", "key_5 * - Name*"}, {REPLACE("d6", "key_6", "key_1", "0 0 key_5"), "(refused key_5)"},
+        /* Never sent: what arrives late does nothing. */
+        {DISCARD("key_7"), "(refused 0 () (not_found))"}, {REPLACE("d7", "key_7", "key_5", "0"), "(conflict)"},
+        {"GET t:key:d5", "key_5 * - Name*"});
 }
 
 /* Somebody has said since that the key goes on, or when it ends. */
@@ -1101,7 +1105,7 @@ Test(lua, ends_are_handed_on)
           {REPLACE_WITH("2", "2", "8", "90000"), "(ok *)"},
           {"GET t:key:d8", "key_8 acct_A live wxyz 3 7 - Name\nconfirm=later"},
           {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 @1* Name\nend=1 1* - key_8"},
-          {REPLACE_WITH("2", "2", "9", "70000"), "(ok *)"}, {MAKE_WITH("2", "10"), "(ok)"},
+          {REPLACE_WITH("2", "2", "9", "70000 0 key_8"), "(ok *)"}, {MAKE_WITH("2", "10"), "(ok)"},
           {"GET t:key:d10", "key_10 acct_A live wxyz 3 7 - Name"},
           {"GET t:key:d9", "key_9 acct_A live wxyz 3 7 - Name*"},
           /* And of key_5, which has one of its own: that is handed on. */
@@ -3416,7 +3420,8 @@ Test(lua, an_account_makes_so_many_keys_a_day)
           {LIMITED("4", "live", "9+2 100"), "(ok)"},
           {"@key_replace d5 key_5+acct_A+live+wxyz+3+7+-+N usr_U '' '' 100 '' 9+2 100 key_4 acct_A api_key 0 - - 60000",
            "(ok *)"},
-          {"@key_replace d6 key_6+acct_A+live+wxyz+3+7+-+N usr_U '' '' 100 '' 9+2 100 key_4 acct_A api_key 0 - - 60000",
+          {"@key_replace d6 key_6+acct_A+live+wxyz+3+7+-+N usr_U '' '' 100 '' 9+2 100 key_4 acct_A api_key 0 - - 60000 "
+           "0 key_5",
            "(full)"},
           {LIMITED("6", "live", "9+2 100"), "(full)"}, {"DEL t:acct:acct_A:keys_made:ak-live", "1"},
           {LIMITED("6", "live", "9+2 100"), "(ok)"},
