@@ -1,5 +1,6 @@
 #include "fixture.h"
 #include "auth/key_check.h"
+#include "auth/password.h"
 #include "auth/session_auth.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -310,26 +311,59 @@ void fixture_revoke_key(const struct fixture *fixture, const struct fixture_key 
     direct_finish(fixture, direct);
 }
 
+static void begin_user(const struct fixture *fixture, const char *account, const char *email, enum role role,
+                       struct user_record *ret_user)
+{
+    *ret_user = (struct user_record){.id = id_mint(ID_USER, clock_wall_ms()),
+                                     .account = id_read(ID_ACCOUNT, account ? account : fixture->account),
+                                     .role = role,
+                                     .created_ms = clock_wall_ms()};
+    snprintf(ret_user->email, sizeof ret_user->email, "%s", email);
+}
+
+static void add_user(struct direct *direct, const struct user_record *user, struct fixture_user *ret_user)
+{
+    account_store_add_user(direct->partitions, user, &NOBODY, verb_done, direct);
+    direct_expect(direct, "account_store_add_user");
+    *ret_user = (struct fixture_user){0};
+    snprintf(ret_user->id, sizeof ret_user->id, "%s", user->id.text);
+    snprintf(ret_user->account, sizeof ret_user->account, "%s", user->account.text);
+    snprintf(ret_user->email, sizeof ret_user->email, "%.63s", user->email);
+}
+
 void fixture_add_person(struct fixture *fixture, const char *account, const char *email, enum role role,
                         struct fixture_user *ret_user)
 {
-    struct user_record user = {.id = id_mint(ID_USER, clock_wall_ms()),
-                               .account = id_read(ID_ACCOUNT, account ? account : fixture->account),
-                               .role = role,
-                               .created_ms = clock_wall_ms()};
+    struct user_record user;
     struct direct *direct;
 
-    snprintf(user.email, sizeof user.email, "%s", email);
+    begin_user(fixture, account, email, role, &user);
     snprintf(user.password_hash, sizeof user.password_hash,
              "scrypt$17$8$1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     direct = direct_open(fixture);
-    account_store_add_user(direct->partitions, &user, &NOBODY, verb_done, direct);
-    direct_expect(direct, "account_store_add_user");
+    add_user(direct, &user, ret_user);
     direct_finish(fixture, direct);
-    *ret_user = (struct fixture_user){0};
-    snprintf(ret_user->id, sizeof ret_user->id, "%s", user.id.text);
-    snprintf(ret_user->account, sizeof ret_user->account, "%s", user.account.text);
-    snprintf(ret_user->email, sizeof ret_user->email, "%s", email);
+}
+
+void fixture_add_member(struct fixture *fixture, const char *account, const char *email, enum role role,
+                        struct fixture_user *ret_user)
+{
+    struct user_record user;
+    struct totp_secret totp;
+    struct direct *direct;
+    struct buf uri;
+
+    begin_user(fixture, account, email, role, &user);
+    direct = direct_open(fixture);
+    password_hash_now(direct->keyring, id_text(&user.id), TEXT(FIXTURE_PASSWORD), user.password_hash);
+    totp_secret_mint(&totp);
+    keyring_seal(direct->keyring, id_text(&user.id), totp.bytes, sizeof totp.bytes, user.totp_sealed);
+    uv_update_time(&direct->loop); /* hashing has taken a while */
+    add_user(direct, &user, ret_user);
+    direct_finish(fixture, direct);
+    buf_init_fixed(&uri, ret_user->totp_uri, sizeof ret_user->totp_uri - 1);
+    totp_print_uri(&totp, TOTP_ISSUER, text_of(user.email), &uri);
+    ret_user->totp_uri[uri.len] = '\0';
 }
 
 static const struct session_limits LIMITS = {.idle_ms = 1800000, .absolute_ms = 43200000, .step_up_ms = 300000};

@@ -108,6 +108,11 @@ void fixture_add_session(struct fixture *fixture, const struct fixture_user *use
 void fixture_add_person(struct fixture *fixture, const char *account, const char *email, enum role role,
                         struct fixture_user *ret_user);
 
+/* One who can sign in with FIXTURE_PASSWORD. Unlike fixture_add_user() it runs no program, so it is cheap where tests
+ * need many. account NULL: the fixture's own. */
+void fixture_add_member(struct fixture *fixture, const char *account, const char *email, enum role role,
+                        struct fixture_user *ret_user);
+
 /* Runs the program's own `user create`, with FIXTURE_PASSWORD: costs one password hash. */
 void fixture_add_user(struct fixture *fixture, const char *email, struct fixture_user *ret_user);
 /* The code that a user's app would show now, or steps later. */
