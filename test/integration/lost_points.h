@@ -14,7 +14,7 @@ struct lost_site {
     size_t scene_count;                         /* gaps included */
 };
 
-/* Other arguments of the nodes for whom barriers matter: whatever a barrier waits for, it is not the end of a lease. */
+/* long_leases: so that a barrier can wait for a node for longer than the test takes to look at it. */
 struct lost_site *lost_site_start(bool long_leases);
 /* Frees it, and the scenes that are left. */
 void lost_site_stop(struct lost_site *site);
@@ -44,6 +44,6 @@ extern const struct lost_point LOST_POINTS[LOST_POINT_COUNT];
 
 /* Sends the scenes' requests to node 0, and has their clients leave at that point. */
 void lost_site_lose(struct lost_site *site, const struct lost_point *point);
-/* Sends them, kills node 0 a few random milliseconds later, and starts it again once restart is called. */
+/* Sends them, and kills node 0 a few random milliseconds later. Node 1 answers until node 0 is started again. */
 void lost_site_kill(struct lost_site *site);
 void lost_site_restart(struct lost_site *site);

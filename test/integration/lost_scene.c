@@ -67,26 +67,35 @@ static const struct member MEMBERS[] = {
     MEMBER("invited_email", invited.email),
 };
 
+static bool is_name(const char *name, size_t len, const char *wanted)
+{
+    return strlen(wanted) == len && strncmp(wanted, name, len) == 0;
+}
+
+static const char *member_value(const struct lost_scene *scene, const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++)
+        if (is_name(name, len, MEMBERS[i].name))
+            return (const char *)scene + MEMBERS[i].at;
+    if (is_name(name, len, "password"))
+        return FIXTURE_PASSWORD;
+    return is_name(name, len, "new_password") ? NEW_PASSWORD : "";
+}
+
+/* <totp> is what the authenticator of self shows, <new_totp> that of whoever gets a new one. */
 static void print_value(const struct lost_scene *scene, const char *name, size_t len, char *ret_value, size_t size)
 {
+    const bool is_new = is_name(name, len, "new_totp");
     char code[8];
 
-    for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++) {
-        if (strlen(MEMBERS[i].name) != len || strncmp(MEMBERS[i].name, name, len) != 0)
-            continue;
-        snprintf(ret_value, size, "%s", (const char *)scene + MEMBERS[i].at);
-        if (!*ret_value)
-            test_give_up("%s: there is no %s yet", lost_row_name(scene->row), MEMBERS[i].name);
+    if (is_new || is_name(name, len, "totp")) {
+        fixture_totp(is_new ? &scene->renewed : &scene->self, scene->sent > 0, code);
+        snprintf(ret_value, size, "%s", code);
         return;
     }
-    if (strncmp(name, "password", len) == 0) {
-        snprintf(ret_value, size, "%s", FIXTURE_PASSWORD);
-    } else if (strncmp(name, "new_password", len) == 0) {
-        snprintf(ret_value, size, "%s", NEW_PASSWORD);
-    } else {
-        fixture_totp(strncmp(name, "totp", len) == 0 ? &scene->self : &scene->renewed, scene->sent > 0, code);
-        snprintf(ret_value, size, "%s", code);
-    }
+    snprintf(ret_value, size, "%s", member_value(scene, name, len));
+    if (!*ret_value)
+        test_give_up("%s: there is no %.*s", lost_row_name(scene->row), (int)len, name);
 }
 
 static const char *write_text(const struct lost_scene *scene, const char *template, char *ret_text, size_t size)

@@ -30,7 +30,8 @@ struct lost_scene *lost_scene_start(struct fixture *fixture, size_t node, const 
 const char *lost_row_name(const struct lost_row *row);
 /* Sends the row's request to the node over scene->client. Codes are those of now; of a repetition, the next ones. */
 void lost_scene_send(struct lost_scene *scene, const struct fixture *fixture, size_t node);
-/* Sends it until it is answered by something else than 503 or 429, judges that answer and learns from it. */
+/* Sends it until it is answered by something else than 503 or 429, both of which ask for that; judges that answer and
+ * learns from it. */
 void lost_scene_repeat(struct lost_scene *scene, const struct fixture *fixture, size_t node);
 /* Whether this is what the row says of its first request, or of a repetition. */
 void lost_scene_expect(const struct lost_scene *scene, const struct http_answer *answer);
