@@ -24,6 +24,8 @@
 
 enum { NODE_ARGS_MAX = 32 };
 
+enum { IN_USE_STEP_MS = 5 };
+
 #define REDIS_TIMEOUT_MS "10000"
 #define PASSWORD_COST "10" /* 2^10: see test/support/quick_password.c */
 
@@ -290,6 +292,22 @@ void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind
     direct_finish(fixture, direct);
     snprintf(ret_key->id, sizeof ret_key->id, "%s", key.id.text);
     snprintf(ret_key->secret, sizeof ret_key->secret, "%s", secret.text);
+}
+
+void fixture_await_in_use(const struct fixture *fixture, const char *account, const char *key_id)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char name[256], digest[128], record[1024];
+
+    snprintf(name, sizeof name, "id:%s", key_id);
+    redis_server_ask(&fixture->redis, digest, sizeof digest, "GET", fixture_name(account, name), NULL);
+    snprintf(name, sizeof name, "key:%s", digest);
+    do {
+        redis_server_ask(&fixture->redis, record, sizeof record, "GET", fixture_name(account, name), NULL);
+        if (deadline_left_ms(deadline) <= 0)
+            test_give_up("nobody noted the use of %s: %s", key_id, record);
+        poll(NULL, 0, IN_USE_STEP_MS);
+    } while (strstr(record, "\nconfirm="));
 }
 
 void fixture_revoke_key(const struct fixture *fixture, const struct fixture_key *key)

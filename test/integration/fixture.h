@@ -99,6 +99,8 @@ void fixture_add_account_in(struct fixture *fixture, unsigned partition, char re
 void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
                      scope_set scopes, struct fixture_key *ret_key);
 void fixture_revoke_key(const struct fixture *fixture, const struct fixture_key *key);
+/* A key that replaces another one was accepted, which is noted behind the answer: waits until it is. */
+void fixture_await_in_use(const struct fixture *fixture, const char *account, const char *key_id);
 /* A session of the fixture's user, or of another. stepped_up: with a fresh step-up. Times of the limits are the
  * standard ones. */
 void fixture_add_session(struct fixture *fixture, const struct fixture_user *user, bool stepped_up,

@@ -301,22 +301,6 @@ Test(key_ends, people_who_have_confirmed_can_say_later_or_never)
     fixture_stop(&f);
 }
 
-/* Its first use is noted behind the answer. */
-static void await_confirmed(const char *id)
-{
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-    char name[256], digest[128], reply[1024];
-
-    snprintf(name, sizeof name, "id:%s", id);
-    redis_server_ask(&f.redis, digest, sizeof digest, "GET", fixture_name(f.account, name), NULL);
-    snprintf(name, sizeof name, "key:%s", digest);
-    do {
-        redis_server_ask(&f.redis, reply, sizeof reply, "GET", fixture_name(f.account, name), NULL);
-        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", reply);
-        poll(NULL, 0, STEP_MS);
-    } while (strstr(reply, "\nconfirm="));
-}
-
 Test(key_ends, a_replacement_takes_over)
 {
     static struct http_answer answer;
@@ -340,7 +324,7 @@ Test(key_ends, a_replacement_takes_over)
     cr_assert(http_answer_json(&answer, "revoke_at", at, sizeof at) && clock_read_rfc3339(text_of(at), &at_ms));
     cr_expect(at_ms >= began_ms + 90 * S && at_ms <= ended_ms + 90 * S);
     cr_expect_eq(fixture_try_key(&f, 1, secret), 200);
-    await_confirmed(id);
+    fixture_await_in_use(&f, f.account, id);
     cr_expect_eq(fixture_try_key(&f, 1, key.secret), 200, "both work until then");
     cr_expect_eq(call("POST", &key, "/replacement", "{\"overlap_seconds\":90}", &answer), 409);
     cr_expect_str_eq(http_answer_code(&answer), "already_replaced");

@@ -260,6 +260,7 @@ static void expect_conflict(struct lost_site *site, struct lost_scene *scene)
 
     lost_scene_repeat(scene, &site->fixture, 0);
     cr_assert_eq(status_of(site, 1, scene->secret), 200, "%s", name);
+    fixture_await_in_use(&site->fixture, scene->account, scene->made);
     end_ms = end_of(site, 0, scene);
     lost_scene_send(scene, &site->fixture, 0);
     cr_assert_eq(http_client_read(&scene->client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER, "%s", name);
