@@ -33,11 +33,11 @@ struct token_revocation {
     struct text secrets[SECRETS_MAX]; /* each once; they point into the body */
     size_t count, under_way;
     enum store_result failure; /* STORE_OK: none has failed */
-    bool is_throttled;         /* at least one, which no key has */
-    uint32_t retry_after_s;
+    bool has_unknown;          /* at least one that no key has */
 };
 
-static void secret_revoked(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s);
+static void secret_revoked(void *arg, enum store_result result, const struct key_record *key);
+static void miss_counted(void *arg, enum store_result result, uint32_t retry_after_s);
 
 static bool has_secret(const struct token_revocation *op, struct text secret)
 {
@@ -110,7 +110,7 @@ void token_revoke(struct exchange *exchange)
         struct token_digests digests;
 
         token_digests_of(exchange->service->keyring, KEYRING_KEY_DIGEST, op->secrets[i], &digests);
-        key_holder_revoke(exchange->service->partitions, &digests, text_of(op->ip_tag), &source, secret_revoked, op);
+        key_holder_revoke(exchange->service->partitions, &digests, &source, secret_revoked, op);
     }
 }
 
@@ -120,31 +120,52 @@ static void reply_all(struct token_revocation *op)
 {
     struct exchange *exchange = op->exchange;
 
-    if (op->is_throttled)
-        exchange_log(exchange, "revocations by secret throttled", (struct text){0}, (struct text){0}, (struct text){0});
     if (op->failure != STORE_OK)
         exchange_refuse_store(exchange, op->failure);
-    else if (op->is_throttled)
-        exchange_refuse_throttled(exchange, op->retry_after_s);
     else
         reply_done(exchange);
     http_request_release(exchange->request);
 }
 
-static void secret_revoked(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s)
+static void all_revoked(struct token_revocation *op)
+{
+    if (op->has_unknown)
+        key_holder_count_miss(op->exchange->service->partitions, text_of(op->ip_tag), miss_counted, op);
+    else
+        reply_all(op);
+}
+
+/* A key that may live comes before a guess that must wait. */
+static void miss_counted(void *arg, enum store_result result, uint32_t retry_after_s)
+{
+    struct token_revocation *op = arg;
+    struct exchange *exchange = op->exchange;
+
+    if (result == STORE_REFUSED)
+        exchange_log(exchange, "revocations by secret throttled", (struct text){0}, (struct text){0}, (struct text){0});
+    if (result == STORE_REFUSED && op->failure == STORE_OK) {
+        exchange_refuse_throttled(exchange, retry_after_s);
+        http_request_release(exchange->request);
+        return;
+    }
+    if (result != STORE_OK && result != STORE_REFUSED && op->failure == STORE_OK)
+        op->failure = result;
+    reply_all(op);
+}
+
+static void secret_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
     struct token_revocation *op = arg;
 
     if (result == STORE_OK) {
         revocation_note(op->exchange, key, ACTOR_HOLDER);
-    } else if (result == STORE_REFUSED) {
-        op->is_throttled = true;
-        op->retry_after_s = retry_after_s > op->retry_after_s ? retry_after_s : op->retry_after_s;
-    } else if (result != STORE_NOT_FOUND) {
+    } else if (result == STORE_NOT_FOUND) {
+        op->has_unknown = true;
+    } else {
         op->failure = result;
         if (key)
             revocation_note_unconfirmed(op->exchange, result, id_text(&key->account), ACTOR_HOLDER, id_text(&key->id));
     }
     if (--op->under_way == 0)
-        reply_all(op);
+        all_revoked(op);
 }

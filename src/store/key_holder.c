@@ -66,7 +66,6 @@ static void find_answered(void *arg, enum store_result result, const struct key_
 
 struct revoke_call {
     const struct partitions *partitions;
-    struct text ip_tag;
     struct audit_source source;
     struct key_record key; /* as found */
     key_held_revoked *done;
@@ -75,22 +74,19 @@ struct revoke_call {
 
 static void key_was_found(void *arg, enum store_result result, const struct key_record *key);
 static void key_was_revoked(void *arg, enum store_result result, const struct key_record *key);
-static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
 
-static void revoke_finish(struct revoke_call *call, enum store_result result, const struct key_record *key,
-                          uint32_t retry_after_s)
+static void revoke_finish(struct revoke_call *call, enum store_result result, const struct key_record *key)
 {
-    call->done(call->arg, result, key, retry_after_s);
+    call->done(call->arg, result, key);
     free(call);
 }
 
-void key_holder_revoke(const struct partitions *partitions, const struct token_digests *secret, struct text ip_tag,
+void key_holder_revoke(const struct partitions *partitions, const struct token_digests *secret,
                        const struct audit_source *source, key_held_revoked *done, void *arg)
 {
     struct revoke_call *call = mem_alloc(sizeof *call);
 
-    *call =
-        (struct revoke_call){.partitions = partitions, .ip_tag = ip_tag, .source = *source, .done = done, .arg = arg};
+    *call = (struct revoke_call){.partitions = partitions, .source = *source, .done = done, .arg = arg};
     key_holder_find(partitions, secret, key_was_found, call);
 }
 
@@ -99,10 +95,10 @@ static void key_was_found(void *arg, enum store_result result, const struct key_
 {
     struct revoke_call *call = arg;
 
-    if (result == STORE_NOT_FOUND) {
-        throttle_judge_address(call->partitions, call->ip_tag, THROTTLE_FAIL, miss_counted, call);
-    } else if (result != STORE_OK || partitions_are_closing(call->partitions)) {
-        revoke_finish(call, result == STORE_OK ? STORE_UNAVAILABLE : result, NULL, 0);
+    if (result != STORE_OK) {
+        revoke_finish(call, result, NULL);
+    } else if (partitions_are_closing(call->partitions)) {
+        revoke_finish(call, STORE_UNAVAILABLE, NULL);
     } else {
         const struct key_view view = {.account = key->account, .kind = key->kind};
 
@@ -116,10 +112,28 @@ static void key_was_revoked(void *arg, enum store_result result, const struct ke
 {
     struct revoke_call *call = arg;
 
-    revoke_finish(call, result, result == STORE_OK ? key : &call->key, 0);
+    revoke_finish(call, result, result == STORE_OK ? key : &call->key);
 }
 
-static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict)
+/* Counting */
+
+struct miss_call {
+    key_miss_counted *done;
+    void *arg;
+};
+
+static void miss_judged(void *arg, enum store_result result, const struct throttle_verdict *verdict)
 {
-    revoke_finish(arg, result == STORE_OK ? STORE_NOT_FOUND : result, NULL, verdict->retry_after_s);
+    struct miss_call *call = arg;
+
+    call->done(call->arg, result, verdict->retry_after_s);
+    free(call);
+}
+
+void key_holder_count_miss(const struct partitions *partitions, struct text ip_tag, key_miss_counted *done, void *arg)
+{
+    struct miss_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct miss_call){.done = done, .arg = arg};
+    throttle_judge_address(partitions, ip_tag, THROTTLE_FAIL, miss_judged, call);
 }

@@ -11,7 +11,7 @@
 
 TestSuite(holder, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { TEXT_BYTES = 512, MISSES_FREE = 30 };
+enum { TEXT_BYTES = 512, FORM_BYTES = 8192, MISSES_FREE = 30 };
 
 static const char *json_of(const struct http_answer *answer, const char *path)
 {
@@ -24,7 +24,7 @@ static const char *json_of(const struct http_answer *answer, const char *path)
 
 static int revoke(const struct fixture *fixture, size_t node, const char *secret, struct http_answer *ret_answer)
 {
-    char form[TEXT_BYTES];
+    char form[FORM_BYTES];
     struct http_call call = {.method = "POST", .target = "/v1/auth/revoke", .form = form};
 
     snprintf(form, sizeof form, "token=%s&token_type_hint=access_token", secret);
@@ -198,6 +198,32 @@ Test(holder, every_secret_in_a_text_ends)
     expect_refused_everywhere(&fixture, two.secret, "device_key_revoked");
     snprintf(text, sizeof text, "%s%%0A%s", one.secret, two.secret);
     expect_revoked(&fixture, 1, text);
+    fixture_stop(&fixture);
+}
+
+/* A log of last year has dozens of keys that are long forgotten. */
+Test(holder, many_unknown_secrets_beside_a_key_count_once)
+{
+    enum { GUESSES = 2 * MISSES_FREE };
+    char text[FORM_BYTES - TEXT_BYTES];
+    struct http_answer answer;
+    struct fixture_key key;
+    struct fixture fixture;
+    size_t len = 0;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    for (unsigned i = 0; i < GUESSES; i++) {
+        struct secret guess;
+
+        secret_mint(KEY_API, MODE_LIVE, &guess);
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s+", guess.text);
+    }
+    snprintf(text + len, sizeof text - len, "%s", key.secret);
+    for (unsigned i = 0; i < MISSES_FREE; i++)
+        cr_assert_eq(revoke(&fixture, 0, text, &answer), 200, "%u: %s", i, answer.body);
+    expect_refused_everywhere(&fixture, key.secret, "api_key_revoked");
+    cr_expect_eq(revoke(&fixture, 0, text, &answer), 429, "%s", answer.body);
     fixture_stop(&fixture);
 }
 

@@ -46,7 +46,7 @@ struct world {
     uint32_t retry_after_s; /* of a refused session */
     struct login_failure failure;
     bool user_known;
-    enum store_result begin_result, poll_result, enrolment_result, held_result;
+    enum store_result begin_result, poll_result, enrolment_result, held_result, miss_result;
     unsigned begin_conflicts; /* this many conflicts come first */
     struct device_poll poll;
     struct device_enrolment enrolment;
@@ -70,7 +70,7 @@ struct world {
     struct usage_refusal refusal;      /* of the first */
     size_t body_raised_to, list_count; /* of the last list of keys to revoke */
     struct id list_first;
-    unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits, helds;
+    unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits, helds, misses;
     struct token_digests held_secret;      /* of the last revocation by secret */
     const char *written_email;             /* of a user of an earlier version; NULL: none */
     char attempted[EMAIL_MAX_BYTES + 1];   /* the email of the last sign-in */

@@ -281,6 +281,7 @@ Test(check, every_limit_counts_the_network_of_a_client)
     };
     char tags[3][THROTTLE_TAG_CHARS + 1];
 
+    world.held_result = STORE_NOT_FOUND;
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         tag_of(&OTHERS[i], "2001:db8:1:2::1", "", tags[0]);
         tag_of(&OTHERS[i], "2001:db8:1:2:ffff:ffff:ffff:ffff", "", tags[1]);

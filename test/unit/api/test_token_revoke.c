@@ -159,25 +159,29 @@ Test(token_revoke, a_hundred_at_once_and_not_one_more)
 Test(token_revoke, what_becomes_of_one_keeps_no_other_alive)
 {
     static const struct {
-        enum store_result results[3];
+        enum store_result results[3], counting;
         int status;
+        unsigned misses;
     } CASES[] = {
-        {{STORE_OK, STORE_OK, STORE_OK}, 200},
-        {{STORE_NOT_FOUND, STORE_OK, STORE_NOT_FOUND}, 200},
-        {{STORE_REFUSED, STORE_OK, STORE_OK}, 429},
-        {{STORE_OK, STORE_UNKNOWN, STORE_OK}, 503},
-        {{STORE_UNAVAILABLE, STORE_REFUSED, STORE_OK}, 503},
-        {{STORE_OK, STORE_REFUSED, STORE_UNAVAILABLE}, 503},
+        {{STORE_OK, STORE_OK, STORE_OK}, STORE_REFUSED, 200, 0},
+        {{STORE_NOT_FOUND, STORE_OK, STORE_NOT_FOUND}, STORE_OK, 200, 1},
+        {{STORE_NOT_FOUND, STORE_OK, STORE_NOT_FOUND}, STORE_REFUSED, 429, 1},
+        {{STORE_NOT_FOUND, STORE_OK, STORE_OK}, STORE_UNKNOWN, 503, 1},
+        {{STORE_OK, STORE_UNKNOWN, STORE_OK}, STORE_REFUSED, 503, 0},
+        {{STORE_UNAVAILABLE, STORE_NOT_FOUND, STORE_OK}, STORE_REFUSED, 503, 1},
+        {{STORE_OK, STORE_NOT_FOUND, STORE_UNAVAILABLE}, STORE_OK, 503, 1},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct http_request *request;
 
-        world.helds = 0;
+        world.helds = world.misses = 0;
         world.held_results = CASES[i].results;
+        world.miss_result = CASES[i].counting;
         request = send_with("", "token=" LIVE "+" TEST "+" DEVICE);
         cr_expect_eq(answer_status(request), CASES[i].status, "%zu: %d", i, answer_status(request));
         cr_expect_eq(world.helds, 3);
+        cr_expect_eq(world.misses, CASES[i].misses, "%zu: %u", i, world.misses);
         request_forget(request);
     }
 }
@@ -226,19 +230,25 @@ Test(token_revoke, no_credential_matters)
 Test(token_revoke, what_the_store_says)
 {
     static const struct {
-        enum store_result result;
+        enum store_result result, counting;
         int status;
     } CASES[] = {
-        {STORE_OK, 200}, {STORE_NOT_FOUND, 200}, {STORE_REFUSED, 429}, {STORE_UNKNOWN, 503}, {STORE_UNAVAILABLE, 503},
+        {STORE_OK, STORE_OK, 200},
+        {STORE_NOT_FOUND, STORE_OK, 200},
+        {STORE_NOT_FOUND, STORE_REFUSED, 429},
+        {STORE_NOT_FOUND, STORE_UNAVAILABLE, 503},
+        {STORE_UNKNOWN, STORE_OK, 503},
+        {STORE_UNAVAILABLE, STORE_OK, 503},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct http_request *request;
 
         world.held_result = CASES[i].result;
+        world.miss_result = CASES[i].counting;
         request = send_with("", "token=" LIVE);
         cr_expect_eq(answer_status(request), CASES[i].status, "%zu: %d", i, answer_status(request));
-        cr_expect(CASES[i].result != STORE_REFUSED || answer_problem(request)->code == PROBLEM_RATE_LIMITED);
+        cr_expect(CASES[i].counting != STORE_REFUSED || answer_problem(request)->code == PROBLEM_RATE_LIMITED);
         request_forget(request);
     }
 }
