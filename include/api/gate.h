@@ -1,7 +1,8 @@
 /* The gate: bounds the work of accounts, so that none takes it from the others. Each row of the route table names a
  * class. Requests of a class with places run while they hold one; the others wait in a queue that serves accounts in
  * turn, and within an account people before live keys before test keys, and principals of one rank in turn. Keys get at
- * most half of an account's places and of its queue, so that people always find room.
+ * most half of an account's places. If its queue is full, one that comes before another gets its room, so that people
+ * and live keys always find some.
  *
  * Pure: it reads no clock and sets no timer. now_ms is any clock that does not go back. */
 #pragma once
@@ -65,8 +66,13 @@ void gate_destroy(struct gate *gate);
 void gate_close(struct gate *gate);
 
 bool gate_has_places(enum gate_class class);
-/* Before a request of a class with places is read further. Returns 0 and takes the ticket; or the seconds after which
- * it may be tried again. is_gone: whether nobody waits for the answer any more; done and is_gone get arg. */
+/* Before the body of a request of a class with places is read: whether it would be taken now. Holds nothing, because a
+ * body may come as slowly as its client likes. */
+MUST_CHECK bool gate_has_room(struct gate *gate, enum gate_class class, const struct gate_caller *caller,
+                              uint64_t now_ms);
+/* Once a request of a class with places is complete. Returns 0 and takes the ticket; or the seconds after which it may
+ * be tried again. May end the waiting of another by GATE_LATE, inside this call. is_gone: whether nobody waits for the
+ * answer any more; done and is_gone get arg. */
 MUST_CHECK uint32_t gate_enter(struct gate *gate, enum gate_class class, const struct gate_caller *caller,
                                uint64_t now_ms, bool (*is_gone)(void *arg), gate_done *done, void *arg,
                                struct gate_ticket *ret_ticket);

@@ -73,7 +73,19 @@ static void leave(void *arg)
     gate_leave(arg, now_ms());
 }
 
-bool admission_enter(struct exchange *exchange)
+bool admission_has_room(struct exchange *exchange)
+{
+    const enum gate_class class = exchange->match.route->class;
+    const struct gate_caller caller = caller_of(exchange);
+
+    if (gate_has_room(exchange->service->gate, class, &caller, now_ms()))
+        return true;
+    refuse_limited(exchange, 1);
+    return false;
+}
+
+/* False: it has been refused. */
+static bool enter(struct exchange *exchange)
 {
     const enum gate_class class = exchange->match.route->class;
     const struct gate_caller caller = caller_of(exchange);
@@ -94,10 +106,12 @@ bool admission_enter(struct exchange *exchange)
 
 void admission_wait(struct exchange *exchange, void (*go)(struct exchange *exchange))
 {
-    if (!exchange->ticket) {
+    if (!gate_has_places(exchange->match.route->class)) {
         go(exchange);
         return;
     }
+    if (!enter(exchange))
+        return;
     admission_of(exchange)->go = go;
     if (gate_wait(exchange->ticket, now_ms()))
         go(exchange);

@@ -2,10 +2,12 @@
 #pragma once
 #include "exchange_internal.h"
 
-/* Enters the exchange in its row's class, before its body is read. False: it has been refused. Its place is given back
- * when it is answered, or freed because the client has gone. */
-MUST_CHECK bool admission_enter(struct exchange *exchange);
-/* Calls go when the exchange has its place: now, or later with the request held meanwhile. Without a ticket: now. */
+/* Before the body of an exchange is read, which holds nothing at the gate. False: there is no room for its row's class,
+ * and it has been refused. */
+MUST_CHECK bool admission_has_room(struct exchange *exchange);
+/* Calls go when the exchange has its place in its row's class, unless there is no room and it is refused: now, or later
+ * with the request held meanwhile. A class without places: now. The place is given back when the exchange is answered,
+ * or freed because the client has gone. */
 void admission_wait(struct exchange *exchange, void (*go)(struct exchange *exchange));
 /* For a stream, which has given its place back: waits for the next one, with the request held by the caller, and calls
  * done once, now or later. GATE_LATE, GATE_CLOSED: the stream cannot go on. */

@@ -22,17 +22,17 @@ enum {
 /* A read takes Redis up to some 2 ms and a slice of work 1 ms, and Redis runs what is under way on one connection
  * before it looks at another. So the places of a node say how long anybody's revocation may have to wait. */
 static const struct bounds {
-    unsigned places, places_of_account; /* 0: by the settings */
-    unsigned queue, queue_of_account;
+    unsigned places, places_of_account;              /* 0: by the settings */
+    unsigned queue, queue_of_account, queue_of_keys; /* queue 0: bounded by that of each account, and by bytes */
     uint64_t wait_ms;
     enum metric running, waiting, refused;
 } BOUNDS[BOUNDED] = {
-    [GATE_READ - FIRST] = {16, 8, 1024, 256, 10000, METRIC_GATE_READ_RUNNING, METRIC_GATE_READ_WAITING,
+    [GATE_READ - FIRST] = {16, 8, 1024, 256, 128, 10000, METRIC_GATE_READ_RUNNING, METRIC_GATE_READ_WAITING,
                            METRIC_GATE_READ_REFUSED},
-    [GATE_WORK -
-        FIRST] = {0, 0, 256, 32, 10000, METRIC_GATE_WORK_RUNNING, METRIC_GATE_WORK_WAITING, METRIC_GATE_WORK_REFUSED},
+    [GATE_WORK - FIRST] = {0, 0, 256, 32, 16, 10000, METRIC_GATE_WORK_RUNNING, METRIC_GATE_WORK_WAITING,
+                           METRIC_GATE_WORK_REFUSED},
     [GATE_END -
-        FIRST] = {4, 2, 256, 16, 30000, METRIC_GATE_END_RUNNING, METRIC_GATE_END_WAITING, METRIC_GATE_END_REFUSED},
+        FIRST] = {4, 2, 0, 16, 16, 30000, METRIC_GATE_END_RUNNING, METRIC_GATE_END_WAITING, METRIC_GATE_END_REFUSED},
 };
 
 /* Of a class. Tickets are pending from gate_enter() until they run. */
@@ -305,10 +305,10 @@ static bool finds_room(const struct gate *gate, enum gate_class class, const str
                        enum gate_rank rank)
 {
     const struct bounds *bounds = &BOUNDS[class - FIRST];
-    const unsigned most = bounds->queue_of_account;
 
-    return gate->classes[class - FIRST].all.pending < bounds->queue && share->all.pending < most &&
-           (rank == GATE_PERSON || share->keys.pending < half_of(most));
+    return (bounds->queue == 0 || gate->classes[class - FIRST].all.pending < bounds->queue) &&
+           share->all.pending < bounds->queue_of_account &&
+           (rank == GATE_PERSON || share->keys.pending < bounds->queue_of_keys);
 }
 
 /* Forgets the clock's fraction of a millisecond, which is less than a token. */
@@ -357,6 +357,58 @@ static void drop_gone(struct gate_share *share)
     }
 }
 
+/* The newest one that waits and has the worst rank behind this one; NULL: there is none. A stream that has begun is not
+ * ended for others. */
+static struct gate_ticket *last_behind(const struct gate_share *share, enum gate_rank rank)
+{
+    struct gate_ticket *last = NULL;
+
+    for (struct list *p = share->principals.next; p != &share->principals; p = p->next) {
+        const struct gate_principal *principal = LIST_ENTRY(p, struct gate_principal, in_share);
+
+        if (principal->rank <= rank || (last && principal->rank < last->principal->rank))
+            continue;
+        for (struct list *t = principal->waiting.next; t != &principal->waiting; t = t->next) {
+            struct gate_ticket *ticket = LIST_ENTRY(t, struct gate_ticket, in_queue);
+            bool is_worse = !last || principal->rank > last->principal->rank || ticket->due_ms >= last->due_ms;
+
+            if (!ticket->goes_on && is_worse)
+                last = ticket;
+        }
+    }
+    return last;
+}
+
+bool gate_has_room(struct gate *gate, enum gate_class class, const struct gate_caller *caller, uint64_t now_ms)
+{
+    struct gate_share *share = &account_find(gate, caller->account, now_ms)->shares[class - FIRST];
+
+    CHECK(gate_has_places(class));
+    if (finds_room(gate, class, share, caller->rank) || last_behind(share, caller->rank))
+        return true;
+    drop_gone(share);
+    if (finds_room(gate, class, share, caller->rank))
+        return true;
+    metric_add(BOUNDS[class - FIRST].refused, 1);
+    return false;
+}
+
+/* The account is kept, whatever those do that are told that they have waited in vain. */
+static bool make_room(struct gate *gate, enum gate_class class, struct gate_account *account, enum gate_rank rank)
+{
+    struct gate_share *share = &account->shares[class - FIRST];
+    struct gate_ticket *last;
+
+    if (finds_room(gate, class, share, rank))
+        return true;
+    account->tickets++;
+    drop_gone(share);
+    if (!finds_room(gate, class, share, rank) && (last = last_behind(share, rank)))
+        drop(last, GATE_LATE);
+    account->tickets--;
+    return finds_room(gate, class, share, rank);
+}
+
 uint32_t gate_enter(struct gate *gate, enum gate_class class, const struct gate_caller *caller, uint64_t now_ms,
                     bool (*is_gone)(void *arg), gate_done *done, void *arg, struct gate_ticket *ret_ticket)
 {
@@ -365,9 +417,7 @@ uint32_t gate_enter(struct gate *gate, enum gate_class class, const struct gate_
     uint32_t wait_s = 0;
 
     CHECK(gate_has_places(class));
-    if (!finds_room(gate, class, share, caller->rank))
-        drop_gone(share);
-    if (!finds_room(gate, class, share, caller->rank))
+    if (!make_room(gate, class, account, caller->rank))
         wait_s = RETRY_AFTER_S;
     else if (class == GATE_READ)
         wait_s = take_token(gate, account, caller->rank, now_ms);

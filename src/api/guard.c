@@ -522,8 +522,6 @@ static bool refuse_coding(struct exchange *exchange)
     return true;
 }
 
-/* Limits the body of requests without a credential, so that strangers get little memory. The principal of others is
- * known by now. */
 static size_t body_max(const struct route *route)
 {
     if (route->who != WHO_ANYONE)
@@ -531,6 +529,8 @@ static size_t body_max(const struct route *route)
     return route->flags & ROUTE_TEXT ? STRANGER_TEXT_MAX_BYTES : STRANGER_BODY_MAX_BYTES;
 }
 
+/* Limits the body of requests without a credential, so that strangers get little memory. The principal of others is
+ * known by now. */
 static bool refuse_size(struct exchange *exchange)
 {
     const struct route *route = exchange->match.route;
@@ -557,14 +557,15 @@ static void enter(struct exchange *exchange)
         return;
     if (!(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, query_read_nothing, NULL))
         return;
-    if (gate_has_places(route->class) && !admission_enter(exchange))
-        return;
-    if (takes_body && http_request_has_body(exchange->request))
+    if (takes_body && http_request_has_body(exchange->request)) {
+        if (gate_has_places(route->class) && !admission_has_room(exchange))
+            return;
         http_request_read_body(exchange->request, body_read, exchange);
-    else if (route->flags & ROUTE_JSON)
+    } else if (route->flags & ROUTE_JSON) {
         exchange_refuse(exchange, PROBLEM_INVALID_JSON);
-    else
+    } else {
         admission_wait(exchange, route->handle);
+    }
 }
 
 static void body_free(void *body)

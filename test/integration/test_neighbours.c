@@ -320,6 +320,37 @@ Test(neighbours, long_lists_of_one_account_take_revocation_from_nobody)
     scene_stop(scene);
 }
 
+/* Bodies that never come to their end keep no place, neither from a live key of the account nor from other accounts. */
+Test(neighbours, bodies_that_are_still_coming_hold_no_place)
+{
+    enum { SLOW = 40 };
+    struct scene *scene = scene_start(MODE_TEST, NULL);
+    struct fixture_key live, victim;
+    char begun[512], json[128];
+    const struct http_call ends = {.method = "POST", .target = "/v1/api_keys/revoke", .json = json};
+    struct http_call call = ends;
+
+    fixture_add_key(&scene->fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &live);
+    fixture_add_key(&scene->fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &victim);
+    snprintf(begun, sizeof begun,
+             "POST /v1/api_keys/revoke HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
+             "Content-Type: application/json\r\nContent-Length: 60\r\nExpect: 100-continue\r\n\r\n",
+             scene->key.secret);
+    for (size_t i = 0; i < SLOW; i++) {
+        cr_assert(http_client_send(&scene->clients[i], begun, strlen(begun)));
+        cr_assert_eq(http_client_read(&scene->clients[i], false, PATIENCE_MS, &scene->answer), HTTP_CLIENT_ANSWER);
+        cr_assert_eq(scene->answer.status, 100, "%zu: %s", i, scene->answer.body);
+    }
+    snprintf(json, sizeof json, "{\"ids\":[\"%s\"]}", victim.id);
+    call.bearer = live.secret;
+    http_client_call(&scene->other, &call, &scene->answer);
+    cr_expect_eq(scene->answer.status, 200, "%s", scene->answer.body);
+    call.bearer = scene->key.secret;
+    http_client_call(&scene->other, &call, &scene->answer);
+    cr_expect_eq(scene->answer.status, 200, "its own key neither: %s", scene->answer.body);
+    scene_stop(scene);
+}
+
 /* A leaked test key keeps its account's people from nothing. */
 Test(neighbours, people_end_their_keys_while_a_key_of_theirs_does_its_worst)
 {

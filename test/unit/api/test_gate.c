@@ -172,13 +172,38 @@ Test(gate, classes_take_no_places_from_each_other)
     cr_assert(clients[201].runs);
 }
 
-Test(gate, keys_get_half_of_the_places_and_of_the_queue)
+Test(gate, keys_get_half_of_the_places)
 {
-    cr_assert_eq(flood(0, 100, GATE_END, 0, GATE_TEST_KEY), 1 + 8);
+    cr_assert_eq(flood(0, 100, GATE_END, 0, GATE_TEST_KEY), 1 + 16, "only one that waits seventeenth is refused");
     cr_assert_eq(running(), 1);
     cr_assert_eq(send(200, GATE_END, 0, 5, GATE_PERSON), 0);
     turn();
     cr_assert(clients[200].runs, "people find a place at once, whatever keys do");
+    cr_assert_eq(flood(300, 100, GATE_WORK, 1, GATE_TEST_KEY), 2 + 16);
+}
+
+Test(gate, a_better_rank_finds_room_in_a_full_queue)
+{
+    cr_assert_eq(flood(0, 17, GATE_END, 0, GATE_TEST_KEY), 17);
+    cr_assert_eq(send(17, GATE_END, 0, 2, GATE_TEST_KEY), 1);
+    for (size_t i = 0; i < 16; i++) {
+        cr_assert_eq(send(100 + i, GATE_END, 0, 1, GATE_LIVE_KEY), 0);
+        cr_assert(clients[16 - i].is_told && clients[16 - i].told == GATE_LATE, "the last one first");
+    }
+    cr_assert_gt(send(200, GATE_END, 0, 1, GATE_LIVE_KEY), 0, "none of a lower rank is left");
+    cr_assert_eq(send(201, GATE_END, 0, 5, GATE_PERSON), 0);
+}
+
+Test(gate, many_accounts_that_wait_to_end_something_refuse_no_other)
+{
+    size_t n = 0;
+
+    for (int64_t i = 0; i < 20; i++) {
+        accounts[1] = id_mint(ID_ACCOUNT, i + 10);
+        cr_assert_eq(flood(n, 16, GATE_END, 1, GATE_TEST_KEY), 16);
+        n += 16;
+    }
+    cr_assert_eq(send(n, GATE_END, 2, 0, GATE_TEST_KEY), 0);
 }
 
 /* All places of a node are taken by two accounts; a third one's request is the next. */
@@ -248,15 +273,18 @@ Test(gate, who_has_gone_holds_neither_place_nor_room)
     cr_assert(clients[36].runs);
 }
 
-Test(gate, one_that_is_still_being_read_holds_room_but_no_place)
+Test(gate, one_that_is_still_being_read_holds_nothing)
 {
-    const struct gate_caller caller = {&accounts[0], &principals[0], GATE_PERSON};
+    const struct gate_caller test_key = {&accounts[0], &principals[0], GATE_TEST_KEY};
+    const struct gate_caller live_key = {&accounts[0], &principals[1], GATE_LIVE_KEY};
 
-    for (size_t i = 0; i < 16; i++)
-        cr_assert_eq(gate_enter(gate, GATE_END, &caller, now_ms, is_gone, done, &clients[i], &clients[i].ticket), 0);
-    cr_assert_gt(gate_enter(gate, GATE_END, &caller, now_ms, is_gone, done, &clients[16], &clients[16].ticket), 0);
-    cr_assert(gate_wait(&clients[7].ticket, now_ms));
-    cr_assert_eq(gate_enter(gate, GATE_END, &caller, now_ms, is_gone, done, &clients[16], &clients[16].ticket), 0);
+    for (size_t i = 0; i < TICKETS; i++)
+        cr_assert(gate_has_room(gate, GATE_END, &test_key, now_ms));
+    cr_assert_eq(flood(0, 100, GATE_END, 0, GATE_TEST_KEY), 17);
+    cr_assert_not(gate_has_room(gate, GATE_END, &test_key, now_ms));
+    cr_assert(gate_has_room(gate, GATE_END, &live_key, now_ms), "it gets that of a test key");
+    clients[1].is_gone = true;
+    cr_assert(gate_has_room(gate, GATE_END, &test_key, now_ms));
 }
 
 Test(gate, a_stream_gives_its_place_back_between_two_pieces)
