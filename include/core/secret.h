@@ -46,3 +46,5 @@ enum secret_found {
 MUST_CHECK enum secret_found secret_find(struct text *rest, struct text *ret_secret);
 /* Whether t has a whole secret. */
 bool secret_within(struct text t);
+/* Whether t has a secret, or the start of one: it must not be said again. */
+bool secret_begins_within(struct text t);

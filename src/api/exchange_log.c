@@ -14,7 +14,7 @@ struct text exchange_client_request_id(const struct exchange *exchange)
     size_t count;
     struct text id = http_request_header(exchange->request, TEXT("X-Request-Id"), &count);
 
-    if (count != 1 || id.len > CLIENT_REQUEST_ID_MAX_BYTES || secret_within(id))
+    if (count != 1 || id.len > CLIENT_REQUEST_ID_MAX_BYTES || secret_begins_within(id))
         return (struct text){0};
     for (size_t i = 0; i < id.len; i++)
         if (!is_request_id_char(id.ptr[i]))

@@ -472,7 +472,7 @@ static struct problem wrong_charset(struct exchange *exchange, struct text chars
     struct buf message;
 
     problem.message = "Send the body in UTF-8.";
-    if (charset.len > 0 && charset.len <= CHARSET_SHOWN_BYTES) {
+    if (charset.len > 0 && charset.len <= CHARSET_SHOWN_BYTES && !secret_begins_within(charset)) {
         buf_init_fixed(&message, storage, sizeof storage);
         buf_printf(&message, "Send the body in UTF-8, not in %.*s.", TEXT_ARG(charset));
         problem.message = http_request_copy(exchange->request, buf_text(&message)).ptr;

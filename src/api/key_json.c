@@ -20,7 +20,6 @@ static void refuse_scope(struct exchange *exchange, const struct json *item, siz
 {
     struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("scopes"));
     struct text_guess guess = {.written = item && json_type(item) == JSON_STRING ? json_text(item) : TEXT("")};
-    struct text rest = guess.written, secret;
     char storage[SCOPE_WHY_BYTES];
     struct buf why;
 
@@ -28,7 +27,7 @@ static void refuse_scope(struct exchange *exchange, const struct json *item, siz
     if (!item)
         buf_append_str(&why, "scopes must have at least one scope. Without scopes, a key has every one.");
     else if (guess.written.len > SCOPE_SHOWN_BYTES || text_has_control(guess.written) ||
-             secret_find(&rest, &secret) != SECRET_NONE)
+             secret_begins_within(guess.written))
         buf_printf(&why, "Unknown scope at scopes[%zu].", at);
     else if (json_type(item) != JSON_STRING)
         buf_printf(&why, "scopes[%zu] must be a string: the name of a scope.", at);

@@ -2,6 +2,7 @@
 #include "auth/bearer.h"
 #include "base/check.h"
 #include "base/json.h"
+#include "core/secret.h"
 
 #include <string.h>
 
@@ -76,6 +77,9 @@ enum problem_code problem_of_verdict(enum key_verdict verdict, enum key_kind kin
 struct problem problem_param(enum problem_code code, struct text param)
 {
     struct problem p = problem_of(code);
+
+    if (secret_begins_within(param))
+        return p;
     const size_t len = param.len < PROBLEM_PARAM_BYTES - 1 ? param.len : PROBLEM_PARAM_BYTES - 1;
     if (len)
         memcpy(p.param, param.ptr, len);

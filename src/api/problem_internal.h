@@ -118,6 +118,7 @@ struct problem problem_of(enum problem_code code);
 enum problem_code problem_code_of(enum http_error error);
 /* PROBLEM_NONE for KEY_ACCEPTED. */
 enum problem_code problem_of_verdict(enum key_verdict verdict, enum key_kind kind);
+/* param may be what a client sent for a name: one with a secret, or the start of one, is not said again. */
 struct problem problem_param(enum problem_code code, struct text param);
 int problem_status(enum problem_code code);
 const char *problem_code_text(enum problem_code code);

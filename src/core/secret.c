@@ -206,3 +206,10 @@ bool secret_within(struct text t)
         continue;
     return found == SECRET_WHOLE;
 }
+
+bool secret_begins_within(struct text t)
+{
+    struct text secret;
+
+    return secret_find(&t, &secret) != SECRET_NONE;
+}

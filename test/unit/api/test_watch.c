@@ -58,6 +58,26 @@ static void tell(enum invalidation_kind kind, const char *key, int64_t at_ms)
     fake_watch.events.told(fake_watch.arg, &invalidation, &CURSOR);
 }
 
+/* The listener for gateways looks for no secrets, but it must not say one again: neither whole nor in part. */
+Test(watch, a_secret_for_a_name_is_not_said_again)
+{
+    static const char *const TARGETS[] = {
+        "/check/watch?svc_sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUV36BX0h=1",
+        "/check/watch?svc_sk_live_0123456789ABCDEFGHIJ=1",
+        "/check/watch?svc%5Fdk_0123456789=%zz",
+        "/check/watch?a_name_that_is_longer_than_what_is_said_again_of_it_svc_sk_live_0123456789=1",
+    };
+
+    for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++) {
+        struct http_request *request = watch(TARGETS[i], "");
+
+        cr_expect_eq(answer_status(request), 400, "%s", TARGETS[i]);
+        cr_expect_not(strstr(answer_body(request), "svc_"), "%s: %s", TARGETS[i], answer_body(request));
+        cr_expect_not(strstr(answer_body(request), "param\""), "%s: %s", TARGETS[i], answer_body(request));
+        request_forget(request);
+    }
+}
+
 Test(watch, says_what_happened)
 {
     static const struct {
