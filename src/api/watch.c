@@ -264,16 +264,22 @@ static struct watch_peer *enter_peer(struct exchange *exchange)
     return peer;
 }
 
-/* Whether revocations wait for this watcher, which has asked for it. */
-static bool wait_for(struct exchange *exchange, const struct watch_peer *peer)
+/* A watcher that asks to be waited for and would not be relies on what nobody does: so it gets no stream. False: the
+ * exchange has been refused. */
+static bool may_be_waited_for(struct exchange *exchange, const struct watch_peer *peer)
 {
+    struct problem problem = problem_of(PROBLEM_OVERLOADED);
     struct log_pause *pause = &exchange->service->watch_peers_pause;
-    bool is_waited_for = watch_peer_is_waited_for(peer, clock_boot_ns());
 
-    if (!is_waited_for && log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_PAUSE_MS))
+    problem.retry_after_s = watch_peer_pause_s(peer, clock_boot_ns());
+    if (problem.retry_after_s == 0)
+        return true;
+    if (log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_PAUSE_MS))
         LOG(LOG_WARN, "watcher not waited for: its peer has left or been late too often",
             log_text("peer", http_request_peer(exchange->request)), log_int("suppressed", pause->suppressed));
-    return is_waited_for;
+    problem.message = "Revocations do not wait for this peer now: its watchers have left or been late too often.";
+    exchange_refuse_with(exchange, problem);
+    return false;
 }
 
 void watch_begin(struct exchange *exchange)
@@ -292,14 +298,15 @@ void watch_begin(struct exchange *exchange)
     if (!exchange_read_query(exchange, query_read_watch, &query) || !read_since(exchange, &query, &since) ||
         !has_room_for_watcher(exchange) || !(peer = enter_peer(exchange)))
         return;
-    if (!http_stream_begin(request, 200, TEXT("text/event-stream"))) {
+    if ((query.acknowledges && !may_be_waited_for(exchange, peer)) ||
+        !http_stream_begin(request, 200, TEXT("text/event-stream"))) {
         watch_peer_leave(peer);
         return;
     }
     watch = http_request_alloc(request, sizeof *watch);
     watch->exchange = exchange;
     watch->peer = peer;
-    watch->is_waited_for = query.acknowledges && wait_for(exchange, peer);
+    watch->is_waited_for = query.acknowledges;
     buf_init(&watch->pending, PENDING_MAX_BYTES);
     http_request_hold(request);
     exchange->service->watchers++;

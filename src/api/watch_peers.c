@@ -69,7 +69,9 @@ void watch_peer_note_broken(struct watch_peer *peer, uint64_t now_ns)
     peer->broken++;
 }
 
-bool watch_peer_is_waited_for(const struct watch_peer *peer, uint64_t now_ns)
+uint32_t watch_peer_pause_s(const struct watch_peer *peer, uint64_t now_ns)
 {
-    return peer->broken < WATCH_BROKEN_MAX || is_over(peer, now_ns);
+    if (peer->broken < WATCH_BROKEN_MAX || is_over(peer, now_ns))
+        return 0;
+    return (uint32_t)((peer->since_ns + WITHIN_NS - now_ns + NS_PER_S - 1) / NS_PER_S);
 }

@@ -12,5 +12,6 @@ struct watch_peer *watch_peer_enter(struct service *service, struct text peer, u
 void watch_peer_leave(struct watch_peer *peer);
 /* One that was waited for has ended, and not because this node shuts down. */
 void watch_peer_note_broken(struct watch_peer *peer, uint64_t now_ns);
-/* Whether it has broken fewer than WATCH_BROKEN_MAX within WATCH_BROKEN_WITHIN_S. */
-bool watch_peer_is_waited_for(const struct watch_peer *peer, uint64_t now_ns);
+/* 0: it is waited for. Otherwise it has broken WATCH_BROKEN_MAX within WATCH_BROKEN_WITHIN_S, and may ask again after
+ * so many seconds. */
+uint32_t watch_peer_pause_s(const struct watch_peer *peer, uint64_t now_ns);

@@ -242,34 +242,32 @@ Test(watch, a_peer_that_breaks_its_subscriptions_is_not_waited_for)
     places = (struct service){.watchers_max = 10};
     for (int i = 0; i < WATCH_BROKEN_MAX; i++) {
         cr_assert((peer = watch_peer_enter(&places, TEXT("192.0.2.1"), 5)));
-        cr_expect(watch_peer_is_waited_for(peer, 5));
+        cr_expect_eq(watch_peer_pause_s(peer, 5), 0);
         watch_peer_note_broken(peer, 5);
         watch_peer_leave(peer);
     }
     peer = watch_peer_enter(&places, TEXT("192.0.2.1"), 6);
     other = watch_peer_enter(&places, TEXT("192.0.2.2"), 6);
     cr_assert(peer && other);
-    cr_expect_not(watch_peer_is_waited_for(peer, 6));
-    cr_expect(watch_peer_is_waited_for(other, 6));
-    cr_expect_not(watch_peer_is_waited_for(peer, within_ns + 4));
-    cr_expect(watch_peer_is_waited_for(peer, within_ns + 5), "it may try again");
+    cr_expect_eq(watch_peer_pause_s(peer, 6), WATCH_BROKEN_WITHIN_S);
+    cr_expect_eq(watch_peer_pause_s(other, 6), 0);
+    cr_expect_eq(watch_peer_pause_s(peer, within_ns + 4), 1);
+    cr_expect_eq(watch_peer_pause_s(peer, within_ns + 5), 0, "it may try again");
     watch_peer_note_broken(peer, within_ns + 5);
-    cr_expect(watch_peer_is_waited_for(peer, within_ns + 5));
+    cr_expect_eq(watch_peer_pause_s(peer, within_ns + 5), 0);
 }
 
-/* By its own requests: what ready says, and what the feed is asked for. */
-Test(watch, ready_says_whether_it_is_waited_for)
+/* By its own requests. It would take a stream that is not waited for as one that is. */
+Test(watch, a_watcher_that_would_not_be_waited_for_is_refused)
 {
-    for (int i = 0; i <= WATCH_BROKEN_MAX; i++) {
+    for (int i = 0; i < WATCH_BROKEN_MAX; i++) {
         world.stream = STREAM_UNENDED;
         struct http_request *request = watch("/check/watch?acknowledge=1", "");
-        bool is_waited_for = i < WATCH_BROKEN_MAX;
 
-        cr_expect_eq(fake_watch.acknowledges, is_waited_for);
+        cr_expect(fake_watch.acknowledges);
         fake_watch.events.began(fake_watch.arg, &CURSOR);
         fake_watch.events.flush(fake_watch.arg);
-        cr_expect(strstr(world.piece, is_waited_for ? "\"waited_for\":true" : "\"waited_for\":false"), "%s",
-                  world.piece);
+        cr_expect(strstr(world.piece, "\"waited_for\":true"), "%s", world.piece);
         world_run();
         fake_watch.is_there = false;
         fake_watch.events.ended(fake_watch.arg, WATCH_LATE);
@@ -277,4 +275,18 @@ Test(watch, ready_says_whether_it_is_waited_for)
         cr_expect_eq(world.service.watchers, 0, "run %d", i);
         request_forget(request);
     }
+    struct http_request *request = watch("/check/watch?acknowledge=1", "");
+    cr_expect_eq(answer_status(request), 503);
+    cr_expect_eq(answer_problem(request)->code, PROBLEM_OVERLOADED);
+    cr_expect(answer_problem(request)->retry_after_s > WATCH_BROKEN_WITHIN_S / 2, "%u",
+              answer_problem(request)->retry_after_s);
+    request_forget(request);
+    cr_expect_eq(world.service.watchers, 0);
+    world.stream = STREAM_UNENDED;
+    request = watch("/check/watch", "");
+    fake_watch.events.began(fake_watch.arg, &CURSOR);
+    fake_watch.events.flush(fake_watch.arg);
+    cr_expect(strstr(world.piece, "\"waited_for\":false"), "%s", world.piece);
+    world_run();
+    end(request);
 }
