@@ -23,11 +23,12 @@ enum { SERVICE_REFUSALS = 12 }; /* kinds of refusal that are logged: the rows in
  * accounts must not use them up. The gate says how many of them make a page. */
 enum { SERVICE_EXPORTS = 256 };
 
-/* Whoever watches revocations from one address. Memory of the last ones is enough: see watch_peers_internal.h. */
-enum { SERVICE_WATCH_PEERS = 1024, SERVICE_PEER_CHARS = 46 };
+/* Whoever watches revocations under one name, of a certificate or an address. Memory of the last ones is enough: see
+ * watch_peers_internal.h. */
+enum { SERVICE_WATCH_PEERS = 1024, SERVICE_PEER_CHARS = 272 };
 struct watch_peer {
-    char name[SERVICE_PEER_CHARS]; /* "": a Unix socket; a row that was never used has no `since_ns` either */
-    unsigned watchers, broken;     /* broken: subscriptions that it did not keep, from since_ns on */
+    char name[SERVICE_PEER_CHARS];
+    unsigned watchers, broken; /* broken: subscriptions that it did not keep, from since_ns on */
     uint64_t since_ns;
 };
 
@@ -42,6 +43,7 @@ struct service {
     unsigned watchers, watchers_max; /* of that feed: those that are connected; --watchers-max */
     struct watch_peer watch_peers[SERVICE_WATCH_PEERS];
     struct log_pause watch_peers_pause;
+    struct text watch_names;               /* --watch-names; empty: all may watch who may ask at all */
     struct revocation_log *revocation_log; /* NULL: none */
     struct log_pause revocation_log_pause; /* limits its error lines */
     bool has_warned_of_proxy;              /* an ignored X-Forwarded-For was logged; that happens once */

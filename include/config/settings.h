@@ -74,6 +74,7 @@ struct settings {
     int64_t drain_ms;
     int64_t access_log_sample;
     int64_t watchers_max;
+    const char *watch_names;
     /* limits */
     int64_t head_max_bytes;
     int64_t fields_max;

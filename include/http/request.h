@@ -63,6 +63,9 @@ uint64_t http_request_age_ns(const struct http_request *request);
 struct text http_request_peer(const struct http_request *request);
 /* Whether the client has proved to hold a certificate of the server's client CA. */
 bool http_request_has_client_certificate(const struct http_request *request);
+/* The name of that certificate (tls_session_peer_name()); empty if it has shown none, or speaks no TLS. Valid until the
+ * handler returns, and empty later. */
+struct text http_request_client_name(const struct http_request *request);
 bool http_request_has_body(const struct http_request *request);
 /* Raises this request's body limit before the body is read, at most to http_settings.body_raised_max_bytes. Only for a
  * request whose credential was checked: strangers get little memory. */

@@ -49,5 +49,10 @@ enum tls_peer {
 };
 /* Asks the clock. current: the context that new connections get; NULL: none. */
 enum tls_peer tls_session_peer(const struct tls_session *session, const struct tls_context *current);
+/* The name of the certificate that it has shown, ended or not: the first DNS name or URI of its subjectAltName; without
+ * one, the common name of its subject; "sha256:" and the digest of the certificate in hex if it has neither, or one
+ * that is longer than this or not of printable ASCII without commas. Empty: TLS_PEER_UNKNOWN. */
+enum { TLS_PEER_NAME_BYTES = 256 };
+struct text tls_session_peer_name(const struct tls_session *session);
 /* Memory held for a record that has arrived in part. */
 size_t tls_session_held_bytes(const struct tls_session *session);

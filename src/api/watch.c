@@ -1,5 +1,6 @@
 /* Watching revocations (src/api/README.md#watching-revocations): a stream of server-sent events (WHATWG HTML,
  * section 9.2). */
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "exchange_internal.h"
@@ -15,6 +16,8 @@ enum {
     RECONNECT_MS = 500, /* what clients are asked to wait */
     LOG_PAUSE_MS = 60000,
 };
+
+#define UNIX_PEER "unix" /* of --check-socket, see http_request_peer() */
 
 /* One watcher, from its request until its stream has ended. */
 struct watch {
@@ -253,12 +256,46 @@ static bool has_room_for_watcher(struct exchange *exchange)
     return code == PROBLEM_NONE;
 }
 
+/* By name if it has one, because many gateways may come from one address. No certificate can have the name of a peer
+ * without one. */
+static void print_peer(const struct exchange *exchange, char ret_peer[SERVICE_PEER_CHARS])
+{
+    const struct text name = http_request_client_name(exchange->request);
+    struct buf out;
+
+    buf_init_fixed(&out, ret_peer, SERVICE_PEER_CHARS - 1);
+    buf_append_str(&out, name.len > 0 ? "certificate:" : "");
+    buf_append_text(&out, name.len > 0 ? name : http_request_peer(exchange->request));
+    CHECK(!out.failed);
+    ret_peer[out.len] = '\0';
+}
+
+/* Without a certificate only the Unix socket has a name here: an address proves nothing. False: the exchange has been
+ * refused. */
+static bool may_watch(struct exchange *exchange)
+{
+    struct problem problem = problem_of(PROBLEM_CLIENT_CERTIFICATE_REQUIRED);
+    struct text name = http_request_client_name(exchange->request), rest = exchange->service->watch_names, one;
+
+    if (rest.len == 0)
+        return true;
+    if (name.len == 0 && text_equal(http_request_peer(exchange->request), TEXT(UNIX_PEER)))
+        name = TEXT(UNIX_PEER);
+    while (name.len > 0 && text_next(&rest, ',', &one))
+        if (text_equal(text_trim(one), name))
+            return true;
+    problem.message = "Only clients whose certificates have a name of --watch-names may watch revocations.";
+    exchange_refuse_with(exchange, problem);
+    return false;
+}
+
 /* NULL: the exchange has been refused. */
 static struct watch_peer *enter_peer(struct exchange *exchange)
 {
-    struct watch_peer *peer =
-        watch_peer_enter(exchange->service, http_request_peer(exchange->request), clock_boot_ns());
+    char name[SERVICE_PEER_CHARS];
 
+    print_peer(exchange, name);
+    struct watch_peer *peer = watch_peer_enter(exchange->service, text_of(name), clock_boot_ns());
     if (!peer)
         exchange_refuse(exchange, PROBLEM_OVERLOADED);
     return peer;
@@ -275,8 +312,8 @@ static bool may_be_waited_for(struct exchange *exchange, const struct watch_peer
     if (problem.retry_after_s == 0)
         return true;
     if (log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_PAUSE_MS))
-        LOG(LOG_WARN, "watcher not waited for: its peer has left or been late too often",
-            log_text("peer", http_request_peer(exchange->request)), log_int("suppressed", pause->suppressed));
+        LOG(LOG_WARN, "watcher not waited for: its peer has left or been late too often", log_str("peer", peer->name),
+            log_int("suppressed", pause->suppressed));
     problem.message = "Revocations do not wait for this peer now: its watchers have left or been late too often.";
     exchange_refuse_with(exchange, problem);
     return false;
@@ -295,6 +332,8 @@ void watch_begin(struct exchange *exchange)
         exchange_refuse_method(exchange, "GET, HEAD");
         return;
     }
+    if (!may_watch(exchange))
+        return;
     if (!exchange_read_query(exchange, query_read_watch, &query) || !read_since(exchange, &query, &since) ||
         !has_room_for_watcher(exchange) || !(peer = enter_peer(exchange)))
         return;

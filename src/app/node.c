@@ -327,6 +327,7 @@ static void node_fill_service(struct node *node)
         .gate = node_gate_of(node->work_gate),
         .watch_feed = node->watch_feed,
         .watchers_max = (unsigned)s->watchers_max,
+        .watch_names = text_of(s->watch_names),
         .revocation_log = node->revocation_log,
         .policy = node->policy,
         .trusted_proxies = node->trusted_proxies,

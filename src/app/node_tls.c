@@ -8,8 +8,10 @@ static bool is_unix(const char *address)
 /* A client CA that is not asked for would let everyone in. */
 static bool check_client_ca(const struct settings *s, struct buf *ret_why)
 {
+    if (!s->internal_client_ca && s->watch_names[0])
+        buf_append_str(ret_why, "--watch-names needs --internal-client-ca: only a certificate proves a name");
     if (!s->internal_client_ca)
-        return true;
+        return !s->watch_names[0];
     if (is_unix(s->internal_listen))
         buf_printf(ret_why,
                    "--internal-client-ca needs host:port in --internal-listen: %s speaks no TLS; protect it by "

@@ -429,6 +429,16 @@ static const struct option_row NODE_ROWS[] = {
      .value_name = "N",
      .help = "Tell at most this many gateways and backends at once, on the internal listener, what is revoked "
              "(/check/watch). More get 503. 0 turns it off; it needs leases."},
+    {.name = "watch-names",
+     .type = OPTION_TEXT,
+     .offset = AT(watch_names),
+     .default_text = "",
+     .value_name = "NAMES",
+     .help =
+         "Tell only clients with these names, separated by commas, what is revoked: the first DNS name or URI in the "
+         "subjectAltName of their certificate, else its common name, else sha256: and its digest in hex; unix is "
+         "whoever uses --check-socket. Others get 403. Empty: all clients that have a certificate. It needs a client "
+         "CA of the internal listener."},
 };
 
 static const struct option_row TLS_ROWS[] = {

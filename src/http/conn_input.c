@@ -37,6 +37,7 @@ static void conn_create_request(struct conn *conn)
 {
     conn->request = request_create(conn->all->requests, conn, conn->peer);
     conn->request->has_verified_peer = conn->is_local || conn_peer(conn) == TLS_PEER_VERIFIED;
+    conn->request->client_name = conn_client_name(conn);
 }
 
 void conn_refuse(struct conn *conn, enum http_error error)

@@ -275,6 +275,11 @@ bool http_request_has_client_certificate(const struct http_request *request)
     return request->has_verified_peer;
 }
 
+struct text http_request_client_name(const struct http_request *request)
+{
+    return request->conn ? request->client_name : (struct text){NULL, 0};
+}
+
 bool http_request_has_body(const struct http_request *request)
 {
     return request->head.is_chunked || request->head.content_length > 0;

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "peer_name_internal.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -117,6 +118,7 @@ void tls_session_free(struct tls_session *session)
     SSL_free(session->ssl);
     tls_context_release(session->context);
     free(session->detail);
+    free(session->peer_name);
     free(session);
 }
 
@@ -134,11 +136,16 @@ static void fail(struct tls_session *session)
 }
 
 /* A resumed session brings along the certificate of its full handshake. */
-static int64_t peer_not_after_s(const SSL *ssl)
+static void note_peer(struct tls_session *session)
 {
-    const X509 *certificate = SSL_get0_peer_certificate(ssl);
+    const X509 *certificate = SSL_get0_peer_certificate(session->ssl);
+    char name[TLS_PEER_NAME_BYTES];
 
-    return certificate && SSL_get_verify_result(ssl) == X509_V_OK ? pem_not_after_s(certificate) : 0;
+    if (!certificate || SSL_get_verify_result(session->ssl) != X509_V_OK)
+        return;
+    session->peer_not_after_s = pem_not_after_s(certificate);
+    peer_name_read(certificate, name);
+    session->peer_name = mem_copy_text(name, strlen(name));
 }
 
 static void shake_hands(struct tls_session *session)
@@ -147,7 +154,7 @@ static void shake_hands(struct tls_session *session)
 
     if (result == 1) {
         session->state = TLS_OPEN;
-        session->peer_not_after_s = peer_not_after_s(session->ssl);
+        note_peer(session);
     } else if (SSL_get_error(session->ssl, result) != SSL_ERROR_WANT_READ) {
         fail(session);
     }
@@ -270,6 +277,11 @@ enum tls_peer tls_session_peer(const struct tls_session *session, const struct t
         memcmp(session->context->scope, current->scope, sizeof current->scope) != 0)
         return TLS_PEER_ENDED;
     return TLS_PEER_VERIFIED;
+}
+
+struct text tls_session_peer_name(const struct tls_session *session)
+{
+    return text_of(session->peer_name ? session->peer_name : "");
 }
 
 size_t tls_session_held_bytes(const struct tls_session *session)

@@ -9,6 +9,7 @@ struct tls_session {
     enum tls_state state;
     bool is_ended_by_us;
     int64_t peer_not_after_s; /* of a verified client's certificate; 0: the client has shown none */
+    char *peer_name;          /* NULL likewise */
     bool has_ticket_to_send;
     const char *reason; /* a constant of OpenSSL or ours, or: */
     char *detail;       /* why a server's certificate was refused; NULL: it was not */

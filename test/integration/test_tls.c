@@ -211,6 +211,43 @@ Test(tls, gateways_must_show_a_certificate_and_probes_need_none)
     certificate_free(&stranger);
 }
 
+/* Of /check/watch; the connection stays open. */
+static int watch_as(const struct tls_wish *wish, struct http_client *client)
+{
+    static const char REQUEST[] = "GET /check/watch?acknowledge=1 HTTP/1.0\r\nHost: t\r\n\r\n";
+    static struct http_answer answer;
+
+    connect_as_gateway(client, wish);
+    cr_assert(http_client_send(client, REQUEST, sizeof REQUEST - 1));
+    cr_assert_eq(http_client_read(client, true, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    return answer.status;
+}
+
+Test(tls, watchers_are_known_by_the_names_of_their_certificates)
+{
+    struct certificate second, third;
+    const struct tls_wish wishes[] = {{.ca = &ca, .own = &gateway}, {.ca = &ca, .own = &second}};
+    const struct tls_wish unnamed = {.ca = &ca, .own = &third};
+    struct http_client clients[4], other;
+    struct http_answer answer;
+
+    certificate_make(&second, &(struct certificate_wish){.name = "cn", .names = "DNS:second", .issuer = &ca});
+    certificate_make(&third, &(struct certificate_wish){.name = "third", .issuer = &ca});
+    fixture_add_node(&fixture, (const char *const[]){"--internal-tls-cert", paths[ONE_PEM], "--internal-tls-key",
+                                                     paths[ONE_KEY], "--internal-client-ca", paths[CA_PEM],
+                                                     "--watchers-max", "4", "--watch-names", "gateway, second", NULL});
+    cr_expect_eq(ask_internally(&unnamed, "/check/watch", &answer), 403, "%s", answer.body);
+    cr_expect_eq(ask_internally(&unnamed, "/metrics", &answer), 200);
+    for (size_t i = 0; i < 4; i++)
+        cr_expect_eq(watch_as(&wishes[i / 2], &clients[i]), 200, "%zu: each has half of the places", i);
+    cr_expect_eq(watch_as(&wishes[0], &other), 503);
+    http_client_close(&other);
+    for (size_t i = 0; i < 4; i++)
+        http_client_close(&clients[i]);
+    certificate_free(&second);
+    certificate_free(&third);
+}
+
 /* The exit code of `chatelaine ready`. */
 static int ask_ready(const char *certificate)
 {
@@ -261,6 +298,8 @@ Test(tls, what_cannot_be_used_is_refused_at_start)
     EXPECT_UNFIT("--internal-client-ca needs --internal-tls-cert", "--internal-client-ca", paths[CA_PEM]);
     EXPECT_UNFIT("--internal-client-ca needs host:port", "--internal-client-ca", paths[CA_PEM], "--internal-tls-cert",
                  paths[ONE_PEM], "--internal-tls-key", paths[ONE_KEY], "--internal-listen", "unix:/tmp/none");
+    EXPECT_UNFIT("--watch-names needs --internal-client-ca", "--watch-names", "gateway", "--internal-tls-cert",
+                 paths[ONE_PEM], "--internal-tls-key", paths[ONE_KEY]);
     cr_assert_eq(chmod(paths[ONE_KEY], 0644), 0);
     EXPECT_UNFIT("every user of this machine can read it", "--tls-cert", paths[ONE_PEM], "--tls-key", paths[ONE_KEY]);
     certificate_make(&old, &(struct certificate_wish){.name = "old", .from_days = -9, .to_days = -1});

@@ -370,6 +370,12 @@ bool http_request_has_client_certificate(const struct http_request *request)
     return world.has_client_certificate;
 }
 
+struct text http_request_client_name(const struct http_request *request)
+{
+    (void)request;
+    return text_of(world.client_name ? world.client_name : "");
+}
+
 bool http_request_has_body(const struct http_request *request)
 {
     return request->has_body;

@@ -25,7 +25,8 @@ struct world {
     struct service service;
 
     /* What the fakes answer. */
-    const char *peer, *store_trouble, *store_refusal; /* of a store that is ready; store_refusal may be NULL */
+    const char *peer, *client_name, *store_trouble,
+        *store_refusal; /* of a store that is ready; store_refusal may be NULL */
     bool asserts_durability;
     struct key_record key;
     bool checks_at_once;

@@ -290,3 +290,62 @@ Test(watch, a_watcher_that_would_not_be_waited_for_is_refused)
     world_run();
     end(request);
 }
+
+static int ask(const char *peer, const char *client_name)
+{
+    struct http_request *request;
+    int status;
+
+    world.peer = peer;
+    world.client_name = client_name;
+    world.stream = STREAM_UNENDED;
+    fake_watch = (struct fake_watch){0};
+    request = watch("/check/watch?acknowledge=1", "");
+    status = answer_status(request);
+    if (fake_watch.is_there) {
+        end(request);
+        return 200;
+    }
+    request_forget(request);
+    return status;
+}
+
+Test(watch, only_those_that_are_named_may_watch)
+{
+    world.service.watch_names = TEXT("gateway-1, spiffe://clinic.example/gateway,unix");
+    cr_expect_eq(ask("192.0.2.1", "gateway-1"), 200);
+    cr_expect_eq(ask("192.0.2.1", "spiffe://clinic.example/gateway"), 200);
+    cr_expect_eq(ask("unix", ""), 200);
+    cr_expect_eq(ask("192.0.2.1", ""), 403);
+    cr_expect_eq(ask("192.0.2.1", "gateway-2"), 403);
+    cr_expect_eq(ask("192.0.2.1", "gateway"), 403);
+    cr_expect_eq(ask("192.0.2.1", "Gateway-1"), 403);
+    cr_expect_eq(ask("unix", "gateway-2"), 403);
+    world.service.watch_names = TEXT("gateway-1");
+    cr_expect_eq(ask("unix", ""), 403);
+    world.service.watch_names = TEXT("");
+    cr_expect_eq(ask("192.0.2.1", "gateway-2"), 200);
+    cr_expect_eq(ask("192.0.2.1", ""), 200);
+}
+
+/* Behind one address. */
+Test(watch, peers_are_told_apart_by_the_names_of_their_certificates)
+{
+    for (int i = 0; i < WATCH_BROKEN_MAX; i++) {
+        fake_watch = (struct fake_watch){0};
+        world.peer = "192.0.2.1";
+        world.client_name = "gateway-1";
+        world.stream = STREAM_UNENDED;
+        struct http_request *request = watch("/check/watch?acknowledge=1", "");
+
+        fake_watch.is_there = false;
+        fake_watch.events.ended(fake_watch.arg, WATCH_LATE);
+        world_run();
+        request_forget(request);
+    }
+    cr_expect_eq(ask("192.0.2.1", "gateway-1"), 503);
+    cr_expect_eq(ask("192.0.2.9", "gateway-1"), 503, "wherever it comes from");
+    cr_expect_eq(ask("192.0.2.1", "gateway-2"), 200);
+    cr_expect_eq(ask("gateway-1", ""), 200, "a peer without a certificate has another name");
+    cr_expect_eq(ask("192.0.2.1", "192.0.2.1"), 200);
+}

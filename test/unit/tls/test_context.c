@@ -388,6 +388,50 @@ Test(context, a_client_may_prove_who_it_is)
     certificate_free(&wrong);
 }
 
+static void expect_name(const char *common_name, const char *names, const char *expected)
+{
+    struct certificate certificate;
+    struct tls_context *server = server_that_asks(test_ca()), *client;
+    struct peers peers;
+    char storage[TLS_PEER_NAME_BYTES];
+    struct text name;
+
+    certificate_make(&certificate,
+                     &(struct certificate_wish){.name = common_name, .names = names, .issuer = test_ca()});
+    client = client_with(&certificate);
+    peers_open(&peers, server, client, "localhost");
+    peers_talk(&peers);
+    name = tls_session_peer_name(peers.server.session);
+    snprintf(storage, sizeof storage, "%.*s", TEXT_ARG(name));
+    if (strcmp(expected, "sha256:") == 0)
+        cr_expect(name.len == 7 + 64 && strncmp(storage, expected, 7) == 0, "%s", storage);
+    else
+        cr_expect_str_eq(storage, expected);
+    peers_close(&peers);
+    tls_context_release(server);
+    tls_context_release(client);
+    certificate_free(&certificate);
+}
+
+Test(context, the_name_of_a_client)
+{
+    char longest[4 + TLS_PEER_NAME_BYTES + 1] = "URI:x:";
+
+    memset(longest + 6, 'a', TLS_PEER_NAME_BYTES - 3);
+    expect_name("gateway", NULL, "gateway");
+    expect_name("Gateway 1", NULL, "Gateway 1");
+    expect_name("cn", "DNS:first.example,DNS:second.example", "first.example");
+    expect_name("cn", "IP:127.0.0.1,URI:spiffe://clinic/gateway,DNS:second.example", "spiffe://clinic/gateway");
+    expect_name("cn", "IP:127.0.0.1", "cn");
+    expect_name("one,two", NULL, "sha256:");
+    expect_name("one\ttwo", NULL, "sha256:");
+    expect_name(" one", NULL, "sha256:");
+    expect_name("cn", "URI:x:y z", "x:y z");
+    expect_name("cn", longest, longest + 4);
+    longest[strlen(longest)] = 'a';
+    expect_name("cn", longest, "sha256:");
+}
+
 static int64_t in_31_days(void)
 {
     return (time(NULL) + INT64_C(31) * 24 * 60 * 60) * 1000;
