@@ -157,21 +157,29 @@ static bool asks_redis(const struct command_line *line)
     return false;
 }
 
-/* Before the files: what is in Redis by then is in the files of nodes that go on writing. */
-static int add_witnesses(const struct command_line *line, struct audit_verifier *verifier, struct keyring *keyring)
+/* Whether the heads in Redis were compared. */
+enum redis_part { REDIS_NOT_ASKED, REDIS_COMPARED, REDIS_SILENT };
+
+/* Before the files: what is in Redis by then is in the files of nodes that go on writing. Redis may be away just when
+ * somebody looks into what happened: the files are judged all the same, and whoever asked has read why. */
+static int add_witnesses(const struct command_line *line, struct audit_verifier *verifier, struct keyring *keyring,
+                         enum redis_part *ret_redis)
 {
     struct store_client client;
     struct asking asking = {.client = &client, .verifier = verifier, .keyring = keyring};
     int code = add_expected(verifier, keyring, line->expect);
 
+    *ret_redis = REDIS_NOT_ASKED;
     if (code != EXIT_DONE || !asks_redis(line))
         return code;
+    *ret_redis = REDIS_SILENT;
     code = command_open(line, &client, keyring);
     if (code != EXIT_DONE)
-        return code;
-    code = store_client_explain(&client, store_client_tell_all(&client, ask, &asking), NULL);
+        return code == EXIT_USAGE ? code : EXIT_DONE;
+    if (store_client_explain(&client, store_client_tell_all(&client, ask, &asking), NULL) == EXIT_DONE)
+        *ret_redis = REDIS_COMPARED;
     store_client_close(&client);
-    return code;
+    return EXIT_DONE;
 }
 
 /* Printing */
@@ -271,7 +279,7 @@ static void print_heads(const struct audit_chain_summary *chains, size_t count, 
         buf_append_char(out, '\n');
 }
 
-static void print_text(const struct audit_verifier *verifier, int verdict, struct buf *out)
+static void print_text(const struct audit_verifier *verifier, enum redis_part redis, int verdict, struct buf *out)
 {
     static const char *const SENTENCES_OF[] = {
         [EXIT_DONE] = "Nothing is wrong.\n",
@@ -287,6 +295,8 @@ static void print_text(const struct audit_verifier *verifier, int verdict, struc
         print_finding(&findings[i], out);
     if (finding_count > FINDINGS_PRINTED_MAX)
         buf_printf(out, "… and %zu more.\n", finding_count - FINDINGS_PRINTED_MAX);
+    if (redis == REDIS_SILENT)
+        buf_append_str(out, "unproven Redis did not say what it has seen, so lines could be missing at any end\n");
     for (size_t i = 0; i < chain_count; i++)
         print_chain(&chains[i], out);
     print_heads(chains, chain_count, out);
@@ -366,13 +376,16 @@ static void put_chains(const struct audit_verifier *verifier, struct json_writer
     json_array_end(w);
 }
 
-static void print_json(const struct audit_verifier *verifier, int verdict, struct buf *out)
+static void print_json(const struct audit_verifier *verifier, enum redis_part redis, int verdict, struct buf *out)
 {
+    static const char *const REDIS[] = {
+        [REDIS_NOT_ASKED] = "", [REDIS_COMPARED] = "compared", [REDIS_SILENT] = "silent"};
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
     put_flag(&w, "whole", verdict != EXIT_FAILED);
     put_flag(&w, "proven", verdict == EXIT_DONE);
+    put_text_member(&w, "redis", text_of(REDIS[redis]));
     put_chains(verifier, &w);
     put_findings(verifier, &w);
     json_object_end(&w);
@@ -380,7 +393,7 @@ static void print_json(const struct audit_verifier *verifier, int verdict, struc
 }
 
 /* Files without a single genuine line must not pass: they are no audit logs, or another master key made them. */
-static int judge(const struct audit_verifier *verifier)
+static int judge(const struct audit_verifier *verifier, enum redis_part redis)
 {
     const struct audit_finding *findings;
     const struct audit_chain_summary *chains;
@@ -392,38 +405,41 @@ static int judge(const struct audit_verifier *verifier)
         counts[audit_finding_weight(findings[i].kind)]++;
     for (size_t i = 0; i < chain_count; i++)
         lines += chains[i].lines;
-    return counts[AUDIT_WRONG] > 0 || lines == 0 ? EXIT_FAILED : counts[AUDIT_UNPROVEN] > 0 ? EXIT_UNPROVEN : EXIT_DONE;
+    if (counts[AUDIT_WRONG] > 0 || lines == 0)
+        return EXIT_FAILED;
+    return counts[AUDIT_UNPROVEN] > 0 || redis == REDIS_SILENT ? EXIT_UNPROVEN : EXIT_DONE;
 }
 
-static int print_verdict(const struct command_line *line, struct audit_verifier *verifier)
+static int print_verdict(const struct command_line *line, struct audit_verifier *verifier, enum redis_part redis)
 {
     struct buf out CLEANUP(buf_finish);
     int verdict, code;
 
     audit_verifier_judge(verifier);
-    verdict = judge(verifier);
+    verdict = judge(verifier, redis);
     buf_init(&out, OUTPUT_MAX_BYTES);
     if (line->json)
-        print_json(verifier, verdict, &out);
+        print_json(verifier, redis, verdict, &out);
     else
-        print_text(verifier, verdict, &out);
+        print_text(verifier, redis, verdict, &out);
     code = command_print(buf_text(&out));
     return code == EXIT_DONE ? verdict : code;
 }
 
 int audit_verify_run(const struct command_line *line)
 {
+    enum redis_part redis;
     int code;
     struct keyring *keyring = command_keyring(line, &code);
 
     if (!keyring)
         return code;
     struct audit_verifier *verifier = audit_verifier_create(keyring);
-    code = add_witnesses(line, verifier, keyring);
+    code = add_witnesses(line, verifier, keyring, &redis);
     for (int i = 0; i < line->operand_count && code == EXIT_DONE; i++)
         code = read_file(verifier, line->operands[i]);
     if (code == EXIT_DONE)
-        code = print_verdict(line, verifier);
+        code = print_verdict(line, verifier, redis);
     audit_verifier_destroy(verifier);
     keyring_destroy(keyring);
     return code;

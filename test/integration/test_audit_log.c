@@ -306,6 +306,40 @@ static void verify_further(const struct logs *logs, const char *earlier, const c
     cli_expect_refusal(&run, 2, "--expect takes CHAIN:SEQ:MAC", "no head");
 }
 
+/* Redis is away just when somebody looks into what happened. */
+Test(audit_log, files_are_judged_without_the_redis_that_was_asked)
+{
+    char changed[PROCESS_PATH_BYTES];
+    struct logs logs;
+    const char *const args[] = {"audit",
+                                "verify",
+                                "--redis-timeout-ms",
+                                "500",
+                                "--redis",
+                                logs.fixture.redis.url,
+                                "--master-key-file",
+                                logs.fixture.master_key_path,
+                                logs.path[0],
+                                "--json",
+                                NULL,
+                                NULL};
+    const char *more[sizeof args / sizeof *args];
+
+    memcpy(more, args, sizeof args);
+    start(&logs, 1);
+    stop_nodes(&logs);
+    expect_verdict(&logs, 0, "\"redis\":\"compared\"", args);
+    redis_server_stop(&logs.fixture.redis);
+    expect_verdict(&logs, 3, "\"redis\":\"silent\"", args);
+    more[9] = NULL;
+    expect_verdict(&logs, 3, "unproven Redis did not say", more);
+    snprintf(changed, sizeof changed, "%.150s/changed.log", logs.fixture.folder);
+    file_write(changed, "{\"seq\":1}\n");
+    more[9] = changed;
+    expect_verdict(&logs, 1, "Something is wrong", more);
+    fixture_stop(&logs.fixture);
+}
+
 Test(audit_log, goes_on_across_restarts_and_rotation)
 {
     char rotated[PROCESS_PATH_BYTES];
