@@ -35,7 +35,7 @@ typedef bool route_policy_is_own(struct text path);
 /* NULL if anything in the file is wrong; ret_why is then one sentence. */
 struct route_policy *route_policy_parse(struct text json, route_policy_is_own *is_own, struct buf *ret_why);
 void route_policy_destroy(struct route_policy *policy);
-/* A number that tells this policy from others, the same in every process; never 0. */
+/* A number that tells the rows of this policy from others, the same in every process and release; never 0. */
 uint32_t route_policy_digest(const struct route_policy *policy);
 /* The path of the row that covers a normalised path; empty if none does. Lives as long as the policy. */
 struct text route_policy_row(const struct route_policy *policy, struct text path);

@@ -5,11 +5,18 @@
 #include "base/mem.h"
 #include "core/path.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { ROUTES_MAX = 1000, PATH_MAX_BYTES = 1024, NAMED_MAX_BYTES = 80, POLICY_VERSION = 1 };
+enum {
+    ROUTES_MAX = 1000,
+    PATH_MAX_BYTES = 1024,
+    ROW_MAX_BYTES = PATH_MAX_BYTES + 512,
+    NAMED_MAX_BYTES = 80,
+    POLICY_VERSION = 1
+};
 
 /* A row's rule for reading or for writing. */
 enum access {
@@ -35,8 +42,6 @@ struct route_policy {
     size_t count;
     uint32_t digest;
 };
-
-enum { BUILT_IN_DIGEST = 1 };
 
 #define WITH(name)         \
     {                      \
@@ -112,9 +117,44 @@ static int compare_rows(const void *left, const void *right)
     return order;
 }
 
-static void sort_rows(struct route_policy *policy)
+static void print_use(struct use use, struct buf *out)
+{
+    static const char *const WORDS[] = {[ACCESS_NONE] = "none",
+                                        [ACCESS_DENY] = "deny",
+                                        [ACCESS_SCOPE] = "scope ",
+                                        [ACCESS_SESSION] = "session",
+                                        [ACCESS_STEP_UP] = "step_up"};
+
+    buf_append_char(out, '\n');
+    buf_append_str(out, WORDS[use.access]);
+    if (use.access == ACCESS_SCOPE)
+        scope_print(use.scope, ' ', out);
+}
+
+/* Of the rows in their order, so that a table built into another release has another one. */
+static uint32_t digest_of(const struct route_policy *policy)
+{
+    char storage[ROW_MAX_BYTES];
+    uint32_t digest = POLICY_VERSION;
+
+    for (size_t i = 0; i < policy->count; i++) {
+        struct buf out;
+
+        buf_init_fixed(&out, storage, sizeof storage);
+        buf_printf(&out, "%" PRIu32 "\n", digest);
+        buf_append_text(&out, policy->rows[i].path);
+        print_use(policy->rows[i].read, &out);
+        print_use(policy->rows[i].write, &out);
+        CHECK(!out.failed);
+        digest = crc32_of(buf_text(&out));
+    }
+    return digest > 0 ? digest : 1;
+}
+
+static void complete(struct route_policy *policy)
 {
     qsort(policy->rows, policy->count, sizeof *policy->rows, compare_rows);
+    policy->digest = digest_of(policy);
 }
 
 static void add_row(struct route_policy *policy, struct policy_row row)
@@ -136,8 +176,7 @@ struct route_policy *route_policy_built_in(void)
     struct route_policy *policy = create_with_room(BUILT_IN_COUNT);
     for (size_t i = 0; i < BUILT_IN_COUNT; i++)
         add_row(policy, BUILT_IN_ROWS[i]);
-    sort_rows(policy);
-    policy->digest = BUILT_IN_DIGEST;
+    complete(policy);
     return policy;
 }
 
@@ -275,7 +314,7 @@ static bool read_rows(const struct json *routes, route_policy_is_own *is_own, st
             return false;
         add_row(policy, row);
     }
-    sort_rows(policy);
+    complete(policy);
     for (size_t i = 1; i < policy->count; i++)
         if (compare_rows(&policy->rows[i - 1], &policy->rows[i]) == 0)
             return refuse_path(ret_why, policy->rows[i].path, "appears twice");
@@ -308,14 +347,6 @@ static struct route_policy *read_document(const struct json *document, route_pol
     return NULL;
 }
 
-/* Of the text, so that a change of its layout alone counts as one, too. */
-static uint32_t digest_of(struct text json)
-{
-    uint32_t digest = crc32_of(json);
-
-    return digest > BUILT_IN_DIGEST ? digest : BUILT_IN_DIGEST + 1;
-}
-
 struct route_policy *route_policy_parse(struct text json, route_policy_is_own *is_own, struct buf *ret_why)
 {
     const char *why = "";
@@ -326,8 +357,6 @@ struct route_policy *route_policy_parse(struct text json, route_policy_is_own *i
     }
     struct route_policy *policy = read_document(document, is_own, ret_why);
     json_free(document);
-    if (policy)
-        policy->digest = digest_of(json);
     return policy;
 }
 

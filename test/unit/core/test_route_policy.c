@@ -137,6 +137,38 @@ Test(route_policy, has_a_number_that_changes_with_it)
     route_policy_destroy(other);
 }
 
+/* So a release with another built-in table has another number. The first file is that table, in another order. */
+Test(route_policy, the_number_of_the_built_in_one_is_that_of_its_rows)
+{
+#define ROWS                                                                                       \
+    "{\"path\": \"/v1/exchanges\", \"read\": \"exchanges:read\", \"write\": \"exchanges:write\"}," \
+    "{\"path\": \"/v1/patients\", \"read\": \"patients:read\", \"write\": \"patients:write\"},"    \
+    "{\"path\": \"/v1/webhooks\", \"read\": \"webhooks:manage\", \"write\": \"webhooks:manage\"}," \
+    "{\"path\": \"/v1/sandbox\", \"read\": \"sandbox:manage\", \"write\": \"sandbox:manage\"},"    \
+    "{\"path\": \"/v1/organisation\", \"read\": \"org:manage\", \"write\": \"org:manage\"},"
+    static const char *const CHANGED[] = {
+        ROWS "{\"path\": \"/v1/documents\", \"write\": \"documents:write\"}",
+        ROWS "{\"path\": \"/v1/documents\", \"read\": null, \"write\": \"patients:write\"}",
+        ROWS "{\"path\": \"/v1/document\", \"read\": null, \"write\": \"documents:write\"}",
+        ROWS "{\"path\": \"/v1/documents\", \"read\": null, \"write\": \"documents:write\"}, {\"path\": \"/v1/a\", "
+             "\"read\": null}",
+    };
+    struct route_policy *built_in = route_policy_built_in(), *same, *other;
+    char json[1024];
+
+    same = parse("{\"version\": 1, \"routes\": [" ROWS
+                 "{\"path\": \"/v1/documents\", \"read\": null, \"write\": \"documents:write\"}]}");
+    cr_expect_eq(route_policy_digest(same), route_policy_digest(built_in));
+    for (size_t i = 0; i < sizeof CHANGED / sizeof *CHANGED; i++) {
+        snprintf(json, sizeof json, "{\"version\": 1, \"routes\": [%s]}", CHANGED[i]);
+        other = parse(json);
+        cr_expect_neq(route_policy_digest(other), route_policy_digest(built_in), "%zu", i);
+        route_policy_destroy(other);
+    }
+    route_policy_destroy(built_in);
+    route_policy_destroy(same);
+}
+
 Test(route_policy, sessions_have_rows_below_the_console)
 {
     static const struct expectation CASES[] = {
