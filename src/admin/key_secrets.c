@@ -20,6 +20,9 @@ const struct option_group KEY_FIND_OPTIONS[] = ADMIN_OPTIONS(FIND_TABLE);
 /* A file with more is none with secrets. At once: this program is no node, so nodes cannot acknowledge to it, and each
  * revocation waits until all leases have ended; together they wait once. */
 enum { FILE_MAX_BYTES = 1024 * 1024, AT_ONCE = 256 };
+/* To find a secret that came before: a power of two, and more than twice as many as a file has room for. */
+enum { SLOTS = 64 * 1024, FIRST_ROOM = 64 };
+_Static_assert(SLOTS > 2 * FILE_MAX_BYTES / SECRET_MIN_CHARS, "a slot is free");
 
 struct held_key {
     struct key_secrets *all;
@@ -39,7 +42,8 @@ struct key_secrets {
     struct revocation_log *log; /* NULL: none */
     bool revokes;
     struct held_key *of;
-    size_t count, next, under_way;
+    size_t count, room, next, under_way;
+    uint32_t *slots; /* SLOTS: 1 + the number of a whole secret, at its digest or behind; 0: free */
 };
 
 /* Reading. A secret that is not whole does not keep the others from being revoked. */
@@ -66,23 +70,38 @@ static size_t count_lines(const char *from, const char *to)
     return lines;
 }
 
-/* The second of two equal secrets would say the same again. */
-static bool is_known(const struct key_secrets *all, const struct token_digests *digests)
+static struct text first_digest(const struct held_key *held)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (!all->of[i].is_broken &&
-            secure_equal((struct text){(const char *)all->of[i].digests.of[0], KEYRING_DIGEST_BYTES},
-                         (struct text){(const char *)digests->of[0], KEYRING_DIGEST_BYTES}))
-            return true;
-    return false;
+    return (struct text){(const char *)held->digests.of[0], KEYRING_DIGEST_BYTES};
 }
 
+/* The slot of an equal secret, or the free one where this one belongs. Digests are as good as random, and a file has
+ * too few of them to fill the slots. */
+static uint32_t *find_slot(const struct key_secrets *all, const struct held_key *held)
+{
+    uint32_t at;
+
+    memcpy(&at, held->digests.of[0], sizeof at);
+    while (all->slots[at % SLOTS] != 0 &&
+           !secure_equal(first_digest(&all->of[all->slots[at % SLOTS] - 1]), first_digest(held)))
+        at++;
+    return &all->slots[at % SLOTS];
+}
+
+/* The second of two equal secrets would say the same again. */
 static void add_secret(struct key_secrets *all, const struct held_key *held)
 {
-    if (!held->is_broken && is_known(all, &held->digests))
+    uint32_t *slot = held->is_broken ? NULL : find_slot(all, held);
+
+    if (slot && *slot != 0)
         return;
-    all->of = mem_resize(all->of, (all->count + 1) * sizeof *all->of);
+    if (all->count == all->room) {
+        all->room = all->room > 0 ? 2 * all->room : FIRST_ROOM;
+        all->of = mem_resize(all->of, all->room * sizeof *all->of);
+    }
     all->of[all->count++] = *held;
+    if (slot)
+        *slot = (uint32_t)all->count;
 }
 
 static int read_secrets(struct key_secrets *all, struct text content)
@@ -118,6 +137,7 @@ static int read_file(struct key_secrets *all)
     if (!secret_file_read(path, &content, &why))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     drop_zeros(&content);
+    all->slots = mem_alloc(SLOTS * sizeof *all->slots);
     return read_secrets(all, buf_text(&content));
 }
 
@@ -258,6 +278,7 @@ static int run(struct key_secrets *all)
     if (code == EXIT_DONE)
         code = ask_store(all);
     free(all->of);
+    free(all->slots);
     keyring_destroy(all->keyring);
     return code;
 }

@@ -378,6 +378,41 @@ Test(holder, commands_revoke_into_the_revocation_log)
     fixture_stop(&c.fixture);
 }
 
+/* As many as a file has room for, each twice. */
+Test(holder, commands_take_a_file_full_of_secrets)
+{
+    enum { SECRETS = 10000, LINE_BYTES = 64 };
+    char path[PROCESS_PATH_BYTES], *all = calloc(2 * SECRETS + 1, LINE_BYTES), *out, *err;
+    struct fixture_key key;
+    struct fixture fixture;
+    size_t len = 0, lines = 0;
+
+    cr_assert(all);
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    for (unsigned i = 0; i < SECRETS; i++) {
+        struct secret secret;
+
+        secret_mint(KEY_DEVICE, MODE_LIVE, &secret);
+        len += (size_t)snprintf(all + len, LINE_BYTES, "%s\n", secret.text);
+    }
+    memcpy(all + len, all, len);
+    len += len;
+    len += (size_t)snprintf(all + len, LINE_BYTES, "%s\n", key.secret);
+    snprintf(path, sizeof path, "%.150s/full", fixture.folder);
+    write_bytes(path, all, len);
+    cr_expect_eq(
+        fixture_run(&fixture, (const char *const[]){"key", "find", "--secret-file", path, NULL}, NULL, &out, &err), 1);
+    cr_expect_not_null(strstr(out, key.id), "%s", out);
+    for (const char *at = err; (at = strstr(at, "no key of this store has this secret")); at++)
+        lines++;
+    cr_expect_eq(lines, SECRETS);
+    free(out);
+    free(err);
+    free(all);
+    fixture_stop(&fixture);
+}
+
 Test(holder, commands_take_no_secret_as_an_argument)
 {
     struct fixture fixture;
