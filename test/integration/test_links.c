@@ -64,6 +64,40 @@ Test(links, one_address_is_one_person)
     people_stop(&people);
 }
 
+/* A user whom 0.3 made keeps the email as it was written then, which no new user may have. */
+Test(links, an_address_that_0_3_kept_is_given_to_nobody_else)
+{
+    static const char KEPT[] = "\u00e5sa@m\u00fcnchen.example";
+    const char *const create[] = {
+        "user", "create", "--account", NULL, "--email", KEPT, "--public-origin", "https://console.example", NULL};
+    const char *args[sizeof create / sizeof *create];
+    struct fixture_user user;
+    struct http_answer answer;
+    struct people people;
+    char body[256], *out, *err;
+
+    people_start(&people, 1, NULL);
+    fixture_add_person(&people.fixture, people.fixture.account, KEPT, ROLE_AUDITOR, &user);
+    snprintf(body, sizeof body, "{\"email\":\"%s\",\"role\":\"auditor\"}", KEPT);
+    cr_expect_eq(people_ask(&people, 0, &people.owner, "POST", "/v1/console/invitations", body, &answer), 409, "%s",
+                 answer.body);
+    expect_json(&answer, "error.code", "user_exists");
+    memcpy(args, create, sizeof create);
+    args[3] = people.fixture.account;
+    cr_expect_eq(fixture_run(&people.fixture, args, NULL, &out, &err), 1, "%s%s", out, err);
+    free(out);
+    free(err);
+    snprintf(body, sizeof body, "{\"name\":\"%s\",\"mode\":\"test\"}", KEPT);
+    cr_expect_eq(fixture_call(&people.fixture, 0,
+                              &(struct http_call){.method = "POST",
+                                                  .target = "/v1/api_keys",
+                                                  .bearer = people.fixture.manager.secret,
+                                                  .json = body},
+                              &answer),
+                 400, "no key is called as a person: %s", answer.body);
+    people_stop(&people);
+}
+
 Test(links, an_invitation_from_the_owner_to_the_session)
 {
     struct fixture_user user;
