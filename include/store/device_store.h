@@ -80,8 +80,8 @@ void device_store_find(const struct partitions *partitions, const struct token_d
 /* Approves or denies, and writes the audit event. Repeating a decision changes nothing and gives the same result. An
  * approval can be denied until it is claimed; approving a denied enrolment is STORE_NOT_FOUND. Only an approval can end
  * in STORE_FULL (the account has its maximum of active device keys) or STORE_LIMITED (too many changes by this user;
- * retry after retry_after_s). STORE_UNKNOWN: repeat it. If another account decides at the same time, an event
- * device.denied by "system" may follow this account's device.approved. The actor of source is the user. */
+ * retry after retry_after_s) or STORE_LEAVING. STORE_UNKNOWN: repeat it. If another account decides at the same time,
+ * an event device.denied by "system" may follow this account's device.approved. The actor of source is the user. */
 void device_store_decide(const struct partitions *partitions, const struct token_digests *user_code,
                          const struct id *account, struct text user_tag, bool approve,
                          const struct audit_source *source, device_found *done, void *arg);

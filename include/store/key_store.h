@@ -14,7 +14,7 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
  * ever accepts it, and not counted among the active ones. STORE_REFUSED: no such account. STORE_CONFLICT: the digest or
  * id exists, or the id was discarded. STORE_UNKNOWN: the key may exist; discard it. STORE_FULL: the account has its
  * maximum of active keys. STORE_LIMITED: too many changes by this actor, or by all actors of its kind in the account;
- * retry after retry_after_s. */
+ * retry after retry_after_s. STORE_LEAVING: nothing was added. */
 typedef void key_inserted(void *arg, enum store_result result, uint32_t retry_after_s);
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_source *source, key_inserted *done, void *arg);

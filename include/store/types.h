@@ -19,6 +19,7 @@ enum store_result {
     STORE_SUSPENDED,      /* the account is suspended or closed. Nothing was changed */
     STORE_FULL,           /* the maximum number exists */
     STORE_LIMITED,        /* too many changes per minute; the verb says how long to wait */
+    STORE_LEAVING,        /* a person whom it goes back to is just being removed or changed; over in a second or so */
     STORE_UNAVAILABLE,    /* not done: Redis is away, refuses writes, or sends nonsense */
     STORE_UNKNOWN,        /* no answer in time: it may be done */
 };

@@ -301,6 +301,10 @@ int store_client_explain(struct store_client *client, enum store_result result, 
     case STORE_LIMITED:
         why = refusals->refused;
         break;
+    case STORE_LEAVING:
+        why =
+            "a person whom this concerns is just being removed, disabled or given another role: repeat it in a second";
+        break;
     case STORE_UNAVAILABLE:
         return explain_not_done(client);
     case STORE_UNKNOWN:

@@ -191,12 +191,24 @@ static void refuse_unavailable(struct exchange *exchange, enum store_result resu
     exchange_refuse_with(exchange, problem);
 }
 
+static void refuse_leaving(struct exchange *exchange)
+{
+    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
+
+    problem.message = "A person whom this concerns is just being removed, disabled or given another role. Repeat the "
+                      "request in a second.";
+    problem.retry_after_s = 1;
+    exchange_refuse_with(exchange, problem);
+}
+
 void exchange_refuse_store(struct exchange *exchange, enum store_result result)
 {
     bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
 
     if (result == STORE_FULL)
         exchange_refuse(exchange, PROBLEM_KEY_LIMIT_REACHED);
+    else if (result == STORE_LEAVING)
+        refuse_leaving(exchange);
     else if (result == STORE_SUSPENDED)
         exchange_refuse(exchange, PROBLEM_ACCOUNT_SUSPENDED);
     else if (unsure)

@@ -19,8 +19,6 @@ void people_refuse(struct exchange *exchange, enum store_result result)
         exchange_refuse(exchange, PROBLEM_LAST_OWNER);
     else if (result == STORE_FULL)
         exchange_refuse(exchange, PROBLEM_USER_LIMIT_REACHED);
-    else if (result == STORE_LIMITED) /* another call has just begun to look for the person's keys */
-        exchange_refuse_limited(exchange, 1);
     else
         exchange_refuse_store(exchange, result);
 }

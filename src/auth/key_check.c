@@ -267,6 +267,7 @@ enum key_verdict key_check_verdict(enum store_result result, const struct key_pr
     case STORE_SUSPENDED:
     case STORE_FULL:
     case STORE_LIMITED:
+    case STORE_LEAVING:
     case STORE_UNAVAILABLE:
     case STORE_UNKNOWN:
         break;

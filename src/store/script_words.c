@@ -48,6 +48,7 @@ bool script_result_read(struct text word, enum store_result *ret_result)
         {{"suspended", 9}, STORE_SUSPENDED},
         {{"full", 4}, STORE_FULL},
         {{"limited", 7}, STORE_LIMITED},
+        {{"leaving", 7}, STORE_LEAVING},
     };
 
     for (size_t i = 0; i < sizeof RESULTS / sizeof RESULTS[0]; i++) {

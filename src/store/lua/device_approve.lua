@@ -4,8 +4,8 @@
 --   approved already), user, ip, request id, events to keep, the user's credential, limits of keys_are_full(),
 --   most changes per minute
 -- Returns: ok, approving user, MAC of the approval; not_found: denied or claimed; full: the account has its maximum of
---   device keys; as actor_refused(); as limit_refused() (also while the
---   user's keys are looked for)
+--   device keys; as actor_refused(); as limit_refused(); leaving: the user's keys are looked for
+--   (person_keys.lua)
 -- Event: device.approved, unless repeated
 
 local digest, account, name, mac, user = ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7]
@@ -23,7 +23,7 @@ if decision or mac == '' then
     return {'ok', decision and decision.user or user, decision and decision.mac or ''}
 end
 local limited = limit_refused(user, account, 'live', changes_max)
-    or exists(K.account_leaving(account, user)) and {'limited', 1}
+    or exists(K.account_leaving(account, user)) and {'leaving'}
 if limited or keys_are_full(account, 'device_key', 'live', keys_max) then
     return limited or {'full'}
 end

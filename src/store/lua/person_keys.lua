@@ -5,8 +5,8 @@
 -- ARGV: prefix, account, user, which keys are to be revoked ('none', 'made': by the person or replacing such a key, or
 --   'all'), name of the mark, cursor ('' in the first call), most keys to look at, whether
 --   it takes the mark of another call over ('1' or '0')
--- Returns: ok, cursor ('' if that was the end), {id, whether it is to be revoked (1 or 0)}...; conflict: the mark is gone; limited, seconds
---   to wait: another call has it.
+-- Returns: ok, cursor ('' if that was the end), {id, whether it is to be revoked (1 or 0)}...; conflict: the mark is gone; leaving:
+--   another call has it.
 --   The first call returns the keys that an earlier call for the person revoked. Keys of which it is not known whom they
 --   go back to are among those that stay.
 
@@ -18,7 +18,7 @@ origin_steps_max = ORIGIN_STEPS_ALL
 if cursor == '' then
     local reply, other = {'ok', '1 '}, redis.call('GET', leaving)
     if other and other ~= token and ARGV[8] ~= '1' then
-        return {'limited', 1}
+        return {'leaving'}
     end
     redis.call('SET', leaving, token, 'PX', LEAVING_MS)
     for _, name in ipairs({K.user_ended_keys(user), K.account_ended_keys(account, user)}) do

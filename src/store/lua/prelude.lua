@@ -338,10 +338,11 @@ local function key_field(record, name)
     return (record.rest:match('^(.-)\nm=') or record.rest):match('\n' .. name .. '=([^\n]+)')
 end
 
--- The person that a key goes back to: 'usr_...'; '-': none, because an operator made the first key; '': not known. Records
--- of before 0.4 do not say it, so the keys that made one another are followed: a record's maker never changes, and
--- records of revoked keys stay. The steps of one script are bounded, because a tenant can have made a chain of any length:
--- closely where anybody may ask at any time, widely where it matters that none is missed.
+-- The person that a key goes back to: 'usr_...'; '-': none, because an operator made the first key (one without 'by':
+-- every release names any other maker); '': not known. Records of before 0.4 do not say it, so the keys that made one
+-- another are followed: a record's maker never changes, and records of revoked keys stay. The steps of one script are
+-- bounded, because a tenant can have made a chain of any length: closely where anybody may ask at any time, widely where
+-- it matters that none is missed.
 local ORIGIN_STEPS_ALL = 2000
 local origins, origin_steps, origin_steps_max = {}, 0, 256
 
@@ -365,13 +366,13 @@ end
 -- The mark holds the name of the call that looks; a later call takes it over.
 local LEAVING_MS = 15000
 
--- record: of a new key. Returns nil, or the script's reply: 'limited', seconds to wait.
+-- record: of a new key. Returns nil, or the script's reply: 'leaving'.
 local function leaving_refused(record)
     origin_steps_max = ORIGIN_STEPS_ALL
     local account, by = record.account, key_field(record, 'by') or ''
     local marks = redis.call('EXISTS', K.account_leaving(account, key_origin(record)), K.account_leaving(account, by),
                              K.account_leaving(account, key_field(record, 'replacer') or ''))
-    return marks > 0 and {'limited', 1} or nil
+    return marks > 0 and {'leaving'} or nil
 end
 
 -- Those of the keys that are known, and not malformed.

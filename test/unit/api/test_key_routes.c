@@ -427,7 +427,11 @@ Test(key_routes, a_list_that_is_not_known_to_be_revoked)
     static const struct {
         enum store_result result;
         int status;
-    } CASES[] = {{STORE_UNAVAILABLE, 503}, {STORE_UNKNOWN, 503}, {STORE_ACTOR_REVOKED, 401}, {STORE_SUSPENDED, 403}};
+    } CASES[] = {{STORE_UNAVAILABLE, 503},
+                 {STORE_UNKNOWN, 503},
+                 {STORE_ACTOR_REVOKED, 401},
+                 {STORE_SUSPENDED, 403},
+                 {STORE_LEAVING, 429}};
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct http_request *request;

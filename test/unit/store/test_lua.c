@@ -3039,7 +3039,7 @@ Test(lua, person_keys_are_looked_for_by_one_call)
     STEPS(ACCOUNT, MADE("01", "\nby=usr_U"), {FIND_KEYS("all", "m1", "''"), "(ok 1 )"},
           {FIND_KEYS("all", "m2", "''"), "(ok 1 )"}, {FIND_KEYS("all", "m1", "1+"), "(conflict)"},
           /* A change of the role takes nothing over: it could keep its person from being removed. */
-          {"@person_keys acct_A usr_U all m3 '' 100 0", "(limited 1)"},
+          {"@person_keys acct_A usr_U all m3 '' 100 0", "(leaving)"},
           {"@person_keys acct_A usr_U all m2 '' 100 0", "(ok 1 )"},
           {FIND_KEYS("all", "m2", "1+"), "(ok 2  (key_01 1))"},
           {"@person_keys_end acct_A usr_U key_01" ORIGIN " - - user_removed m1 1", "(conflict)"},
@@ -3055,18 +3055,18 @@ Test(lua, person_keys_are_looked_for_by_one_call)
 Test(lua, whoever_is_leaving_makes_nothing)
 {
     STEPS(ACCOUNT, USER, MADE("01", "\nby=usr_U"), MADE("02", "\nby=usr_V\norigin=usr_U"), MADE("03", "\nby=usr_V"),
-          {FIND_KEYS("all", "m1", "''"), "(ok 1 )"}, {LATE("04", "\nby=key_01\norigin=usr_U"), "(limited 1)"},
-          {LATE("04", "\nby=key_01"), "(limited 1)"}, {LATE("04", "\nby=usr_V\nreplacer=usr_U"), "(limited 1)"},
+          {FIND_KEYS("all", "m1", "''"), "(ok 1 )"}, {LATE("04", "\nby=key_01\norigin=usr_U"), "(leaving)"},
+          {LATE("04", "\nby=key_01"), "(leaving)"}, {LATE("04", "\nby=usr_V\nreplacer=usr_U"), "(leaving)"},
           {"@key_replace d04 key_04+acct_A+live+wxyz+3+7+-+N\nv=2\nby=usr_V\norigin=usr_U\nm=mac usr_V '' '' 100 '' "
            "100 100 key_02 acct_A api_key 0 - - 0",
-           "(limited 1)"},
+           "(leaving)"},
           {"EXISTS t:key:d04 t:id:key_04", "0"}, {LATE("05", "\nby=usr_V"), "(ok)"}, {BEGIN("d1", "c1"), "(ok)"},
-          {APPROVE("d1", "acct_A"), "(limited 1)"},
+          {APPROVE("d1", "acct_A"), "(leaving)"},
           {"@person_change usr_U acct_A mac mac2 owner '' operator '' '' 100 '' m0 0", "(conflict)"},
           {"@person_change usr_U acct_A mac mac2 owner '' operator '' '' 100 '' m1 1", "(ok 0 *)"},
-          {LATE("04", "\nby=key_01\norigin=usr_U"), "(limited 1)"},
+          {LATE("04", "\nby=key_01\norigin=usr_U"), "(leaving)"},
           {"@person_keys_end acct_A usr_U key_02" ORIGIN " - - user_disabled m1 0", "(ok *)"},
-          {LATE("04", "\nby=key_01\norigin=usr_U"), "(limited 1)"},
+          {LATE("04", "\nby=key_01\norigin=usr_U"), "(leaving)"},
           {"@person_keys_end acct_A usr_U key_02" ORIGIN " - - user_disabled m1 1", "(ok *)"},
           {LATE("04", "\nby=key_01\norigin=usr_U"), "(ok)"},
           /* A device that was approved before. */
