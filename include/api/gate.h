@@ -45,7 +45,7 @@ struct gate_caller {
 enum gate_result { GATE_RUN, GATE_LATE, GATE_CLOSED };
 typedef void gate_done(void *arg, enum gate_result result);
 
-/* What one request has of the gate. The caller owns it, keeps it in place, and ends it by gate_leave(). */
+/* A request at the gate. The caller owns it, keeps it in place, and ends it by gate_leave(). */
 struct gate_ticket {
     struct gate *gate; /* NULL: left */
     struct list in_queue, by_age;

@@ -51,7 +51,7 @@ struct audit_chain_summary {
     bool has_beginning; /* nothing before the first line is missing, or it was seen before */
 };
 
-/* Who has seen a chain and is in none of these files: Redis, or somebody who has verified it before. */
+/* A witness of a chain outside these files: Redis, or somebody who verified it before. */
 struct audit_witness {
     const char *name;              /* for findings; a constant */
     const struct audit_head *head; /* an empty MAC: not known. seq 0: there is such a chain, and no more is known */

@@ -9,7 +9,7 @@ struct missed_change {
     const struct id *actor, *account;
     struct text mode;    /* of a key; empty: a person */
     unsigned count;      /* so many at once */
-    bool is_email_taken; /* the actor was told that a user has an email; an account is told that 20 times in a day */
+    bool is_email_taken; /* the response says that a user has the email; an account gets 20 of these a day */
 };
 /* STORE_LIMITED: too many, and not counted. Any other result but STORE_OK: whether it was counted is not known. */
 typedef void missed_done(void *arg, enum store_result result, uint32_t retry_after_s);

@@ -40,7 +40,7 @@ struct person_change {
     bool spares_owners; /* STORE_ACTOR_ROLE if the user is an owner */
 };
 
-/* What a change did. Every active key that goes back to the user, or may, is either revoked or named as kept. */
+/* The result of a change. Every active key that goes back to the user, or may, is either revoked or named as kept. */
 struct person_changed {
     struct person person; /* of PERSON_REMOVE: as it was */
     int64_t sessions_ended;

@@ -45,7 +45,7 @@ bool host_is_ours(struct text host, struct text names)
     return false;
 }
 
-/* What somebody has typed into the address bar is "none". */
+/* Browsers send "none" for an address that somebody typed. */
 static bool is_from_page(const struct http_request *request)
 {
     size_t count;

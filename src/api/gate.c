@@ -51,7 +51,7 @@ struct gate_principal {
     struct list waiting; /* struct gate_ticket */
 };
 
-/* What an account has of a class. */
+/* An account's part of a class. */
 struct gate_share {
     struct gate_account *account;
     struct list in_turn; /* of the class: accounts that have waiting tickets */

@@ -69,7 +69,7 @@ static void refuse_malformed_bearer(struct exchange *exchange)
     exchange_refuse_with(exchange, problem);
 }
 
-/* Nobody knows who asks, so nothing else is told but where a key went instead. */
+/* The client is unknown: the response only says if a key came in the wrong place. */
 static void refuse_unknown(struct exchange *exchange, enum problem_code code)
 {
     struct problem problem = problem_of(code);

@@ -383,7 +383,7 @@ static void list_answer_free(void *arg)
     buf_finish(&((struct list_answer *)arg)->json);
 }
 
-/* What was revoked is always said. */
+/* The response always lists the keys that were revoked. */
 static void list_counted(void *arg, enum store_result result, uint32_t retry_after_s)
 {
     struct list_answer *answer = arg;
