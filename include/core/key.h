@@ -13,8 +13,8 @@ enum key_fate { KEYS_NONE, KEYS_MADE, KEYS_ALL };
 
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
-/* Everything stored about a key. Only revoked_ms, ends_ms, ends_said, replaced_by, is_unconfirmed and
- * last_used_ms ever change. */
+/* Everything stored about a key. Only revoked_ms, ends_ms, end_said_ms, replaced_ends_ms, replaced_by, is_unconfirmed
+ * and last_used_ms ever change. */
 struct key_record {
     struct id id;
     struct id account;
@@ -22,14 +22,15 @@ struct key_record {
     enum key_mode mode;
     scope_set scopes;
     int64_t created_ms;
-    int64_t revoked_ms;     /* 0 while active */
-    int64_t ends_ms;        /* when it will be revoked, by the store's time; 0: nobody knows, or it is revoked */
-    uint32_t ends_said;     /* how often it was said when it will be revoked, or that it will not */
-    struct id replaced_by;  /* by the last replacement, or empty */
-    bool is_unconfirmed;    /* it replaces a key, and no node has accepted it yet: only use proves that it arrived */
-    int64_t last_used_ms;   /* 0 when never used, or not asked for */
-    bool is_suspended;      /* so is its account; not stored: only key_store_find() tells */
-    bool is_ending;         /* it must not be remembered, because it ends soon; also only from there */
+    int64_t revoked_ms;       /* 0 while active */
+    int64_t ends_ms;          /* when it will be revoked, by the store's time; 0: nobody knows, or it is revoked */
+    int64_t end_said_ms;      /* when it was said when it will be revoked, or that it will not; 0: never */
+    int64_t replaced_ends_ms; /* the end that a replacement has set; 0: none */
+    struct id replaced_by;    /* by the last replacement, or empty */
+    bool is_unconfirmed;      /* it replaces a key, and no node has accepted it yet: only use proves that it arrived */
+    int64_t last_used_ms;     /* 0 when never used, or not asked for */
+    bool is_suspended;        /* so is its account; not stored: only key_store_find() tells */
+    bool is_ending;           /* it must not be remembered, because it ends soon; also only from there */
     struct id by;           /* the key or user that made it, or that it goes back to by replacements; empty: the command
                                line, or unknown */
     struct id origin;       /* the person it goes back to, however many keys stand between; empty: none, or unknown */
@@ -76,7 +77,7 @@ struct key_principal {
     bool is_suspended; /* so is its account; never packed, because it changes without the key */
     bool is_ending;    /* this and the next as in struct key_record; never packed */
     bool is_unconfirmed;
-    struct text name;  /* empty if only the record has it. Else it points into the record or packed form */
+    struct text name; /* empty if only the record has it. Else it points into the record or packed form */
 };
 struct key_principal key_principal_of(const struct key_record *key);
 

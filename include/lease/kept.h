@@ -3,6 +3,7 @@
  * with the most loses its oldest. One for each partition. Loop thread only. */
 #pragma once
 #include "core/id.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -23,8 +24,9 @@ enum ending_what {
 struct heard_ending {
     struct id subject, account;
     enum ending_what what;
-    int64_t at_ms; /* by the store's time; 0 where there is none */
-    uint32_t said; /* of a schedule and its withdrawal: how often it was said when the key ends. The later counts */
+    int64_t at_ms;       /* by the store's time; 0 where there is none */
+    int64_t said_ms;     /* of a schedule and its withdrawal: when it was said. The later counts */
+    bool by_replacement; /* that has set the end */
 };
 
 /* A change's place in its maker's chain. */
@@ -43,7 +45,8 @@ void kept_add(struct kept *kept, struct change_name change, const struct heard_e
 void kept_add_missed(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count,
                      uint64_t since_ns);
 
-/* Reads "<id>/<account>/r<ms>", ".../e<ms>:<said>" or ".../n:<said>", as keys_publish() in prelude.lua writes it. */
+/* Reads "<id>/<account>/r<ms>", ".../e<ms>:<said>", ".../p<ms>:<said>" or ".../n:<said>", as keys_publish() in
+ * prelude.lua writes it. */
 MUST_CHECK bool ending_read(struct text text, struct heard_ending *ret_ending);
 
 /* A copy of one that is kept. */
@@ -51,7 +54,8 @@ struct kept_ending {
     struct id subject;
     enum ending_what what;
     int64_t at_ms;
-    uint32_t said;
+    int64_t said_ms;
+    bool by_replacement;
     char maker[MAKER_CHARS + 1]; /* empty: its change has no place */
     uint64_t number;
     bool completes; /* the last one of its change, of which nothing was pushed out */

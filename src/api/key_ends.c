@@ -10,7 +10,7 @@
 #include "revocation_note_internal.h"
 #include "views_internal.h"
 
-enum { OVERLAP_MAX_S = 30 * 24 * 60 * 60, MS_PER_S = 1000, LOOKS_MAX = 4 };
+enum { OVERLAP_MAX_S = 30 * 24 * 60 * 60, MS_PER_S = 1000 };
 
 static bool read_id(struct exchange *exchange, struct id *ret_id)
 {
@@ -176,19 +176,8 @@ struct replacement {
     const struct json *scopes; /* NULL: those of the replaced key */
     int64_t overlap_s;
     struct key_record replaced; /* as it was read; then as it is after the change, which was made at said_ms */
-    unsigned looks;             /* at it: another request may replace it in between */
     int64_t said_ms;
 };
-
-static void on_found_to_replace(void *arg, enum store_result result, const struct key_record *replaced);
-
-static void look_at_replaced(struct replacement *op)
-{
-    struct key_view view = key_view_of(op->grant.exchange, KEY_API);
-
-    op->looks++;
-    key_store_get(exchange_store(op->grant.exchange), &view, &op->replaced_id, on_found_to_replace, op);
-}
 
 /* The log outlives the end of a key whose successor did not arrive, so that is not in it. */
 static void replacement_delivered(struct key_grant *grant)
@@ -217,10 +206,6 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
     struct exchange *exchange = op->grant.exchange;
 
     note_unconfirmed(exchange, result);
-    if (result == STORE_REFUSED && text_equal(successor, TEXT("again")) && op->looks < LOOKS_MAX) {
-        look_at_replaced(op);
-        return;
-    }
     if (result == STORE_OK)
         key_copy(&op->replaced, replaced);
     op->said_ms = said_ms;
@@ -351,6 +336,7 @@ void key_replace(struct exchange *exchange)
         {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct replacement, scopes)},
     };
     struct replacement *op = http_request_alloc(exchange->request, sizeof *op);
+    struct key_view view = key_view_of(exchange, KEY_API);
 
     op->grant.exchange = exchange;
     if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) ||
@@ -361,5 +347,5 @@ void key_replace(struct exchange *exchange)
         return;
     }
     http_request_hold(exchange->request);
-    look_at_replaced(op);
+    key_store_get(exchange_store(exchange), &view, &op->replaced_id, on_found_to_replace, op);
 }

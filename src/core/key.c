@@ -54,7 +54,7 @@ void key_replace_by(struct key_record *key, const struct key_record *replaced, c
 {
     key_copy(key, replaced);
     key->revoked_ms = key->ends_ms = key->last_used_ms = 0;
-    key->ends_said = 0;
+    key->end_said_ms = key->replaced_ends_ms = 0;
     key->replaced_by = (struct id){0};
     key->is_unconfirmed = false;
     key->replaces = replaced->id;
@@ -598,11 +598,13 @@ static bool read_fields(const struct key_text *parts, struct key_record *key)
 static bool read_end(struct text value, struct key_record *key)
 {
     struct text said, set, before, by;
-    uint64_t count;
-    if (!text_next(&value, ' ', &said) || !text_to_u64(said, UINT32_MAX, &count) || !text_next(&value, ' ', &set) ||
+    uint64_t ms;
+    if (!text_next(&value, ' ', &said) || !text_to_u64(said, INT64_MAX, &ms) || !text_next(&value, ' ', &set) ||
         !text_next(&value, ' ', &before) || !text_next(&value, ' ', &by))
         return false;
-    key->ends_said = (uint32_t)count;
+    key->end_said_ms = (int64_t)ms;
+    if (!text_equal(set, TEXT("-")) && !read_time(set, &key->replaced_ends_ms))
+        return false;
     return text_equal(by, TEXT("-")) || read_any_id(by, TEXT("key_"), &key->replaced_by);
 }
 

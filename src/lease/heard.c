@@ -151,8 +151,8 @@ static bool is_same_change(struct change_name a, struct change_name b)
 /* Entries of nodes of earlier versions do not say since when a key is revoked, and are not kept. */
 static bool read_ending(const struct redis_reply *fields, struct heard_ending *ret_ending)
 {
-    struct text revoked = field_of(fields, TEXT("revoked")), at = field_of(fields, TEXT("at")),
-                key = field_of(fields, TEXT("id"));
+    struct text revoked = field_of(fields, TEXT("revoked")), replaced = field_of(fields, TEXT("replaced_at")),
+                at = replaced.ptr ? replaced : field_of(fields, TEXT("at")), key = field_of(fields, TEXT("id"));
     uint64_t ms = 0, said = 0;
 
     if ((!id_parse(ID_KEY, key, &ret_ending->subject) && !id_parse(ID_DEVICE, key, &ret_ending->subject)) ||
@@ -161,10 +161,11 @@ static bool read_ending(const struct redis_reply *fields, struct heard_ending *r
     ret_ending->what = revoked.ptr ? ENDING_REVOKED : at.len > 0 ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
     if (ret_ending->what != ENDING_WITHDRAWN && !text_to_u64(revoked.ptr ? revoked : at, INT64_MAX, &ms))
         return false;
-    if (ret_ending->what != ENDING_REVOKED && !text_to_u64(field_of(fields, TEXT("said")), UINT32_MAX, &said))
+    if (ret_ending->what != ENDING_REVOKED && !text_to_u64(field_of(fields, TEXT("said")), INT64_MAX, &said))
         return false;
     ret_ending->at_ms = (int64_t)ms;
-    ret_ending->said = (uint32_t)said;
+    ret_ending->said_ms = (int64_t)said;
+    ret_ending->by_replacement = replaced.ptr != NULL;
     return true;
 }
 

@@ -27,13 +27,12 @@ struct entry {
     struct entry *next;   /* in its bucket: of the same subjects, the latest first */
     struct owner *owner;
     uint64_t heard_ns, number;
-    int64_t at_ms;
-    uint32_t said;
+    int64_t at_ms, said_ms;
     uint8_t subject[ULID_BYTES], maker[MAKER_BYTES];
     uint16_t place, together; /* in its change, and how many entries came with it */
     uint8_t kind;             /* enum id_kind */
     uint8_t what;
-    bool has_maker;
+    bool has_maker, by_replacement;
 };
 
 struct kept {
@@ -178,7 +177,7 @@ static bool says_no_more(const struct kept *kept, const struct heard_ending *end
 {
     const struct entry *entry = entry_of(kept, &ending->subject);
 
-    return entry && entry->what == ending->what && entry->at_ms == ending->at_ms && entry->said == ending->said;
+    return entry && entry->what == ending->what && entry->at_ms == ending->at_ms && entry->said_ms == ending->said_ms;
 }
 
 /* The latest in front. What was missed comes behind what was heard since. */
@@ -200,7 +199,8 @@ static void add(struct kept *kept, const struct entry *like, const struct heard_
     entry->kind = (uint8_t)id_kind_of(id_text(&ending->subject));
     entry->what = (uint8_t)ending->what;
     entry->at_ms = ending->at_ms;
-    entry->said = ending->said;
+    entry->said_ms = ending->said_ms;
+    entry->by_replacement = ending->by_replacement;
     id_to_bytes(&ending->subject, entry->subject);
     entry->owner = owner_of(kept, &ending->account);
     entry->owner->count++;
@@ -246,15 +246,16 @@ static bool read_what(struct text what, struct heard_ending *ending)
     uint64_t ms = 0, said = 0;
     struct text time;
 
-    if (letter != 'r' && letter != 'e' && letter != 'n')
+    if (letter != 'r' && letter != 'e' && letter != 'p' && letter != 'n')
         return false;
-    ending->what = letter == 'r' ? ENDING_REVOKED : letter == 'e' ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
+    ending->what = letter == 'r' ? ENDING_REVOKED : letter == 'n' ? ENDING_WITHDRAWN : ENDING_SCHEDULED;
+    ending->by_replacement = letter == 'p';
     what = text_skip(what, 1);
     if (!text_next(&what, ':', &time) || (letter == 'n' ? time.len > 0 : !text_to_u64(time, INT64_MAX, &ms)) ||
-        (letter == 'r' ? what.ptr != NULL : !text_to_u64(what, UINT32_MAX, &said)))
+        (letter == 'r' ? what.ptr != NULL : !text_to_u64(what, INT64_MAX, &said)))
         return false;
     ending->at_ms = (int64_t)ms;
-    ending->said = (uint32_t)said;
+    ending->said_ms = (int64_t)said;
     return true;
 }
 
@@ -278,11 +279,11 @@ static bool is_overtaken(const struct kept *kept, const struct entry *entry, con
 
     if (entry->what == ENDING_REVOKED)
         return false;
-    if (entry->said == 0)
+    if (entry->said_ms == 0)
         return other != entry;
     for (; other; other = other->next)
         if (memcmp(other->subject, entry->subject, sizeof entry->subject) == 0 && other->kind == entry->kind &&
-            (other->what == ENDING_REVOKED || other->said > entry->said))
+            (other->what == ENDING_REVOKED || other->said_ms > entry->said_ms))
             return true;
     return false;
 }
@@ -294,7 +295,8 @@ static void copy(const struct kept *kept, const struct entry *entry, struct kept
     id_from_bytes(entry->kind, entry->subject, &ret->subject);
     ret->what = is_overtaken(kept, entry, &ret->subject) ? ENDING_OVERTAKEN : (enum ending_what)entry->what;
     ret->at_ms = entry->at_ms;
-    ret->said = entry->said;
+    ret->said_ms = entry->said_ms;
+    ret->by_replacement = entry->by_replacement;
     ret->number = entry->number;
     buf_init_fixed(&maker, ret->maker, MAKER_CHARS);
     if (entry->has_maker)

@@ -87,10 +87,10 @@ static void on_told(void *arg, const struct redis_reply *reply)
     tell(telling);
 }
 
-static struct text what_of(enum ending_what what)
+static struct text what_of(enum ending_what what, bool by_replacement)
 {
     return what == ENDING_REVOKED     ? TEXT("r")
-           : what == ENDING_SCHEDULED ? TEXT("e")
+           : what == ENDING_SCHEDULED ? (by_replacement ? TEXT("p") : TEXT("e"))
            : what == ENDING_SUSPENDED ? TEXT("s")
            : what == ENDING_WITHDRAWN ? TEXT("n")
                                       : TEXT("-");
@@ -99,7 +99,7 @@ static struct text what_of(enum ending_what what)
 static void print_time(const struct kept_ending *ending, char ret_time[TIME_BYTES])
 {
     if (ending->what == ENDING_SCHEDULED || ending->what == ENDING_WITHDRAWN)
-        snprintf(ret_time, TIME_BYTES, "%" PRId64 ":%" PRIu32, ending->at_ms, ending->said);
+        snprintf(ret_time, TIME_BYTES, "%" PRId64 ":%" PRId64, ending->at_ms, ending->said_ms);
     else
         snprintf(ret_time, TIME_BYTES, "%" PRId64, ending->at_ms);
 }
@@ -117,7 +117,7 @@ static void tell_portion(struct telling *telling, size_t count)
         print_time(ending, at[i]);
         print_change(ending, change[i]);
         arg[0] = id_text(&ending->subject);
-        arg[1] = what_of(ending->what);
+        arg[1] = what_of(ending->what, ending->by_replacement);
         arg[2] = text_of(at[i]);
         arg[3] = text_of(change[i]);
         arg[4] = ending->completes ? TEXT("1") : TEXT("0");

@@ -87,7 +87,8 @@ struct heard_ending ending_of_key(const struct key_record *key)
                                          : key->ends_ms > 0  ? ENDING_SCHEDULED
                                                              : ENDING_WITHDRAWN,
                                  .at_ms = key->revoked_ms > 0 ? key->revoked_ms : key->ends_ms,
-                                 .said = key->revoked_ms > 0 ? 0 : key->ends_said};
+                                 .said_ms = key->revoked_ms > 0 ? 0 : key->end_said_ms,
+                                 .by_replacement = key->ends_ms > 0 && key->ends_ms == key->replaced_ends_ms};
 }
 
 const struct store_time *store_known_time(const struct store *store)

@@ -62,6 +62,13 @@ static enum invalidation_kind kind_of_key(struct text id, struct text at, struct
     return INVALIDATION_SCHEDULED;
 }
 
+static struct text end_of(const struct redis_reply *fields)
+{
+    struct text replaced = field_of(fields, TEXT("replaced_at"));
+
+    return replaced.ptr ? replaced : field_of(fields, TEXT("at"));
+}
+
 static enum invalidation_kind kind_of(const struct redis_reply *fields, struct invalidation *invalidation)
 {
     struct text key = field_of(fields, TEXT("id")), state = field_of(fields, TEXT("state"));
@@ -69,7 +76,7 @@ static enum invalidation_kind kind_of(const struct redis_reply *fields, struct i
     if (!id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &invalidation->account))
         return INVALIDATION_UNREADABLE;
     if (key.ptr)
-        return kind_of_key(key, field_of(fields, TEXT("at")), invalidation);
+        return kind_of_key(key, end_of(fields), invalidation);
     if (text_equal(state, TEXT("suspended")))
         return INVALIDATION_SUSPENDED;
     return text_equal(state, TEXT("resumed")) ? INVALIDATION_RESUMED : INVALIDATION_UNREADABLE;

@@ -121,7 +121,7 @@ static void on_end_written(void *arg, enum store_result result, const struct red
     if (result == STORE_OK && reply_integer(reply_at(reply, 1), &lease_max_ms) &&
         is_behind_leases(call, lease_max_ms)) {
         barrier_drop(call->barrier);
-        end_finish(call, STORE_OK, NULL);
+        barriers_settle(lease_barriers(store_lease(call->store)), on_barrier, call);
     } else if (result != STORE_OK || !reply_integer(reply_at(reply, 1), &lease_max_ms) ||
                !barrier_wait(call->barrier, lease_max_ms, reply_at(reply, 2), on_barrier, call)) {
         store_malformed(call->store, "scheduled revocation");

@@ -8,7 +8,6 @@ bool script_ends(enum script script)
     case SCRIPT_key_revoke:
     case SCRIPT_key_schedule:
     case SCRIPT_key_replace:
-    case SCRIPT_key_confirm:
     case SCRIPT_account_suspend:
     case SCRIPT_account_close_keys:
     case SCRIPT_account_close_people:

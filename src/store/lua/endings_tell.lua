@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13). Nodes repeat the same
 -- changes. Once a node has told a change completely, it is skipped when others tell it.
--- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 'n': it will not
---   be; 's': the account is suspended; '-': it was overtaken), since when or when in ms (of e and n with ':<said>', how
---   often that was said: the later counts), '<maker>:<number>' of the change ('' for none), whether the
+-- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 'p': likewise, by a
+--   replacement; 'n': it will not be; 's': the account is suspended; '-': it was overtaken), since when or when in ms (of e, p and n with ':<said>', when
+--   that was said: the later counts), '<maker>:<number>' of the change ('' for none), whether the
 --   change is told completely with it (1 or 0)
 -- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not
 --   know, how many were skipped
@@ -34,7 +34,7 @@ local function suspend(account)
                 audit(account, 'account.suspended', account, SOURCE, {data = {reason = 'repeated'}}))
 end
 
--- Two histories may have said as often when a key ends: then the sooner counts.
+-- Two histories may have said at once when a key ends: then the sooner counts.
 local function is_known(record, at, said)
     local known = key_end_line(record).said
     if known ~= said then
@@ -43,8 +43,9 @@ local function is_known(record, at, said)
     return not at or record.scheduled and tonumber(record.scheduled) <= tonumber(at)
 end
 
--- at: nil: never.
-local function schedule(id, at, said, registry)
+-- at: nil: never. replaced: by a replacement, of which this Redis knows nothing. So the end is not handed on, even if the
+-- request is repeated.
+local function schedule(id, at, said, replaced, registry)
     local record = key_records({id})[1]
     if not record then
         unknown = unknown + 1
@@ -55,6 +56,10 @@ local function schedule(id, at, said, registry)
     end
     lost = lost + 1
     record.revoked, record.is_due, record.said = nil, nil, said -- that was by another time
+    record.ends, record.replaced = record.scheduled, replaced
+    if replaced then
+        key_end_replaces(record, at, '-')
+    end
     keys_publish({record}, '-', '-', registry, {[id] = at or ''})
     key_end_at(record, at, SOURCE, store_ms(), {reason = 'repeated'})
 end
@@ -99,7 +104,7 @@ for at = FIRST, #ARGV, EACH do
                 revoked[#revoked + 1], since[id] = id, ARGV[at + 2]
             end
             times[id] = (times[id] or 0) + 1
-        elseif what == 's' or what == 'e' or what == 'n' then
+        elseif what == 's' or what == 'e' or what == 'p' or what == 'n' then
             others[#others + 1] = at
         end
         if ARGV[at + 4] == '1' then
@@ -115,7 +120,8 @@ for _, at in ipairs(others) do
         suspend(ARGV[at])
     else
         local time, said = ARGV[at + 2]:match('^(%d+):(%d+)$')
-        schedule(ARGV[at], ARGV[at + 1] == 'e' and time or nil, tonumber(said), registry)
+        local what = ARGV[at + 1]
+        schedule(ARGV[at], what ~= 'n' and time or nil, tonumber(said), what == 'p', registry)
     end
 end
 if #whole > 0 then

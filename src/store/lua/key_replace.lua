@@ -39,7 +39,7 @@ if by ~= (ARGV[19] ~= '' and ARGV[19] or '-') then
 end
 local did, earlier = pcall(key_record, by)
 earlier = did and earlier and not earlier.revoked and earlier or nil
-if earlier and not key_confirm(earlier) then
+if earlier and key_in_use(earlier) then
     return {'refused', earlier.id}
 end
 refused = limit_refused(actor, new.account, new.mode, changes_max) or leaving_refused(new)
@@ -56,6 +56,7 @@ if refused then
 end
 local ends = string.format('%.0f', now_at_most + math.max(overlap, LEAST_MS)) -- not shorter than it was asked for
 ends = old.ends and tonumber(old.ends) <= tonumber(ends) and old.ends or ends
+old.replaced = true
 local maker, registry = actor_key(credential), redis.call('HGETALL', K.nodes())
 keys_publish({old, earlier}, ARGV[15], ARGV[16], registry, {[old.id] = ends})
 local packed = ARGV[3] .. '\nconfirm=' .. (overlap == 0 and 'now' or 'later')

@@ -34,7 +34,7 @@ local function check(at)
     if not records[id] or not key_visible(records[id], account, ARGV[at + 2], ARGV[at + 3]) then
         return nil, {'not_found'}
     end
-    if ARGV[3] == '1' and key_field(records[id], 'replaces') and not key_confirm(records[id]) then
+    if ARGV[3] == '1' and key_field(records[id], 'replaces') and key_in_use(records[id]) then
         return nil, {'not_found'}
     end
     return records[id]
@@ -43,7 +43,7 @@ end
 -- Of a key that is discarded: the one that it was to replace, if it has set that one's end, and the end that stood before
 -- ('': none).
 local function withdrawal(record)
-    local old = ARGV[3] == '1' and not record.revoked and key_replaced(record)
+    local old = ARGV[3] == '1' and key_replaced(record)
     local line = old and key_end_line(old)
     if not old or line.set ~= old.ends then
         return nil

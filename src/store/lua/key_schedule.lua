@@ -38,6 +38,14 @@ refused = is_changed and limit_refused(ARGV[6], record.account, record.mode, cha
 if refused then
     return refused
 end
+-- Said by somebody, it is no longer only what a replacement has set, nor withdrawn with it.
+local line = key_end_line(record)
+if ends and line.set == ends then
+    line.set, line.before = '-', '-'
+    key_end_line_put(record, line)
+    redis.call('SET', K.key(record.digest), key_pack(record))
+end
+record.said = ends == record.ends and line.said or nil
 local registry = redis.call('HGETALL', K.nodes())
 keys_publish({record}, ARGV[11], ARGV[12], registry, {[record.id] = ends or ''})
 if is_changed then

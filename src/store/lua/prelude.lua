@@ -639,8 +639,9 @@ local function key_end_keep(record, now)
     redis.call('ZADD', K.key_ends(), record.ends, record.id)
 end
 
--- What a record says of its end behind its MAC: 'end=<said> <set> <before> <by>'. said: how often it was said when the key
--- ends, or that it does not: of two that are told after a failover, the later one counts. The others are of the last
+-- What a record says of its end behind its MAC: 'end=<said> <set> <before> <by>'. said: when it was said when the key ends,
+-- or that it does not, by the store's time, and always later than before: of two that are told after a failover, the later
+-- one counts. The others are of the last
 -- replacement: the end that it has set, which is its own only as long as it is the key's; the end that stood before;
 -- the key that replaces this one. '-': none.
 local END_LINE = '\nend=(%d+) (%S+) (%S+) (%S+)'
@@ -665,6 +666,12 @@ local function key_end_lasting(record)
     return line.before ~= '-' and line.before or nil
 end
 
+-- When what is said now of a key's end is said.
+local function key_end_say(record)
+    record.said = record.said or math.max(key_end_line(record).said + 1, store_ms())
+    return string.format('%.0f', record.said)
+end
+
 -- Call it before that end is set. by: the key that replaces this one. The end that a replacement before it has found is
 -- handed on.
 local function key_end_replaces(record, ends, by)
@@ -682,6 +689,12 @@ local CONFIRM_LINE = '\nconfirm=(%l+)'
 
 local function key_confirm(record)
     return record.rest:match(CONFIRM_LINE)
+end
+
+-- Whether its secret has arrived, as far as anybody knows: what a node notes of a use may be lost, and what it counts comes
+-- late.
+local function key_in_use(record)
+    return not key_confirm(record) or redis.call('HEXISTS', K.key_uses(record.account), record.id) == 1
 end
 
 local function key_confirm_put(record, what)
@@ -746,10 +759,11 @@ local function revoked_now(record)
 end
 
 -- What becomes of a key, as a message says it: '<id>/<account>/r<since>', '.../e<when it will be revoked>' or '.../n': it
--- will not be; the last two with how often that was said, ':<said>'. ends: nil: it is revoked now; '': it will not be.
+-- will not be; the last two with when that was said, ':<said>'; '.../p<when>:<said>' is an end that a replacement sets. ends:
+-- nil: it is revoked now; '': it will not be.
 local function key_ending(record, ends)
     local what = not ends and 'r' .. revoked_now(record)
-        or (ends == '' and 'n' or 'e' .. ends) .. string.format(':%.0f', record.said or key_end_line(record).said + 1)
+        or (ends == '' and 'n' or (record.replaced and 'p' or 'e') .. ends) .. ':' .. key_end_say(record)
     return record.id .. '/' .. record.account .. '/' .. what
 end
 
@@ -863,19 +877,18 @@ local function keys_revoke(records, source, member, barrier, registry, data)
 end
 
 -- Writes when a key will be revoked (nil: never). The key must have been published. now: the first that the time can be.
--- data: of the event, which is written although nothing changes; or nil. record.said: how often it was said; nil: once
--- more than before.
+-- data: of the event, which is written although nothing changes; or nil. record.replaced: a replacement sets it.
 local function key_end_at(record, ends, source, now, data)
     if ends == record.ends and not data then
         return
     end
-    local line = key_end_line(record)
-    line.said = record.said or line.said + 1
+    local line, said = key_end_line(record), key_end_say(record)
+    line.said = record.said
     key_end_line_put(record, line)
     record.ends = ends
     redis.call('SET', K.key(record.digest), key_pack(record))
-    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account, 'at', ends or '',
-                      'said', string.format('%.0f', line.said))
+    invalidation_note('key', record.digest, 'id', record.id, 'account', record.account,
+                      record.replaced and 'replaced_at' or 'at', ends or '', 'said', said)
     if ends then
         key_end_keep(record, now)
     else

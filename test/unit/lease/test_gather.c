@@ -222,8 +222,12 @@ static struct id some_key(void)
 
 static struct id keep(uint64_t number, enum ending_what what, int64_t at_ms)
 {
-    const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), what, at_ms,
-                                        what == ENDING_SCHEDULED || what == ENDING_WITHDRAWN ? 3 : 0};
+    const struct heard_ending ending = {some_key(),
+                                        id_mint(ID_ACCOUNT, 1),
+                                        what,
+                                        at_ms,
+                                        what == ENDING_SCHEDULED || what == ENDING_WITHDRAWN ? 3 : 0,
+                                        what == ENDING_SCHEDULED && at_ms == 9};
 
     kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(MAKER), number}, &ending, 1);
     return ending.subject;
@@ -393,12 +397,13 @@ Test(gather, kinds_of_endings)
 {
     open_ready();
     const struct id revoked = keep(1, ENDING_REVOKED, 7), scheduled = keep(2, ENDING_SCHEDULED, 8),
-                    withdrawn = keep(3, ENDING_WITHDRAWN, 0), suspended = keep(4, ENDING_SUSPENDED, 0),
-                    resumed = keep(5, ENDING_RESUMED, 0);
+                    replaced = keep(6, ENDING_SCHEDULED, 9), withdrawn = keep(3, ENDING_WITHDRAWN, 0),
+                    suspended = keep(4, ENDING_SUSPENDED, 0), resumed = keep(5, ENDING_RESUMED, 0);
     redis_is("era2", 0, 0, CHAIN("5 5 2", 5));
     meet();
     until_count(tell, 1);
     expect_told(0, scheduled.text, "e 8:3 " MAKER ":2 1");
+    expect_told(0, replaced.text, "p 9:3 " MAKER ":6 1");
     expect_told(0, withdrawn.text, "n 0:3 " MAKER ":3 1");
     expect_told(0, suspended.text, "s 0 " MAKER ":4 1");
     expect_told(0, resumed.text, "- 0 " MAKER ":5 1");
@@ -410,7 +415,7 @@ Test(gather, kinds_of_endings)
 
 Test(gather, what_has_no_place_in_a_chain_is_told)
 {
-    const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
+    const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0, false};
 
     open_ready();
     kept_add(lease_kept(store_lease(w.store)), (struct change_name){0}, &ending, 1);
@@ -430,7 +435,7 @@ Test(gather, many_are_told_in_portions)
     open_ready();
     for (unsigned change = 1; change <= 2; change++) {
         for (size_t i = 0; i < PORTION; i++)
-            endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
+            endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0, false};
         kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(MAKER), change}, endings, PORTION);
     }
     keep(3, ENDING_REVOKED, 7);
@@ -468,7 +473,7 @@ static void keep_large(unsigned change, size_t endings_each)
 
     cr_assert_leq(endings_each, sizeof endings / sizeof *endings);
     for (size_t i = 0; i < endings_each; i++)
-        endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
+        endings[i] = (struct heard_ending){some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0, false};
     kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(MAKER), change}, endings, endings_each);
 }
 
@@ -571,7 +576,7 @@ Test(gather, changes_without_a_number_are_told_by_everybody)
 {
     come_behind_others(0, 1, 0, 0);
     for (unsigned i = 0; i < 2 * PORTION; i++) {
-        const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0};
+        const struct heard_ending ending = {some_key(), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, 7, 0, false};
 
         kept_add(lease_kept(store_lease(w.store)), (struct change_name){TEXT(""), 0}, &ending, 1);
     }

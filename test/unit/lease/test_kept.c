@@ -23,7 +23,7 @@ static struct change_name change(uint64_t number)
 static struct heard_ending ending_of(const struct id *key, const struct id *account, enum ending_what what,
                                      int64_t at_ms)
 {
-    return (struct heard_ending){*key, *account, what, at_ms, 0};
+    return (struct heard_ending){*key, *account, what, at_ms, 0, false};
 }
 
 static bool is_any(void *arg, struct change_name name)
@@ -60,7 +60,7 @@ static struct one one_begin(void)
 
 static void one_hears(struct one *one, uint64_t number, enum ending_what what, int64_t at_ms)
 {
-    kept_add(one->kept, change(number), &(struct heard_ending){one->key, one->account, what, at_ms, 0}, 1);
+    kept_add(one->kept, change(number), &(struct heard_ending){one->key, one->account, what, at_ms, 0, false}, 1);
 }
 
 Test(kept, an_ending_is_listed_as_it_was_heard)
@@ -201,8 +201,8 @@ Test(kept, what_a_key_said_last_counts)
     struct heard_ending withdrawn = ending_of(&one.key, &one.account, ENDING_WITHDRAWN, 0),
                         first = ending_of(&one.key, &one.account, ENDING_SCHEDULED, 90);
 
-    withdrawn.said = 2;
-    first.said = 1;
+    withdrawn.said_ms = 2;
+    first.said_ms = 1;
     kept_add(one.kept, change(2), &withdrawn, 1);
     kept_add(one.kept, change(1), &first, 1);
     cr_expect_str_eq(all_of(one.kept), "n0+ o90+");
@@ -273,11 +273,11 @@ Test(kept, the_last_ending_of_a_change_completes_it)
     struct kept *kept = kept_create();
 
     for (int i = 0; i < TOGETHER; i++)
-        endings[i] = (struct heard_ending){id_mint(ID_KEY, 1), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, i, 0};
+        endings[i] = (struct heard_ending){id_mint(ID_KEY, 1), id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, i, 0, false};
     kept_add(kept, change(1), endings, TOGETHER);
     kept_add(kept, change(2), endings, TOGETHER);
     kept_add(kept, (struct change_name){0},
-             &(struct heard_ending){endings[0].subject, endings[0].account, ENDING_REVOKED, 9, 0}, 1);
+             &(struct heard_ending){endings[0].subject, endings[0].account, ENDING_REVOKED, 9, 0, false}, 1);
     cr_expect_str_eq(all_of(kept), "r0 r1 r2+ r0 r1 r2+ r9");
     kept_destroy(kept);
 }
@@ -302,8 +302,8 @@ Test(kept, a_change_of_which_something_was_pushed_out_is_not_complete)
         size_t count, of_change = 0;
 
         for (int i = 0; i < TOGETHER; i++)
-            endings[i] = (struct heard_ending){id_mint(ID_KEY, 1), i == lost ? many : id_mint(ID_ACCOUNT, 1),
-                                               ENDING_REVOKED, i, 0};
+            endings[i] = (struct heard_ending){
+                id_mint(ID_KEY, 1), i == lost ? many : id_mint(ID_ACCOUNT, 1), ENDING_REVOKED, i, 0, false};
         kept_add(kept, change(1), endings, TOGETHER);
         fill_up(kept, &many, KEPT_MAX);
         list = kept_list(kept, is_any, NULL, &count);
@@ -339,12 +339,14 @@ Test(kept, what_a_message_says_of_a_key)
         const char *text;
         enum ending_what what;
         int64_t at_ms;
-        uint32_t said;
+        int64_t said_ms;
+        bool by_replacement;
     } CASES[] = {
-        {KEY "/" ACCOUNT "/r1700000000000", ENDING_REVOKED, 1700000000000, 0},
-        {DEVICE "/" ACCOUNT "/r7", ENDING_REVOKED, 7, 0},
-        {KEY "/" ACCOUNT "/e1700000000001:1", ENDING_SCHEDULED, 1700000000001, 1},
-        {KEY "/" ACCOUNT "/n:4294967295", ENDING_WITHDRAWN, 0, 4294967295},
+        {KEY "/" ACCOUNT "/r1700000000000", ENDING_REVOKED, 1700000000000, 0, false},
+        {DEVICE "/" ACCOUNT "/r7", ENDING_REVOKED, 7, 0, false},
+        {KEY "/" ACCOUNT "/e1700000000001:1", ENDING_SCHEDULED, 1700000000001, 1, false},
+        {KEY "/" ACCOUNT "/p1700000000001:1700000000000", ENDING_SCHEDULED, 1700000000001, 1700000000000, true},
+        {KEY "/" ACCOUNT "/n:9223372036854775807", ENDING_WITHDRAWN, 0, INT64_MAX, false},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -353,7 +355,8 @@ Test(kept, what_a_message_says_of_a_key)
         cr_assert(ending_read(text_of(CASES[i].text), &ending), "%s", CASES[i].text);
         cr_expect_eq(ending.what, CASES[i].what);
         cr_expect_eq(ending.at_ms, CASES[i].at_ms);
-        cr_expect_eq(ending.said, CASES[i].said);
+        cr_expect_eq(ending.said_ms, CASES[i].said_ms);
+        cr_expect_eq(ending.by_replacement, CASES[i].by_replacement);
         cr_expect_eq(strncmp(ending.subject.text, CASES[i].text, strlen(KEY)), 0);
         cr_expect_str_eq(ending.account.text, ACCOUNT);
     }
@@ -379,7 +382,7 @@ Test(kept, what_no_message_says)
         KEY "/" ACCOUNT "/e:1",
         KEY "/" ACCOUNT "/e1:",
         KEY "/" ACCOUNT "/e1:1:1",
-        KEY "/" ACCOUNT "/e1:4294967296",
+        KEY "/" ACCOUNT "/e1:9223372036854775808",
         KEY "/" ACCOUNT "/n",
         KEY "/" ACCOUNT "/n1",
         KEY "/" ACCOUNT "/n1:1",

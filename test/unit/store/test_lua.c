@@ -915,16 +915,16 @@ Test(lua, key_schedule)
 {
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0",
-           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1 - - - nil d1 *) 0 () 1*)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name\nend=1 - - -"}, {"ZCARD t:key_ends", "1"},
-          {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1* said 1)))"},
+           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1* - - - nil d1 *) 0 () 1*)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name\nend=1* - - -"}, {"ZCARD t:key_ends", "1"},
+          {"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A at 1* said 1*)))"},
           {"XLEN t:acct:acct_A:audit", "2"}, {SCHEDULE "$now+90000 1000000 sooner 0", "(refused later)"},
           {SCHEDULE "'' 1000000 sooner 0", "(refused later)"}, {SCHEDULE "$now 1000000 sooner 0", "(refused past)"},
           {SCHEDULE "$now+2000000 1000000 any 0", "(refused far)"}, {SCHEDULE "$now+30000 1000000 sooner 0", "(ok *)"},
           {SCHEDULE "$now+90000 1000000 any 0", "(ok (key_1 *) 0 () 1*)"}, {"XLEN t:acct:acct_A:audit", "4"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=3 - - - nil d1 *))"},
-          {SCHEDULE "'' 1000000 any 0", "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=4 - - - nil d1) 0 () 1*)"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=4 - - -"}, {"ZCARD t:key_ends", "0"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1* - - - nil d1 *))"},
+          {SCHEDULE "'' 1000000 any 0", "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1* - - - nil d1) 0 () 1*)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=1* - - -"}, {"ZCARD t:key_ends", "0"},
           {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(not_found)"},
           {"@key_schedule key_1 acct_B api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(not_found)"});
 }
@@ -945,13 +945,13 @@ Test(lua, a_key_that_is_due_is_revoked)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"XLEN t:inv_log", "1"},
           {"HSET t:store ahead 120000", "1"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name\nend=1 - - -"},
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1* - - - nil d1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Name\nend=1* - - -"},
           {SCHEDULE "$now+160000 1000000 any 0", "(conflict)"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "1"},
-          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"},
+          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1* - - - nil d1))"},
           {"@key_end_due 100 0", "(ok)"}, {"ZCARD t:key_ends", "0"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"},
           {"XLEN t:inv_log", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"}, {"HSET t:store ahead 0", "0"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"});
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1* - - - nil d1))"});
 }
 
 /* Whoever is told that it is revoked must not depend on a clock. */
@@ -960,9 +960,9 @@ Test(lua, a_key_that_is_due_and_is_revoked_stays_so_whatever_the_time)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
           {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok 0 () (ok (key_1 *) 1))"},
-          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - -"}, {"ZCARD t:key_ends", "0"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Name\nend=1* - - -"}, {"ZCARD t:key_ends", "0"},
           {"XLEN t:acct:acct_A:audit:live", "1"}, {"HSET t:store ahead 0", "0"}, {"@key_end_due 100 0", "(ok)"},
-          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"});
+          {"@key_get key_1 '' '' 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1* - - - nil d1))"});
 }
 
 Test(lua, a_key_that_is_revoked_before_its_time_is_not_scheduled_any_more)
@@ -978,7 +978,7 @@ Test(lua, a_malformed_record_does_not_keep_others_from_being_due)
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
           {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"SET t:id:key_0 d0", "OK"},
           {"SET t:key:d0 nonsense", "OK"}, {"ZADD t:key_ends 1 key_0", "1"}, {"HSET t:store ahead 120000", "1"},
-          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1 - - - nil d1))"},
+          {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name\nend=1* - - - nil d1))"},
           {"ZCARD t:key_ends", "0"});
 }
 
@@ -988,8 +988,8 @@ Test(lua, a_key_that_ends_before_it_was_created)
     STEPS(
         ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+9999999999999+-+Name" BY, "(ok)"},
         {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"}, {"HSET t:store ahead 120000", "1"},
-        {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name\nend=1 - - - nil d1))"},
-        {"GET t:key:d1", "key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name\nend=1 - - -"});
+        {"@key_end_due 100 0", "(ok (key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name\nend=1* - - - nil d1))"},
+        {"GET t:key:d1", "key_1 acct_A live wxyz 3 9999999999999 9999999999999 Name\nend=1* - - -"});
 }
 
 #define SUCCESSOR(new, old) new "+acct_A+live+wxyz+3+7+-+Name\nreplaces=" old "\nm=mac"
@@ -999,34 +999,35 @@ Test(lua, a_key_that_ends_before_it_was_created)
 /* It says the time, so it needs a clock: see test_lua_time.c for how long. */
 Test(lua, key_replace)
 {
-    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {REPLACE("d2", "key_2", "key_9", "5000"), "(not_found)"}, {"EXISTS t:key:d2", "0"},
-          {REPLACE("d2", "key_2", "key_1", "90000"),
-           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1 1* - key_2 nil d1 1*) 0 () 1*)"},
-          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac\nconfirm=later"},
-          {"ZCARD t:key_ends", "1"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
-           "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_2*)))"},
-          /* Whoever asks has not seen it: it may be what they ask for again. */
-          {REPLACE("d3", "key_3", "key_1", "0"), "(refused again)"},
-          {REPLACE("d3", "key_3", "key_1", "0 0 key_9"), "(refused again)"},
-          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name*"}, {"EXISTS t:key:d3", "0"},
-          /* Nobody has used it: it was lost, and another one takes its place. */
-          {REPLACE("d3", "key_3", "key_1", "0 0 key_2"),
-           "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=2 1* - key_3 nil d1 1*) 0 () 1* (key_2 acct_A live wxyz 3 7 1* "
-           "Name*))"},
-          {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac\nconfirm=now"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
-           "(* (type api_key.revoked * target key_2 * data:reason not_accepted data:replaced_by key_3*))"},
-          {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
-          /* It was used: that ends the other one. */
-          {"@key_confirm key_2 100 0", "(ok)"}, {"@key_confirm key_9 100 0", "(not_found)"},
-          {"@key_confirm key_3 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name*))"},
-          {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac"},
-          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
-           "((* (type api_key.revoked actor system target key_1 * data:reason replaced data:replaced_by key_3*)))"},
-          {"@key_confirm key_3 100 0", "(ok)"}, {"ZCARD t:key_ends", "0"},
-          {REPLACE("d4", "key_4", "key_1", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
+    STEPS(
+        ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+        {REPLACE("d2", "key_2", "key_9", "5000"), "(not_found)"}, {"EXISTS t:key:d2", "0"},
+        {REPLACE("d2", "key_2", "key_1", "90000"),
+         "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1* 1* - key_2 nil d1 1*) 0 () 1*)"},
+        {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac\nconfirm=later"},
+        {"ZCARD t:key_ends", "1"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"},
+        {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+         "((* (type api_key.revocation_scheduled * target key_1 * data:replaced_by key_2*)))"},
+        /* Whoever asks has not seen it: it may be what they ask for again. */
+        {REPLACE("d3", "key_3", "key_1", "0"), "(refused again)"},
+        {REPLACE("d3", "key_3", "key_1", "0 0 key_9"), "(refused again)"},
+        {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name*"}, {"EXISTS t:key:d3", "0"},
+        /* Nobody has used it: it was lost, and another one takes its place. */
+        {REPLACE("d3", "key_3", "key_1", "0 0 key_2"),
+         "(ok (key_1 acct_A live wxyz 3 7 - Name\nend=1* 1* - key_3 nil d1 1*) 0 () 1* (key_2 acct_A live wxyz 3 7 1* "
+         "Name*))"},
+        {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac\nconfirm=now"},
+        {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+         "(* (type api_key.revoked * target key_2 * data:reason not_accepted data:replaced_by key_3*))"},
+        {"ZCARD t:acct:acct_A:keys:ak-live:active", "2"}, {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"},
+        /* It was used: that ends the other one. */
+        {"@key_confirm key_2 100 0", "(ok)"}, {"@key_confirm key_9 100 0", "(not_found)"},
+        {"@key_confirm key_3 100 0", "(ok (key_1 acct_A live wxyz 3 7 1* Name*))"},
+        {"GET t:key:d3", "key_3 acct_A live wxyz 3 7 - Name\nreplaces=key_1\nm=mac"},
+        {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
+         "((* (type api_key.revoked actor system target key_1 * data:reason replaced data:replaced_by key_3*)))"},
+        {"@key_confirm key_3 100 0", "(ok)"}, {"ZCARD t:key_ends", "0"},
+        {REPLACE("d4", "key_4", "key_1", "0"), "(refused)"}, {"EXISTS t:key:d4", "0"});
 }
 
 #define DISCARD(id) "@key_revoke 100 1 - - " id " '' '' 0 system '' '' ''"
@@ -1037,18 +1038,18 @@ Test(lua, a_successor_that_reached_nobody_leaves_nothing_behind)
     STEPS(
         ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
         {REPLACE("d2", "key_2", "key_1", "90000"), "(ok *)"}, {DISCARD("key_2"), "(ok 0 () (ok (key_2 * 1* Name*) 0))"},
-        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=2 - - -"}, {"ZCARD t:key_ends", "0"},
+        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=1* - - -"}, {"ZCARD t:key_ends", "0"},
         {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 2",
          "((* (type api_key.revoked actor system target key_2 *)) (* (type api_key.revocation_withdrawn actor system "
          "target key_1 * data:reason not_delivered*)))"},
         /* Once more, with an end of its own. */
         {SCHEDULE "$now+80000 1000000 sooner 0", "(ok *)"}, {REPLACE("d3", "key_3", "key_1", "0"), "(ok *)"},
-        {DISCARD("key_3"), "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=5 - - -"},
+        {DISCARD("key_3"), "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1* - - -"},
         {"ZCARD t:key_ends", "1"},
         /* Late, after the request was repeated: the newer one stands. */
         {REPLACE("d4", "key_4", "key_1", "70000"), "(ok *)"},
         {REPLACE("d5", "key_5", "key_1", "70000 0 key_4"), "(ok *)"}, {DISCARD("key_4"), "(ok 0 () (ok (key_4 *) 1))"},
-        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=7 1* 1* key_5"},
+        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1* 1* 1* key_5"},
         /* Used, although its answer was not delivered. */
         {"@key_confirm key_5 100 0", "(ok)"}, {DISCARD("key_5"), "(refused 0 () (not_found))"},
         {"GET t:key:d5", "key_5 * - Name*"}, {REPLACE("d6", "key_6", "key_1", "0 0 key_5"), "(refused key_5)"},
@@ -1104,13 +1105,13 @@ Test(lua, ends_are_handed_on)
           /* A replacement sets the end of key_2, twice. */
           {REPLACE_WITH("2", "2", "8", "90000"), "(ok *)"},
           {"GET t:key:d8", "key_8 acct_A live wxyz 3 7 - Name\nconfirm=later"},
-          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 @1* Name\nend=1 1* - key_8"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 @1* Name\nend=1* 1* - key_8"},
           {REPLACE_WITH("2", "2", "9", "70000 0 key_8"), "(ok *)"}, {MAKE_WITH("2", "10"), "(ok)"},
           {"GET t:key:d10", "key_10 acct_A live wxyz 3 7 - Name"},
           {"GET t:key:d9", "key_9 acct_A live wxyz 3 7 - Name*"},
           /* And of key_5, which has one of its own: that is handed on. */
           {REPLACE_WITH("5", "5", "11", "5000"), "(ok *)"},
-          {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name\nconfirm=later\nend=1 1* 1* key_11"},
+          {"GET t:key:d5", "key_5 acct_A live wxyz 3 7 @1* Name\nconfirm=later\nend=1* 1* 1* key_11"},
           {"GET t:key:d11", "key_11 acct_A live wxyz 3 7 @1* Name*"},
           /* Somebody sets another end since: that is its own. */
           {"@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+3000 1000000 sooner 0", "(ok *)"},
@@ -1190,9 +1191,9 @@ Test(lua, messages_say_what_was_ended_only_to_nodes_that_all_read_it)
     expect_message(subscriber, "d1 m b bb 1 key_1/acct_A/r1*");
     STEPS(
         {"aa:bb:1:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(num*)"});
-    expect_message(subscriber, "d2 - - bb 2 key_2/acct_A/e1*:1");
+    expect_message(subscriber, "d2 - - bb 2 key_2/acct_A/e1*:1*");
     STEPS({"aa:bb:2:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - '' 1000000 any 0", "(num*)"});
-    expect_message(subscriber, "d2 - - bb 3 key_2/acct_A/n:2");
+    expect_message(subscriber, "d2 - - bb 3 key_2/acct_A/n:1*");
     STEPS({"aa:bb:3:ends@account_suspend acct_A operator '' '' 100 - - 0", "(num*)"});
     expect_message(subscriber, "@acct_A - - suspended 1 bb 4");
     STEPS({"aa:bb:4:other@account_resume acct_A operator '' '' 100", "(num*)"});
@@ -1204,7 +1205,7 @@ Test(lua, messages_say_what_was_ended_only_to_nodes_that_all_read_it)
     STEPS(
         {"XRANGE t:inv_log - +",
          "((* (key d1 id key_1 account acct_A revoked 1* chain bb number 1)) (* (key d2 id key_2 account acct_A at 1* "
-         "said 1 chain bb number 2)) (* (key d2 id key_2 account acct_A at  said 2 chain bb number 3)) (* (account "
+         "said 1* chain bb number 2)) (* (key d2 id key_2 account acct_A at  said 1* chain bb number 3)) (* (account "
          "acct_A state "
          "suspended chain bb number 4)) (* (account acct_A state resumed)) (* (key d2 id key_2 account acct_A revoked "
          "1* chain bb number 5)) (* (account acct_A state suspended chain bb number 6)))"});
