@@ -174,8 +174,8 @@ static int add_witnesses(const struct command_line *line, struct audit_verifier 
         return code;
     *ret_redis = REDIS_SILENT;
     code = command_open(line, &client, keyring);
-    if (code != EXIT_DONE)
-        return code == EXIT_USAGE ? code : EXIT_DONE;
+    if (code != EXIT_DONE) /* a Redis that is there and unfit, or of another master key, is no silent one */
+        return code == EXIT_FAILED ? EXIT_DONE : code;
     if (store_client_explain(&client, store_client_tell_all(&client, ask, &asking), NULL) == EXIT_DONE)
         *ret_redis = REDIS_COMPARED;
     store_client_close(&client);

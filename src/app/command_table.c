@@ -316,7 +316,9 @@ const struct command COMMANDS[] = {
              "several,\nrotated pieces too, in any order. With --redis (or CHATELAINE_REDIS), their ends are compared "
              "with what\nnodes publish there each minute; without it, a cut end only shows if another node's log is "
              "among them. Needs\nthe master key, and retired ones for older lines. The exit status is 1 if anything is "
-             "wrong, and 3 if something\ncould not be proven: a beginning or an end that nothing confirms.",
+             "wrong, and 3 if something\ncould not be proven: a beginning or an end that nothing confirms, or Redis "
+             "could not be "
+             "asked.",
      .examples = "chatelaine audit verify --redis redis://10.0.0.1 --master-key-file master.key audit.log\n"
                  "chatelaine audit verify --master-key-file master.key node1/audit.log* node2/audit.log*",
      .groups = AUDIT_VERIFY_OPTIONS,
