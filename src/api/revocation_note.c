@@ -31,26 +31,34 @@ static void append(struct service *service, const struct key_record *key)
         note_failure(service, key, revocation_log_append(service->revocation_log, key, store_of(service, key)));
 }
 
-void api_note_ended_key(void *service, const struct key_record *key)
+static const char *append_end(struct service *service, const struct key_record *key, int64_t said_ms)
 {
-    append(service, key);
-    LOG(LOG_INFO, "key revoked", log_text("account", id_text(&key->account)), log_text("target", id_text(&key->id)),
-        log_str("why", "scheduled"));
+    if (service->revocation_log)
+        note_failure(service, key,
+                     revocation_log_append_end(service->revocation_log, key, said_ms, store_of(service, key)));
+    return key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn";
+}
+
+void api_note_ended_key(void *service, const struct key_record *key, int64_t said_ms, const char *why)
+{
+    const char *what = "key revoked";
+
+    if (key->revoked_ms > 0)
+        append(service, key);
+    else
+        what = append_end(service, key, said_ms);
+    LOG(LOG_INFO, what, log_text("account", id_text(&key->account)), log_text("target", id_text(&key->id)),
+        log_str("why", why));
 }
 
 void revocation_note_end(struct exchange *exchange, const struct key_record *key, int64_t said_ms)
 {
-    struct service *service = exchange->service;
     char ends[CLOCK_RFC3339_BYTES] = "";
 
-    if (service->revocation_log)
-        note_failure(service, key,
-                     revocation_log_append_end(service->revocation_log, key, said_ms, store_of(service, key)));
     if (key->ends_ms > 0)
         clock_print_rfc3339(key->ends_ms, ends);
-    exchange_log_with(exchange, key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn",
-                      log_given("revoke_at", text_of(ends)), id_text(&key->account), id_text(exchange_actor(exchange)),
-                      id_text(&key->id));
+    exchange_log_with(exchange, append_end(exchange->service, key, said_ms), log_given("revoke_at", text_of(ends)),
+                      id_text(&key->account), id_text(exchange_actor(exchange)), id_text(&key->id));
 }
 
 void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor)

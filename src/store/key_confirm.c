@@ -55,7 +55,7 @@ static void on_confirmed(void *arg, enum store_result result, const struct redis
         confirms->not_before_ms = uv_now(store_loop(confirms->store)) + PAUSE_MS;
     if (result == STORE_OK && reply->count > 0 &&
         key_reply_read(confirms->store, reply_at(reply, 0), &replaced) == STORE_OK && settings->on_key_ended)
-        settings->on_key_ended(settings->on_key_ended_arg, &replaced);
+        settings->on_key_ended(settings->on_key_ended_arg, &replaced, 0, "replaced");
     list_remove(&confirm->node);
     confirms->count--;
     free(confirm);

@@ -2,6 +2,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "key_parts.h"
+#include "key_reply.h"
+#include "key_revoke.h"
 #include "store/key_store.h"
 #include "verb_internal.h"
 #include <stdlib.h>
@@ -132,6 +134,19 @@ static void pause_begin(struct key_discards *discards)
     discards->pause_ms = discards->pause_ms * 2 < PAUSE_MAX_MS ? discards->pause_ms * 2 : PAUSE_MAX_MS;
 }
 
+/* The end that was withdrawn with a key, for the log: a replay would bring it back. */
+static void tell_withdrawn(struct store *store, const struct redis_reply *item)
+{
+    const struct store_settings *settings = store_limits(store);
+    const struct redis_reply *record = reply_at(item, 3);
+    struct key_record key;
+    int64_t said_ms;
+
+    if (settings->on_key_ended && record && reply_integer(reply_at(item, 4), &said_ms) &&
+        key_reply_read(store, record, &key) == STORE_OK)
+        settings->on_key_ended(settings->on_key_ended_arg, &key, said_ms, "not delivered");
+}
+
 static void on_revoked(void *arg, enum store_result called, const struct redis_reply *reply)
 {
     struct key_discard *discard = arg;
@@ -140,6 +155,8 @@ static void on_revoked(void *arg, enum store_result called, const struct redis_r
     bool is_answered = result == STORE_OK || result == STORE_NOT_FOUND;
 
     discards->in_flight--;
+    if (called == STORE_OK)
+        tell_withdrawn(discards->store, revocation_reply(reply, 0));
     if (is_answered || discards->is_closing) {
         if (!is_answered)
             log_lost(&discard->id, "the node is stopping");

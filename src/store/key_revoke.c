@@ -110,6 +110,11 @@ static enum store_result read_result(struct store *store, const struct redis_rep
     return result;
 }
 
+const struct redis_reply *revocation_reply(const struct redis_reply *reply, size_t index)
+{
+    return reply_at(reply, KEYS_AT + index);
+}
+
 enum store_result revocation_read(struct store *store, const struct redis_reply *reply, size_t index,
                                   struct key_record *ret_key, bool *ret_again)
 {

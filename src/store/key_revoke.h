@@ -14,6 +14,8 @@ enum { REVOKED_TOGETHER_MAX = 256 };
  * accepts the key after the barrier. *ret_again: it was revoked before. STORE_UNKNOWN: the reply is malformed. */
 enum store_result revocation_read(struct store *store, const struct redis_reply *reply, size_t index,
                                   struct key_record *ret_key, bool *ret_again);
+/* That item of the reply; NULL: there is none. */
+const struct redis_reply *revocation_reply(const struct redis_reply *reply, size_t index);
 /* As barrier_wait(), after key_revoke.lua has replied with STORE_OK. If the reply is malformed, drops the barrier too.
  */
 MUST_CHECK bool revocation_wait(struct store *store, struct barrier *barrier, const struct redis_reply *reply,

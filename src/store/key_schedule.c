@@ -202,7 +202,7 @@ static void on_ended(void *arg, enum store_result result, const struct redis_rep
         if (key_reply_read(ends->store, reply_at(reply, i), &key) != STORE_OK)
             continue;
         if (settings->on_key_ended)
-            settings->on_key_ended(settings->on_key_ended_arg, &key);
+            settings->on_key_ended(settings->on_key_ended_arg, &key, 0, "scheduled");
     }
 }
 

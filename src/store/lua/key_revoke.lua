@@ -6,7 +6,8 @@
 --   that a node has accepted is left alone; or '0'), member to acknowledge to ('-' for none), barrier, then for each key: id, account ('' for any),
 --   kind ('' for any), test only ('1' or '0'), actor, ip, request id, the actor's credential
 -- Returns: ok, lease_max, registry (member, what it holds, ...) of those who may still cache the keys, and for each key:
---   {ok, key after the change, whether it was revoked before (1 or 0)}; {not_found}: unknown, or hidden by the view; as
+--   {ok, key after the change, whether it was revoked before (1 or 0)}, for a discard also the key whose end was withdrawn
+--   with it, if any, and the store's time; {not_found}: unknown, or hidden by the view; as
 --   actor_refused(); {failed, error}. refused: the same, but no key was revoked, so there is no registry
 -- Events: <kind>.revoked, the first time for each; <kind>.revocation_withdrawn, or .revocation_scheduled for the end that
 --   stood before, of the key that a discarded one was to replace
@@ -80,6 +81,7 @@ for _, c in ipairs(checked) do
     local old, before = withdrawal(c[1])
     if old then
         published[#published + 1], withdrawn[#withdrawn + 1], stand[old.id] = old, old, before
+        c[4] = old
     end
 end
 keys_publish(published, ARGV[4], ARGV[5], registry, stand)
@@ -91,6 +93,9 @@ for _, old in ipairs(withdrawn) do
 end
 for _, c in ipairs(checked) do
     local did, reply = pcall(mark, c[1], c[2])
+    if did and c[4] then
+        reply[4], reply[5] = key_reply(c[4]), store_ms()
+    end
     replies[c[3]] = did and reply or failed(reply)
 end
 return {'ok', tonumber(redis.call('GET', K.lease_max()) or '0'), registry, unpack(replies)}

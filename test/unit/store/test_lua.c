@@ -1035,27 +1035,51 @@ Test(lua, key_replace)
 /* The end that stood before stands again, and a successor that was used is left alone. */
 Test(lua, a_successor_that_reached_nobody_leaves_nothing_behind)
 {
-    STEPS(
-        ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-        {REPLACE("d2", "key_2", "key_1", "90000"), "(ok *)"}, {DISCARD("key_2"), "(ok 0 () (ok (key_2 * 1* Name*) 0))"},
-        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=1* - - -"}, {"ZCARD t:key_ends", "0"},
-        {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 2",
-         "((* (type api_key.revoked actor system target key_2 *)) (* (type api_key.revocation_withdrawn actor system "
-         "target key_1 * data:reason not_delivered*)))"},
-        /* Once more, with an end of its own. */
-        {SCHEDULE "$now+80000 1000000 sooner 0", "(ok *)"}, {REPLACE("d3", "key_3", "key_1", "0"), "(ok *)"},
-        {DISCARD("key_3"), "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1* - - -"},
-        {"ZCARD t:key_ends", "1"},
-        /* Late, after the request was repeated: the newer one stands. */
-        {REPLACE("d4", "key_4", "key_1", "70000"), "(ok *)"},
-        {REPLACE("d5", "key_5", "key_1", "70000 0 key_4"), "(ok *)"}, {DISCARD("key_4"), "(ok 0 () (ok (key_4 *) 1))"},
-        {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1* 1* 1* key_5"},
-        /* Used, although its answer was not delivered. */
-        {"@key_confirm key_5 100 0", "(ok)"}, {DISCARD("key_5"), "(refused 0 () (not_found))"},
-        {"GET t:key:d5", "key_5 * - Name*"}, {REPLACE("d6", "key_6", "key_1", "0 0 key_5"), "(refused key_5)"},
-        /* Never sent: what arrives late does nothing. */
-        {DISCARD("key_7"), "(refused 0 () (not_found))"}, {REPLACE("d7", "key_7", "key_5", "0"), "(conflict)"},
-        {"GET t:key:d5", "key_5 * - Name*"});
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE("d2", "key_2", "key_1", "90000"), "(ok *)"},
+          {DISCARD("key_2"), "(ok 0 () (ok (key_2 * 1* Name*) 0 (key_1 * - Name*) 1*))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name\nend=1* - - -"}, {"ZCARD t:key_ends", "0"},
+          {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 2",
+           "((* (type api_key.revoked actor system target key_2 *)) (* (type api_key.revocation_withdrawn actor system "
+           "target key_1 * data:reason not_delivered*)))"},
+          /* Once more, with an end of its own. */
+          {SCHEDULE "$now+80000 1000000 sooner 0", "(ok *)"}, {REPLACE("d3", "key_3", "key_1", "0"), "(ok *)"},
+          {DISCARD("key_3"), "(ok *)"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1* - - -"},
+          {"ZCARD t:key_ends", "1"},
+          /* Late, after the request was repeated: the newer one stands. */
+          {REPLACE("d4", "key_4", "key_1", "70000"), "(ok *)"},
+          {REPLACE("d5", "key_5", "key_1", "70000 0 key_4"), "(ok *)"},
+          {DISCARD("key_4"), "(ok 0 () (ok (key_4 *) 1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1* 1* 1* key_5"},
+          /* Used, although its answer was not delivered. */
+          {"@key_confirm key_5 100 0", "(ok)"}, {DISCARD("key_5"), "(refused 0 () (not_found))"},
+          {"GET t:key:d5", "key_5 * - Name*"}, {REPLACE("d6", "key_6", "key_1", "0 0 key_5"), "(refused key_5)"},
+          /* Never sent: what arrives late does nothing. */
+          {DISCARD("key_7"), "(refused 0 () (not_found))"}, {REPLACE("d7", "key_7", "key_5", "0"), "(conflict)"},
+          {"GET t:key:d5", "key_5 * - Name*"});
+}
+
+/* Whatever became of the successor, and unless somebody has said the end since. */
+Test(lua, a_discard_withdraws_only_what_its_replacement_has_set)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE("d2", "key_2", "key_1", "0"), "(ok *)"},
+          {"@key_revoke 100 0 - - key_2 '' '' 0" FROM " ''", "(ok *)"},
+          {DISCARD("key_2"), "(ok 0 () (ok (key_2 *) 1*))"}, {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name*"},
+          {REPLACE("d3", "key_3", "key_1", "0"), "(ok *)"},
+          {"SET t:key:d1 key_1+acct_A+live+wxyz+3+7+@1999999999999+Name\nend=1+1999999999999+-+key_3", "OK"},
+          {SCHEDULE "1999999999999 999999999999 sooner 0", "(ok *)"}, {DISCARD("key_3"), "(ok *)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1999999999999 Name*"});
+}
+
+/* What a node noted of a use was lost, and usage tells of it. */
+Test(lua, a_successor_that_was_used_is_known_by_its_usage)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+          {REPLACE("d2", "key_2", "key_1", "0"), "(ok *)"},
+          {"HSET t:acct:acct_A:key_uses key_2 0123456789012345678901234567", "1"},
+          {REPLACE("d3", "key_3", "key_1", "0 0 key_2"), "(refused key_2)"},
+          {DISCARD("key_2"), "(refused 0 () (not_found))"});
 }
 
 /* Somebody has said since that the key goes on, or when it ends. */
@@ -1485,6 +1509,26 @@ Test(lua, endings_tell_of_schedules)
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name\nend=1 - - -"}, {"ZCARD t:key_ends", "0"},
           {"@endings_tell" TELL("key_1", "e", "3000:9", "bb:6", "1"), "(ok 0 0 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 4000 Name\nend=1 - - -"});
+}
+
+/* The replacement itself was lost with a Redis. Whoever repeats it gets a key that does not end with the old one. */
+Test(lua, an_end_that_a_replacement_has_set_is_told_as_such)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {"@chains_declare bb 1 1", "(ok *)"},
+          {"@endings_tell" TELL("key_1", "p", "$now+60000:7", "bb:1", "1"), "(ok 1 * 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=7 1* - -"},
+          {"XREVRANGE t:inv_log + - COUNT 1", "((* replaced_at 1* said 7*))"},
+          {REPLACE_WITH("1", "1", "2", "90000"), "(ok *)"},
+          {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 - Name\nconfirm=later"});
+}
+
+/* Another history may have said it more often, but before. */
+Test(lua, what_was_said_before_undoes_nothing)
+{
+    STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), {SCHEDULE "$now+10000 1000000 sooner 0", "(ok *)"},
+          {"@chains_declare bb 1 2", "(ok *)"},
+          {"@endings_tell" TELL("key_1", "n", "0:9", "bb:1", "1"), "(ok 0 * 0 0)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @1* Name\nend=1*"}, {"XLEN t:inv_log", "1"});
 }
 
 /* A withdrawn end does not come back, whoever tells first. */
