@@ -102,9 +102,10 @@ void key_store_schedule(struct store *store, const struct key_view *view, const 
                         bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg);
 /* Adds a key, as key_store_insert(), that replaces another one of its account. That one ends overlap_ms later, at the
  * earliest after a minute, unless it was to end sooner; with 0 also as soon as the new one is accepted. An earlier
- * successor that was never accepted is revoked. STORE_OK: every node will keep to it; replaced is its record, said_ms as
- * above. STORE_NOT_FOUND: no such key, or the view hides it. STORE_REFUSED: it is revoked; or successor, an id, has
- * replaced it and was accepted (else empty); or that is "again": another one has replaced it since replaced_by was read. */
+ * successor that was never accepted is revoked. STORE_OK: every node will keep to it; replaced is its record, said_ms
+ * as above. STORE_NOT_FOUND: no such key, or the view hides it. STORE_REFUSED: it is revoked; or successor, an id, has
+ * replaced it and was accepted (else empty); or that is "again": another one has replaced it since replaced_by was
+ * read. */
 struct key_replacement {
     const struct key_record *key; /* the new one */
     const uint8_t *digest;        /* KEY_DIGEST_BYTES */
@@ -119,8 +120,8 @@ void key_store_replace(struct store *store, const struct key_replacement *replac
                        const struct audit_source *source, key_replaced *done, void *arg);
 /* A key that is_unconfirmed was accepted: its secret has arrived. Nobody waits for it, and a later use repeats it. */
 void key_store_confirm(struct store *store, const struct id *id);
-/* Revokes a key whose secret reached nobody, unless it replaces another one and was accepted; the end that it has set to
- * that one is withdrawn. Retries with backoff until Redis answers or the store closes. */
+/* Revokes a key whose secret reached nobody, unless it replaces another one and was accepted; the end that it has set
+ * to that one is withdrawn. Retries with backoff until Redis answers or the store closes. */
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source);
 /* Discards that Redis has not confirmed yet. */
 size_t key_store_discards(const struct store *store);

@@ -41,6 +41,7 @@ struct life {
     int64_t check_at_ns[CLUSTER_NODES];
     unsigned revokes_open;
     unsigned replacements; /* asked for */
+    bool is_scheduled;     /* likewise; its successors inherit that end */
     uint32_t successor;    /* the last that is known, or HISTORY_NO_KEY */
 };
 
@@ -542,10 +543,11 @@ static void schedule(struct clients *clients, struct life *life, unsigned node)
                        history_id(clients->plan.history, life->key),
                        manager_of(clients, history_account(clients->plan.history, life->key)), body_len, body);
     attempt_begins(clients, &asking);
+    life->is_scheduled = true;
     life->revokes_open += send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, schedule_done);
 }
 
-/* Its use may end what it replaces, or a repeated replacement ends it unless it was used. */
+/* The use of a successor may end it, a repeated replacement unless it was used, or an end that it has inherited. */
 static void note_may_end(struct clients *clients, uint32_t key, int64_t from_ns)
 {
     const struct event event = {.start_ns = from_ns, .end_ns = from_ns, .key = key, .kind = EVENT_MAY_END};
@@ -564,7 +566,7 @@ static void replace_done(void *arg, const struct exchange_answer *answer)
 
     other_ends(clients);
     note(clients, asking, asking->key, answer);
-    if (key != HISTORY_NO_KEY && (!replaced || replaced->replacements > 1))
+    if (key != HISTORY_NO_KEY && (!replaced || replaced->replacements > 1 || replaced->is_scheduled))
         note_may_end(clients, key, answer->start_ns);
     if (key != HISTORY_NO_KEY && replaced)
         replaced->successor = key;
