@@ -28,6 +28,7 @@ struct settings {
     int64_t keys_max;
     int64_t device_keys_max;
     int64_t keys_per_day;
+    int64_t revoked_key_days;
     int64_t people_max;
     int64_t changes_per_minute;
     bool unsafe_redis;

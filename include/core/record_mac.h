@@ -15,6 +15,7 @@ enum record_kind {
     RECORD_GRACE,
     RECORD_PERSON, /* a user with another role, or disabled */
     RECORD_LINK,   /* an invitation or a reset */
+    RECORD_TOMBSTONE,
 };
 
 enum { RECORD_MAC_CHARS = 22, RECORD_PARTS_MAX_BYTES = 2048 };
@@ -32,6 +33,10 @@ struct record_parts {
 
 /* Under the current master key. */
 void record_mac_make(struct keyring *keyring, const struct record_parts *record, struct record_mac *ret_mac);
+
+/* The MAC's first 64 bits under that generation's master key, for a record that has no room for more
+ * (core/tombstone.h). */
+uint64_t record_mac_number(struct keyring *keyring, size_t generation, const struct record_parts *record);
 
 enum record_seal {
     RECORD_SEALED,   /* made with one of the master keys */

@@ -10,8 +10,9 @@ void key_holder_find(const struct partitions *partitions, const struct token_dig
                      void *arg);
 
 /* Revokes the key with this secret, as key_store_revoke() does; nothing limits it. STORE_NOT_FOUND: no key has this
- * secret. key: after the change with STORE_OK; before it, or NULL if it was not found yet, with STORE_UNKNOWN and
- * STORE_UNAVAILABLE. The caller keeps the texts of source until done, which runs once, later. */
+ * secret. key: after the change with STORE_OK, or NULL if it was revoked long ago (core/tombstone.h); before it, or
+ * NULL if it was not found yet, with STORE_UNKNOWN and STORE_UNAVAILABLE. The caller keeps the texts of source until
+ * done, which runs once, later. */
 typedef void key_held_revoked(void *arg, enum store_result result, const struct key_record *key);
 void key_holder_revoke(const struct partitions *partitions, const struct token_digests *secret,
                        const struct audit_source *source, key_held_revoked *done, void *arg);

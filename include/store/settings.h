@@ -24,6 +24,7 @@ struct store_settings {
     /* Limits on what API callers may create; 0: none. Commands have none. */
     int64_t keys_max, device_keys_max; /* active keys per account */
     int64_t keys_per_day;              /* made per account, of either kind and mode */
+    int64_t revoked_key_ms;            /* a revoked key is kept that long, then a tombstone; 0: for good */
     int64_t people_max;                /* users and invitations per account */
     int64_t changes_per_minute;        /* per key or user; ten times as many per account and kind of actor */
     bool unsafe_redis;                 /* serve even if Redis is not durable */

@@ -5,9 +5,11 @@
 #include "admin_internal.h"
 
 #include "auth/revocation_log.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "core/secret.h"
+#include "core/tombstone.h"
 #include "store/key_holder.h"
 
 #include <stdlib.h>
@@ -182,7 +184,7 @@ static void key_found_by_secret(void *arg, enum store_result result, const struc
     held->is_found = result == STORE_OK;
     if (result == STORE_OK)
         held->key = *key;
-    if (result == STORE_OK && held->all->revokes)
+    if (result == STORE_OK && !key_is_tombstone(key) && held->all->revokes)
         key_store_revoke(partition_of_account(held->all->client.partitions, &key->account), &view, &held->key.id,
                          &OPERATOR, key_revoked_by_secret, held);
     else
@@ -217,6 +219,21 @@ static int report_revoked(const struct held_key *held)
     return code;
 }
 
+/* A tombstone, whether it was to be found or revoked. */
+static int report_buried(const struct held_key *held)
+{
+    char revoked[CLOCK_RFC3339_BYTES];
+    struct buf out CLEANUP(buf_finish);
+
+    clock_print_rfc3339(held->key.revoked_ms, revoked);
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    buf_printf(&out,
+               held->all->line->json ? "{\"id\":null,\"revoked_on\":\"%.10s\"}\n"
+                                     : "A key that was revoked on %.10s; no node accepts it. Its record is gone.\n",
+               revoked);
+    return command_print(buf_text(&out));
+}
+
 static int report(struct held_key *held)
 {
     struct key_secrets *all = held->all;
@@ -233,6 +250,8 @@ static int report(struct held_key *held)
                      all->revokes ? "may still be accepted" : "could not be looked up");
         return store_client_explain(&all->client, held->result, &REFUSALS);
     }
+    if (key_is_tombstone(&held->key))
+        return report_buried(held);
     if (all->revokes)
         return report_revoked(held);
     store_client_choose(&all->client, &held->key.account);

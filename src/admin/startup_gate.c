@@ -16,7 +16,7 @@
 enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
 /* After the first partition is ready. Links wait up to a second between attempts to connect. */
 enum { ALL_WITHIN_MS = 1500 };
-enum { AUTH_FILE_MAX_BYTES = 1024 };
+enum { AUTH_FILE_MAX_BYTES = 1024, MS_PER_DAY = 86400000 };
 
 struct startup_gate {
     struct partitions *partitions;
@@ -102,6 +102,7 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .keys_max = settings->keys_max,
         .device_keys_max = settings->device_keys_max,
         .keys_per_day = settings->keys_per_day,
+        .revoked_key_ms = settings->revoked_key_days * MS_PER_DAY,
         .people_max = settings->people_max,
         .changes_per_minute = settings->changes_per_minute,
         .unsafe_redis = settings->unsafe_redis,

@@ -2,7 +2,7 @@
 #pragma once
 #include "config/settings.h"
 #include "core/bucket.h"
-#include "store/canary_summary.h"
+#include "auth/canary_summary.h"
 #include "store/node_store.h"
 
 enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };

@@ -111,7 +111,8 @@ void refusal_note(struct exchange *exchange, enum problem_code code)
             return;
     if (!is_an_attempt(exchange, code))
         return;
-    if (exchange_known_key(exchange) && refusal->reason != USAGE_REASONS)
+    /* A tombstone does not say whose key it was. */
+    if (exchange_known_account(exchange).len > 0 && exchange_known_key(exchange) && refusal->reason != USAGE_REASONS)
         count(exchange, exchange_known_key(exchange), refusal->reason);
     pause = &exchange->service->refusal_pauses[refusal - REFUSALS];
     if (log_pause_is_over(pause, clock_boot_ns() / CLOCK_NS_PER_MS, REFUSAL_PAUSE_MS))

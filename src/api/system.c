@@ -5,7 +5,7 @@
 #include "views_internal.h"
 
 #include "base/clock.h"
-#include "store/canary_summary.h"
+#include "auth/canary_summary.h"
 
 static void put_integer(struct json_writer *w, const char *name, int64_t value)
 {

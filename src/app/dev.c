@@ -110,6 +110,7 @@ static int dev_fill_settings(struct dev *dev, const struct settings *given)
     dev->settings.keys_max = store.keys_max;
     dev->settings.device_keys_max = store.device_keys_max;
     dev->settings.keys_per_day = store.keys_per_day;
+    dev->settings.revoked_key_days = store.revoked_key_days;
     dev->settings.people_max = store.people_max;
     dev->settings.changes_per_minute = store.changes_per_minute;
     dev->settings.master_key_file = dev->home.master_key;

@@ -36,10 +36,10 @@ static bool has_real_ids(const struct key_principal *key)
            id_parse(ID_ACCOUNT, id_text(&key->account), &id);
 }
 
-/* A key's revocation is published in the partition of its account. */
+/* A key's revocation is published in the partition of its account. A tombstone names none, and is not cached. */
 static bool hears_of(const struct part *part, const struct key_principal *key)
 {
-    return part_of(part->checker, bucket_of_account(&key->account)) == part;
+    return !key->account.text[0] || part_of(part->checker, bucket_of_account(&key->account)) == part;
 }
 
 /* Rule 3 (src/lease/README.md). The cache knows an entry's partition by its digest, so a key that is found by an alias

@@ -128,7 +128,18 @@ static const struct option_row STORE_ROWS[] = {
      .value_name = "N",
      .help =
          "Allow an account to make this many keys within 24 hours, of each kind; live ones are counted without test "
-         "keys. Each stays in Redis after it was revoked, about 1 kB. More are refused with 409 key_limit_reached."},
+         "keys. Each stays in Redis after it was revoked, about 1 kB, for --revoked-key-days. More are refused with "
+         "409 "
+         "key_limit_reached."},
+    {.name = "revoked-key-days",
+     .type = OPTION_INTEGER,
+     .offset = AT(revoked_key_days),
+     .default_text = "400",
+     .min = 30,
+     .max = 36500,
+     .value_name = "N",
+     .help = "List a revoked key, and keep its receipt, for this many days. Then only its digest stays, in 120 bytes: "
+             "requests with it are 401 api_key_revoked for ever. Use the same value on all nodes."},
     {.name = "people-max",
      .type = OPTION_INTEGER,
      .offset = AT(people_max),

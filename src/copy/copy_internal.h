@@ -120,11 +120,12 @@ enum copy_kind {
     COPY_KEY,      /* a record that names its account; these four are named by a keyed digest */
     COPY_SESSION,
     COPY_LINK,
-    COPY_RECOVERY, /* holds its user */
-    COPY_EMAIL,    /* holds its user, and the account where there are several partitions */
-    COPY_DERIVED,  /* made again by the records it leads to */
-    COPY_WHOLE,    /* of the whole partition: copy_whole.c */
-    COPY_LEFT,     /* left behind */
+    COPY_RECOVERY,  /* holds its user */
+    COPY_TOMBSTONE, /* named by a keyed digest, which says where it lies */
+    COPY_EMAIL,     /* holds its user, and the account where there are several partitions */
+    COPY_DERIVED,   /* made again by the records it leads to */
+    COPY_WHOLE,     /* of the whole partition: copy_whole.c */
+    COPY_LEFT,      /* left behind */
 };
 /* *ret_owner: the id, digest or email. */
 enum copy_kind copy_kind_of(struct text name, struct text *ret_owner);

@@ -10,6 +10,7 @@ static const struct {
     {"acct:", ALL_BELOW, COPY_ACCOUNT},
     {"user:", ALL_BELOW, COPY_USER},
     {"key:", ALL_BELOW, COPY_KEY},
+    {"dead:", ALL_BELOW, COPY_TOMBSTONE},
     {"session:", ALL_BELOW, COPY_SESSION},
     {"link:", ALL_BELOW, COPY_LINK},
     {"recovery:", ALL_BELOW, COPY_RECOVERY},
@@ -53,6 +54,8 @@ static const struct {
     {"enrolments", EXACTLY, COPY_LEFT},
     {"enrolment_networks", EXACTLY, COPY_LEFT},
     {"void:", ALL_BELOW, COPY_LEFT},
+    {"burials", EXACTLY, COPY_LEFT},
+    {"burials_due", EXACTLY, COPY_LEFT},
 };
 
 enum { OWNED_NAME_BYTES = 512 };

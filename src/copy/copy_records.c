@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "copy_portion.h"
 #include "core/canary.h"
+#include "core/tombstone.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -237,6 +238,7 @@ static void owner_ask(struct store_copy *copy, struct copy_item *item)
     case COPY_EMAIL:
         get(copy, "", item->name, on_next, item);
         break;
+    case COPY_TOMBSTONE:
     case COPY_UNKNOWN:
     case COPY_DERIVED:
     case COPY_WHOLE:
@@ -313,16 +315,25 @@ static void record_read(struct store_copy *copy, struct copy_item *item)
     copy_call(&copy->from, partition, 2, (struct text[]){TEXT("PEXPIRETIME"), name}, on_expiry, item);
 }
 
+/* A tombstone names no account: it lies where a check that has its digest looks first. */
+static unsigned bucket_of(const struct copy_item *item)
+{
+    uint8_t bucket;
+
+    if (item->kind == COPY_TOMBSTONE)
+        return tombstone_name_bucket(item->owner, &bucket) ? bucket : 0;
+    if (item->kind == COPY_EMAIL)
+        return bucket_of_text(item->owner);
+    return item->account.text[0] ? bucket_of_account(&item->account) : 0;
+}
+
 static void records_read(struct store_copy *copy)
 {
     for (size_t i = 0; i < copy->portion->count; i++) {
         struct copy_item *item = &copy->portion->items[i];
-        unsigned bucket = item->kind == COPY_EMAIL     ? bucket_of_text(item->owner)
-                          : item->account.text[0] != 0 ? bucket_of_account(&item->account)
-                                                       : 0;
 
-        item->to = bucket & (copy->to.settings->partitions - 1);
-        if (item->account.text[0] && is_record(item))
+        item->to = bucket_of(item) & (copy->to.settings->partitions - 1);
+        if (item->kind == COPY_TOMBSTONE || (item->account.text[0] && is_record(item)))
             record_read(copy, item);
         else if (!item->account.text[0] && (is_record(item) || item->kind == COPY_EMAIL))
             copy->copied.left++;

@@ -44,6 +44,21 @@ void record_mac_make(struct keyring *keyring, const struct record_parts *record,
     print_mac(keyring, 0, buf_text(&bound), ret_mac);
 }
 
+uint64_t record_mac_number(struct keyring *keyring, size_t generation, const struct record_parts *record)
+{
+    char storage[RECORD_PARTS_MAX_BYTES];
+    uint8_t digest[KEYRING_DIGEST_BYTES];
+    struct buf bound;
+    uint64_t number = 0;
+
+    buf_init_fixed(&bound, storage, sizeof storage);
+    CHECK(print_parts(record, &bound));
+    keyring_digest(keyring, KEYRING_RECORD_MAC, generation, buf_text(&bound), digest);
+    for (size_t i = 0; i < sizeof number; i++)
+        number = number << 8 | digest[i];
+    return number;
+}
+
 enum record_seal record_mac_verify(struct keyring *keyring, const struct record_parts *record, struct text mac,
                                    size_t *ret_generation)
 {

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
-#include "device_seal.h"
+#include "device_mark.h"
 #include <stdlib.h>
 
 enum visit_kind { VISIT_LOOKS, VISIT_APPROVES, VISIT_DENIES };

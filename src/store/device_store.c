@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "device_seal.h"
+#include "device_mark.h"
 #include "lease/lease.h"
 #include "throttle.h"
 #include <stdlib.h>

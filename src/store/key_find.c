@@ -4,6 +4,7 @@
 #include "base/encode.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
+#include "core/tombstone.h"
 #include "key_parts.h"
 #include "lease/lease.h"
 #include "outcome.h"
@@ -39,7 +40,7 @@ struct key_finder {
     size_t under_way;
 };
 
-/* The only place outside prelude.lua that knows a key's name in Redis. */
+/* This and ask_dead() are the only places outside prelude.lua that know names of keys in Redis. */
 static void prepare_command(struct key_finder *finder, struct text prefix)
 {
     static const uint8_t NO_DIGEST[KEY_DIGEST_BYTES];
@@ -130,6 +131,22 @@ static enum store_result read_key(struct store *store, const uint8_t *digest, co
     return STORE_UNAVAILABLE;
 }
 
+static enum store_result read_tombstone(struct store *store, const uint8_t *digest, const struct redis_reply *reply,
+                                        struct key_record *ret_key)
+{
+    struct text t;
+
+    if (reply->type == REPLY_NIL)
+        return store_absent(store);
+    if (!reply_text(reply, &t) || !tombstone_read(t, ret_key)) {
+        store_malformed(store, "tombstone");
+        return STORE_UNAVAILABLE;
+    }
+    if (store_limits(store)->keyring && tombstone_verify(t, store_keyring(store), digest) != RECORD_SEALED)
+        return store_altered(store, "tombstone", TEXT(""));
+    return STORE_OK;
+}
+
 static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 
 static void send_read(struct find_call *call)
@@ -146,7 +163,7 @@ static void find_done(struct find_call *call, enum store_result result, struct k
 {
     const struct suspensions *suspensions = lease_suspensions(store_lease(call->finder->store));
 
-    if (result == STORE_OK)
+    if (result == STORE_OK && !key_is_tombstone(key))
         key->is_suspended = suspensions_include(suspensions, &key->account);
     call->done(call->arg, result, result == STORE_OK ? key : NULL);
     free(call->ending);
@@ -203,6 +220,34 @@ static bool may_decide(const struct find_call *call)
     return store_may_decide(store) && (call->trust == trust || !RULE(RULE_GATHER));
 }
 
+/* The key does not live: one that was revoked long ago, or none. So this read only decides how it is refused. */
+static void on_dead(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    struct find_call *call = arg;
+    struct store *store = call->finder->store;
+    struct key_record key = {.id = {{0}}};
+    enum store_result result = store_outcome(store, outcome, reply);
+
+    if (result == STORE_OK)
+        result = may_decide(call) ? read_tombstone(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
+    find_done(call, result, &key);
+}
+
+static void ask_dead(struct find_call *call)
+{
+    struct store *store = call->finder->store;
+    char storage[REDIS_PREFIX_MAX_BYTES + 64];
+    struct buf name;
+
+    buf_init_fixed(&name, storage, sizeof storage);
+    buf_append_text(&name, store_prefix(store));
+    buf_append_text(&name, TEXT("dead:"));
+    tombstone_print_name(call->digest, &name);
+    CHECK(!name.failed);
+    identity_witness(lease_identity(store_lease(store)), store_reads(store));
+    redis_link_call(store_reads(store), 2, (struct text[]){TEXT("GET"), buf_text(&name)}, on_dead, call);
+}
+
 /* Without the set of suspended accounts, or with one that is older than this read, the key is read again: the set is
  * then read before it. */
 static void on_replied(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
@@ -216,6 +261,10 @@ static void on_replied(void *arg, enum redis_outcome outcome, const struct redis
     key.ends_ms = 0;
     if (result == STORE_OK)
         result = may_decide(call) ? read_key(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
+    if (result == STORE_NOT_FOUND && reply->type == REPLY_NIL) {
+        ask_dead(call);
+        return;
+    }
     if (result == STORE_OK && !suspensions_cover_batch(suspensions)) {
         if (call->reads < READS_MAX) {
             send_read(call);

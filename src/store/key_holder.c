@@ -1,6 +1,7 @@
 #include "store/key_holder.h"
 
 #include "base/mem.h"
+#include "core/tombstone.h"
 #include "throttle.h"
 #include "token_search.h"
 #include <stdlib.h>
@@ -97,6 +98,8 @@ static void key_was_found(void *arg, enum store_result result, const struct key_
 
     if (result != STORE_OK) {
         revoke_finish(call, result, NULL);
+    } else if (key_is_tombstone(key)) {
+        revoke_finish(call, STORE_OK, NULL);
     } else if (partitions_are_closing(call->partitions)) {
         revoke_finish(call, STORE_UNAVAILABLE, NULL);
     } else {

@@ -15,3 +15,5 @@ extern const struct store_part KEY_NOTES;
 extern const struct store_part KEY_ENDS;
 /* Notes that keys which replace others were accepted (key_confirm.lua). */
 extern const struct store_part KEY_CONFIRMS;
+/* Puts tombstones in place of keys that were revoked long ago (key_burials.lua). */
+extern const struct store_part KEY_BURIALS;

@@ -63,8 +63,7 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
     if (store_time_told(&store->time, &told, how) && lease_member(store->lease))
         membership_forget(lease_member(store->lease), "Redis' clock was set forward: scheduled revocations may be due");
     tell_apart(store, store_time_ahead(&told.said));
-    if (is_due)
-        parts_due(store);
+    parts_beat(store, is_due != 0);
 }
 
 /* Enough replicas have acknowledged the heartbeat, and so everything before it. A process that counts fewer changes

@@ -21,6 +21,8 @@ enum script {
     SCRIPT_key_replace,
     SCRIPT_key_confirm,
     SCRIPT_key_end_due,
+    SCRIPT_key_burials,
+    SCRIPT_key_bury,
     SCRIPT_account_create,
     SCRIPT_account_list,
     SCRIPT_account_find,

@@ -32,11 +32,16 @@ const char *store_log_trouble(const struct store *store)
     return store->log ? store->log->trouble(store->log->arg) : NULL;
 }
 
-void parts_due(struct store *store)
+void parts_beat(struct store *store, bool is_due)
 {
-    for (size_t i = 0; !store->is_closing && i < store->part_count; i++)
-        if (store->parts[i].part->due)
-            store->parts[i].part->due(store->parts[i].made);
+    for (size_t i = 0; !store->is_closing && i < store->part_count; i++) {
+        const struct made_part *part = &store->parts[i];
+
+        if (is_due && part->part->due)
+            part->part->due(part->made);
+        if (part->part->beat)
+            part->part->beat(part->made);
+    }
 }
 
 static void on_closed(void *arg)

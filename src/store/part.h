@@ -14,6 +14,8 @@ struct store_part {
     void (*close)(void *made, void (*closed)(void *arg), void *arg);
     /* Writes down what takes effect at a time that has come; Redis says so at each heartbeat. NULL: nothing. */
     void (*due)(void *made);
+    /* Goes on with what has time, at each heartbeat. NULL: nothing. */
+    void (*beat)(void *made);
 };
 
 /* What create() returned for this store. It must not be closed yet. */
@@ -39,7 +41,7 @@ const char *store_log_trouble(const struct store *store);
 
 /* parts ends with NULL. */
 void parts_create(struct store *store, const struct store_part *const *parts);
-/* Not while the store is closing. */
-void parts_due(struct store *store);
+/* At a heartbeat, not while the store is closing. */
+void parts_beat(struct store *store, bool is_due);
 /* One after the other, in their order. closed runs once, at once or later. */
 void parts_close(struct store *store, void (*closed)(struct store *store));

@@ -270,13 +270,18 @@ static uint8_t bucket_for(const struct fixture *fixture, const struct id *accoun
 void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
                      scope_set scopes, struct fixture_key *ret_key)
 {
-    int64_t now_ms = clock_wall_ms();
-    struct key_record key = {.id = id_mint(key_id_kind(kind), now_ms),
+    fixture_add_key_of(fixture, account, kind, mode, scopes, clock_wall_ms(), ret_key);
+}
+
+void fixture_add_key_of(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
+                        scope_set scopes, int64_t created_ms, struct fixture_key *ret_key)
+{
+    struct key_record key = {.id = id_mint(key_id_kind(kind), created_ms),
                              .account = id_read(ID_ACCOUNT, account ? account : fixture->account),
                              .kind = kind,
                              .mode = mode,
                              .scopes = scopes,
-                             .created_ms = now_ms};
+                             .created_ms = created_ms};
     uint8_t digest[KEY_DIGEST_BYTES];
     struct secret secret;
     struct direct *direct;

@@ -2,6 +2,7 @@
  * works after each way. Refusals, and a copy that was killed. */
 #include "cli.h"
 #include "leak_guard.h"
+#include "old_keys.h"
 #include "people.h"
 #include "redis_cluster.h"
 
@@ -22,6 +23,7 @@ struct clinic {
     char urls[3][URL_BYTES]; /* databases of the same Redis */
     struct fixture_user ada; /* can sign in */
     struct fixture_key key, old_key, device_key, revoked_key, suspended_key;
+    struct old_key buried_key; /* 401 days after its end */
     struct fixture_session session, old_session;
     char suspended[ID_TEXT_BYTES];
     char invitation[FIXTURE_TOKEN_BYTES];
@@ -62,6 +64,7 @@ static void add_keys(struct clinic *c)
     fixture_add_key(fixture, NULL, KEY_DEVICE, MODE_LIVE, 0, &c->device_key);
     fixture_add_key(fixture, NULL, KEY_API, MODE_TEST, 0, &c->revoked_key);
     fixture_revoke_key(fixture, &c->revoked_key);
+    old_key_add(fixture, NULL, KEY_API, 401, &c->buried_key);
     fixture_add_session(fixture, NULL, true, &c->session);
     fixture->draws_elsewhere = true;
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, 0, &c->old_key);
@@ -86,6 +89,7 @@ static void add_what_nodes_make(struct clinic *c)
     cr_assert_eq(fixture_try_key(fixture, 0, c->key.secret), 200);
     cr_assert_eq(fixture_try_key(fixture, 0, c->old_key.secret), 200);
     cr_assert_eq(fixture_try_key(fixture, 0, c->device_key.secret), 403, "known, but not allowed that");
+    old_key_await(fixture, NULL, &c->buried_key);
     node_end(c);
 }
 
@@ -163,6 +167,10 @@ static void expect_keys(struct clinic *c)
     cr_expect_eq(fixture_try_key(fixture, 0, c->device_key.secret), 403, "known, but not allowed that");
     cr_expect_eq(fixture_try_key(fixture, 0, c->revoked_key.secret), 401);
     cr_expect_eq(fixture_try_key(fixture, 0, c->suspended_key.secret), 403);
+    struct http_call call = {.target = "/v1/whoami", .bearer = c->buried_key.key.secret};
+    struct http_answer answer;
+    cr_expect_eq(fixture_call(fixture, 0, &call, &answer), 401);
+    cr_expect_str_eq(http_answer_code(&answer), "api_key_revoked", "a tombstone");
 }
 
 static void expect_people(struct clinic *c)

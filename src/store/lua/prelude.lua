@@ -49,8 +49,11 @@ function K.missing() return prefix .. 'missing' end
 function K.tellers() return prefix .. 'tellers' end
 function K.told() return prefix .. 'told' end
 function K.key(digest) return prefix .. 'key:' .. digest end
+function K.dead(name) return prefix .. 'dead:' .. name end
 function K.key_id(id) return prefix .. 'id:' .. id end
 function K.key_ends() return prefix .. 'key_ends' end
+function K.burials() return prefix .. 'burials' end
+function K.burials_due() return prefix .. 'burials_due' end
 function K.accounts() return prefix .. 'accounts' end
 function K.account(account) return prefix .. 'acct:' .. account end
 function K.suspended() return prefix .. 'suspended' end
@@ -340,9 +343,9 @@ end
 
 -- The person that a key goes back to: 'usr_...'; '-': none, because an operator made the first key (one without 'by':
 -- every release names any other maker); '': not known. Records of before 0.4 do not say it, so the keys that made one
--- another are followed: a record's maker never changes, and records of revoked keys stay. The steps of one script are
--- bounded, because a tenant can have made a chain of any length: closely where anybody may ask at any time, widely where
--- it matters that none is missed.
+-- another are followed: a record's maker never changes, and what may have made one stays (key_burials.lua). The steps of
+-- one script are bounded, because a tenant can have made a chain of any length: closely where anybody may ask at any
+-- time, widely where it matters that none is missed.
 local ORIGIN_STEPS_ALL = 2000
 local origins, origin_steps, origin_steps_max = {}, 0, 256
 

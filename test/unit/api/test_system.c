@@ -1,6 +1,6 @@
 /* GET /v1/console/system. The canary's state is faked here. */
 #include "fake_world.h"
-#include "store/canary_summary.h"
+#include "auth/canary_summary.h"
 
 #include <criterion/criterion.h>
 

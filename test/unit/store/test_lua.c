@@ -3556,3 +3556,86 @@ Test(lua, what_runs_although_memory_is_full)
           /* An empty store cannot be claimed. */
           {"DEL t:schema", "1"}, {"@schema_claim 1", "-OOM*"});
 }
+
+#define LONG_REVOKED(id, digest, account, since)                                                                       \
+    {"SET t:key:" digest " " id "+" account "+live+wxyz+3+7+" since "+Name", "OK"}, {"SET t:id:" id " " digest, "OK"}, \
+    {                                                                                                                  \
+        "ZADD t:acct:" account ":keys:ak-live:revoked 0 " id, "1"                                                      \
+    }
+#define HOUR_FIND "@key_burials 3600000 0"
+
+/* A revoked key is found once it has been revoked for long enough, in each pass over all accounts. */
+Test(lua, key_burials_finds_what_was_revoked_long_ago)
+{
+    STEPS({"ZADD t:accounts 0 acct_A 0 acct_B", "2"}, LONG_REVOKED("key_001", "d1", "acct_A", "100"),
+          LONG_REVOKED("key_002", "d2", "acct_A", "9999999999990"), LONG_REVOKED("key_003", "d3", "acct_B", "200"),
+          LONG_REVOKED("key_004", "d4", "acct_B", "@200"),
+          /* A node of 0.3 would not know what it reads. */
+          {"HSET t:nodes old 5+1000+2", "1"}, {HOUR_FIND, "(ok 0)"}, {"HDEL t:nodes old", "1"},
+          {HOUR_FIND, "(ok 1 (d1 key_001 acct_A live wxyz 3 7 100 Name) (d3 key_003 acct_B live wxyz 3 7 200 Name))"},
+          {"HKEYS t:burials", "(since began)"}, {HOUR_FIND, "(ok 0)"}, {"HKEYS t:burials", "(since began)"},
+          {"HSET t:burials began $now-3600001", "0"}, {HOUR_FIND, "(ok 1 (d1 *) (d3 *))"},
+          /* Redis' clock was set back. */
+          {"HSET t:burials began $now+9999", "0"}, {HOUR_FIND, "(ok 1 (d1 *) (d3 *))"});
+}
+
+#define FILL                                                                                           \
+    "EVAL for+i=100,349+do+local+id='key_00'..i+redis.call('SET','t:id:'..id,'d'..i)"                  \
+    "+redis.call('SET','t:key:d'..i,id..'\\032acct_A\\032live\\032wxyz\\0323\\0327\\032100\\032Name')" \
+    "+redis.call('ZADD','t:acct:acct_A:keys:ak-live:revoked',0,id)+end 0"
+
+/* What may have made a key at a node of 0.3, which did not write whose the key was, stays: its makers are followed. */
+Test(lua, key_burials_leaves_makers_of_before)
+{
+    STEPS({"ZADD t:accounts 0 acct_A", "1"}, {"SET t:key:d1 key_001+acct_A+live+wxyz+35+7+100+Name", "OK"},
+          {"SET t:id:key_001 d1", "OK"}, {"ZADD t:acct:acct_A:keys:ak-live:revoked 0 key_001", "1"},
+          {HOUR_FIND, "(ok 0)"}, {"HSET t:burials began 0 since 8", "0"}, {HOUR_FIND, "(ok 0)"},
+          {"HSET t:burials began 0 since 7", "0"}, {HOUR_FIND, "(ok 1 (d1 *))"},
+          /* One that comes back may make some. */
+          {"HSET t:nodes old 5+1000+2", "1"}, {HOUR_FIND, "(ok 0)"}, {"HKEYS t:burials", "(began)"},
+          {"HDEL t:nodes old", "1"}, {"HSET t:burials began 0", "0"}, {HOUR_FIND, "(ok 0)"},
+          /* Of a closed account nobody asks. */
+          {"ZADD t:burials_due 7 acct_A+1+", "1"}, {HOUR_FIND, "(ok 1 (d1 *))"});
+}
+
+/* One call looks at 100 keys and 20 accounts, and the next one goes on from there. */
+Test(lua, key_burials_goes_on_where_it_stopped)
+{
+    STEPS({"EVAL for+i=10,49+do+redis.call('ZADD','t:accounts',0,'acct_'..i)+end 0", "nil"},
+          {"ZADD t:accounts 0 acct_A", "1"}, {FILL, "nil"}, {HOUR_FIND, "(ok 0)"},
+          {"HGET t:burials place", "acct_29 4 "}, {HOUR_FIND, "(ok 0)"}, {"HGET t:burials place", "acct_49 4 "},
+          {HOUR_FIND, "(ok 1 (d100 *) * (d199 *))"}, {"HGET t:burials place", "acct_A 1 key_00199"},
+          {HOUR_FIND, "(ok 1 (d200 *) * (d299 *))"}, {HOUR_FIND, "(ok 1 (d300 *) * (d349 *))"},
+          {"HEXISTS t:burials place", "0"});
+}
+
+/* Of an account that is closed, all keys are found from a time on, before any pass goes on. */
+Test(lua, key_burials_of_a_closed_account_come_first)
+{
+    STEPS({"ZADD t:accounts 0 acct_A", "1"}, {FILL, "nil"}, {"ZADD t:burials_due $now+5000 acct_A+1+", "1"},
+          {"HSET t:burials began $now", "1"}, {HOUR_FIND, "(ok 0)"}, {"ZADD t:burials_due XX 7 acct_A+1+", "0"},
+          {HOUR_FIND, "(ok 1 (d100 *) * (d199 *))"}, {"ZRANGE t:burials_due 0 -1 WITHSCORES", "(acct_A 1 key_00199 7)"},
+          {HOUR_FIND, "(ok 1 (d200 *) * (d299 *))"}, {HOUR_FIND, "(ok 1 (d300 *) * (d349 *))"},
+          {"EXISTS t:burials_due", "0"}, {HOUR_FIND, "(ok 0)"});
+}
+
+/* Nothing is left of a key but its tombstone. A record that has changed stays. */
+Test(lua, key_bury)
+{
+    STEPS(LONG_REVOKED("key_001", "d1", "acct_A", "100"), LONG_REVOKED("key_002", "d2", "acct_A", "100"),
+          {"HSET t:acct:acct_A:key_endings key_001 live+1-1 key_002 live+1-2", "2"},
+          {"HSET t:acct:acct_A:key_refused key_001:revoked 3 key_001:insufficient_scope 1 key_002:revoked 1", "3"},
+          {":use acct_A key_001 5 5 2020-01-01 5", "1"}, {"ZADD t:acct:acct_A:usage_keys 5 key_001", "1"},
+          {"HSET t:used_after:key_001 a b", "1"}, {"HSET t:refused_told:key_001 a b", "1"},
+          {"@key_bury d1 key_001+acct_A+live+wxyz+3+7+100+Name n1 -123 "
+           "d2 key_002+acct_A+live+wxyz+3+7+99+Name n2 -124",
+           "(ok 1)"},
+          {"GET t:dead:n1", "-123"},
+          {"EXISTS t:key:d1 t:id:key_001 t:used_after:key_001 t:refused_told:key_001 t:acct:acct_A:key_uses "
+           "t:acct:acct_A:usage_keys t:dead:n2",
+           "0"},
+          {"ZRANGE t:acct:acct_A:keys:ak-live:revoked 0 -1", "(key_002)"},
+          {"HKEYS t:acct:acct_A:key_endings", "(key_002)"}, {"HKEYS t:acct:acct_A:key_refused", "(key_002:revoked)"},
+          {"@key_bury d1 key_001+acct_A+live+wxyz+3+7+100+Name n1 -125", "(ok 0)"}, {"GET t:dead:n1", "-123"},
+          {"EXISTS t:key:d2 t:id:key_002", "2"});
+}

@@ -1,4 +1,4 @@
-#include "device_seal.h"
+#include "core/device_seal.h"
 
 #include "base/check.h"
 
@@ -34,39 +34,4 @@ void seal_approval(struct seal *seal, const struct device_wish *wish, const stru
     seal_add(seal, id_text(account));
     seal_add(seal, id_text(user));
     seal_add(seal, wish->client);
-}
-
-bool reply_scopes(const struct redis_reply *reply, scope_set *ret_scopes)
-{
-    int64_t bits;
-
-    if (!reply_integer(reply, &bits) || bits < 1 || bits > SCOPE_ALL)
-        return false;
-    *ret_scopes = (scope_set)bits;
-    return true;
-}
-
-size_t reply_word(const struct redis_reply *reply, const char *const *words, size_t count)
-{
-    struct text t;
-    size_t at = 0;
-
-    if (!reply_text(reply, &t))
-        return count;
-    while (at < count && !text_equal(t, text_of(words[at])))
-        at++;
-    return at;
-}
-
-void device_mark(struct store *store, const struct device_mark *mark, store_done *done, void *arg)
-{
-    struct script_args args;
-
-    args_begin(&args);
-    args_add_hex(&args, mark->code_digest, KEYRING_DIGEST_BYTES);
-    args_add(&args, text_of(mark->status));
-    args_add(&args, id_text(mark->account));
-    args_add(&args, id_text(mark->user));
-    args_add(&args, mark->mac);
-    verb_call_change(store, SCRIPT_device_mark, &args, done, arg);
 }

@@ -1,4 +1,4 @@
-#include "store/canary_summary.h"
+#include "auth/canary_summary.h"
 
 #include "base/mem.h"
 
