@@ -44,6 +44,7 @@ struct command_line {
     bool or_empty;
     bool adopt;
     bool forget;
+    bool erase;
     bool dry_run;
     bool descendants; /* of key revoke --created-by */
     bool device;

@@ -33,6 +33,8 @@ void account_store_close_keys(struct store *store, const struct id *account, con
 /* Removes some of the people and their sessions; their emails are free again. Writes events user.removed. */
 void account_store_close_people(struct partitions *partitions, const struct id *account,
                                 const struct audit_source *source, account_closed_some *done, void *arg);
-/* The end, for good. STORE_CONFLICT also if keys or people are left. Writes event account.closed. */
-void account_store_close(struct store *store, const struct id *account, const struct audit_source *source,
+/* The end, for good. STORE_CONFLICT also if keys or people are left. Writes event account.closed. A day later nodes
+ * bury the keys (src/store/README.md#tombstones). erases: at once, and the emails of the account's former people are
+ * forgotten; also of one that is closed already. */
+void account_store_close(struct store *store, const struct id *account, bool erases, const struct audit_source *source,
                          store_done *done, void *arg);

@@ -17,6 +17,11 @@ static const struct option_row ROWS[] = {
      .offset = COMMAND_OFFSET(file),
      .value_name = "PATH",
      .help = "First write what 'account export' writes to this new file. Nothing is changed if that fails."},
+    {.name = "erase",
+     .type = OPTION_FLAG,
+     .offset = COMMAND_OFFSET(erase),
+     .help = "Also forget the emails of its former people, by which the trail names them, and bury its keys at once "
+             "instead of a day later: they have no receipts then. Also for an account that is closed already."},
     ROW_YES,
     ROW_JSON,
 };
@@ -26,6 +31,7 @@ const struct option_group ACCOUNT_CLOSE_OPTIONS[] = ADMIN_OPTIONS(TABLE);
 struct closing {
     struct store_client *client;
     const struct id *account;
+    bool is_closed, erases; /* is_closed: before this command */
     enum store_result result;
     struct account_close_step step;
     int64_t keys, people, sessions;
@@ -83,7 +89,7 @@ static int repeat(struct closing *closing, close_step *step, int64_t *count)
 }
 
 /* Suspended first: from then on nothing is added, and nothing accepted. */
-static int close_all(struct closing *closing)
+static int end_all(struct closing *closing)
 {
     struct account_suspension suspension;
     int code = account_suspend_now(closing->client, closing->account, true, &suspension);
@@ -92,9 +98,16 @@ static int close_all(struct closing *closing)
         code = repeat(closing, close_keys, &closing->keys);
     if (code == EXIT_DONE)
         code = repeat(closing, close_people, &closing->people);
+    return code;
+}
+
+static int close_all(struct closing *closing)
+{
+    int code = closing->is_closed ? EXIT_DONE : end_all(closing);
+
     if (code != EXIT_DONE)
         return code;
-    account_store_close(closing->client->store, closing->account, &OPERATOR, closed, closing);
+    account_store_close(closing->client->store, closing->account, closing->erases, &OPERATOR, closed, closing);
     store_client_wait(closing->client);
     return store_client_explain(closing->client, closing->result, &REFUSALS);
 }
@@ -143,14 +156,15 @@ static int confirm(const struct command_line *line, const struct account_row *ro
 
 static int close_in_store(const struct command_line *line, struct store_client *client, const struct id *account)
 {
-    struct closing closing = {.client = client, .account = account};
+    struct closing closing = {.client = client, .account = account, .erases = line->erase};
     struct account_row row;
     bool is_known;
     int code = account_find(client, account, &is_known, &row);
 
     if (code == EXIT_DONE && !is_known)
         return command_fail(EXIT_FAILED, "there is no account %s; 'chatelaine account list' shows all", account->text);
-    if (code == EXIT_DONE && row.status == ACCOUNT_CLOSED)
+    closing.is_closed = code == EXIT_DONE && row.status == ACCOUNT_CLOSED;
+    if (closing.is_closed && !line->erase)
         return command_fail(EXIT_FAILED, "the account is closed already");
     if (code == EXIT_DONE)
         code = confirm(line, &row);

@@ -92,8 +92,9 @@ const struct command COMMANDS[] = {
      .operands = "ID",
      .summary = "Close an account for good: its keys revoked, its people removed",
      .text = "Suspends the account, revokes all of its keys, removes its people and their sessions, and marks it\n"
-             "closed. Emails are free again; revoked keys, events and usage stay. Cannot be undone. Asks for the\n"
-             "name of the account, unless --yes is given. If it is interrupted, run it again.",
+             "closed. Emails are free again. Events and usage stay; revoked keys and their receipts stay for a day.\n"
+             "Cannot be undone. Asks for the name of the account, unless --yes is given. If it is interrupted, run\n"
+             "it again.",
      .examples = "chatelaine account close acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --export north-clinic.ndjson\n"
                  "chatelaine account close acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --yes --json",
      .groups = ACCOUNT_CLOSE_OPTIONS,

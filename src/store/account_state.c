@@ -276,11 +276,12 @@ static void close_people_settled(void *arg, bool is_over)
     close_people_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
 }
 
-void account_store_close(struct store *store, const struct id *account, const struct audit_source *source,
+void account_store_close(struct store *store, const struct id *account, bool erases, const struct audit_source *source,
                          store_done *done, void *arg)
 {
     struct script_args args;
 
     args_begin_change(&args, store, account, source);
+    args_add(&args, erases ? TEXT("1") : TEXT("0"));
     verb_call_change(store, SCRIPT_account_close, &args, done, arg);
 }

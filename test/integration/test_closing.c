@@ -1,5 +1,6 @@
 /* Closing an account for good, and taking its data out before. */
 #include "cli.h"
+#include "deadline.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -124,6 +125,44 @@ Test(closing, revokes_and_removes_all)
 }
 
 /* Killed at some time after the beginning was marked in Redis: it cannot be resumed, and the next command ends it. */
+static void expect_nothing_of(const struct fixture *fixture, const char *account, const char *kind)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char name[96], exists[8];
+
+    snprintf(name, sizeof name, "acct:%s:%s", account, kind);
+    do {
+        redis_server_ask(&fixture->redis, exists, sizeof exists, "EXISTS", fixture_name(account, name), NULL);
+    } while (strcmp(exists, "0") != 0 && deadline_left_ms(deadline) > 0 && poll(NULL, 0, 20) == 0);
+    cr_expect_str_eq(exists, "0", "%s", name);
+}
+
+/* Also when the account was closed before. Its keys are tombstones then, and stay refused. */
+Test(closing, erases_people_and_keys)
+{
+    static const char *const KINDS[] = {
+        "keys:ak-live:revoked", "keys:ak-test:revoked", "keys:dk:revoked", "gone", "gone_people", "gone_since"};
+    static struct scene scene;
+    struct cli_run run;
+
+    scene_start(&scene);
+    RUN(&scene.fixture, &run, "account", "close", scene.account, "--yes");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    RUN(&scene.fixture, &run, "account", "close", scene.account, "--erase");
+    cli_expect_refusal(&run, 2, "needs --yes", "without a terminal");
+    RUN(&scene.fixture, &run, "account", "close", scene.account, "--erase", "--yes");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+        expect_nothing_of(&scene.fixture, scene.account, KINDS[i]);
+    RUN(&scene.fixture, &run, "key", "list", "--account", scene.account, "--json");
+    cr_expect(run.exit_code == 0 && !strstr(run.out, "key_"), "%s%s", run.out, run.err);
+    cli_finish(&run);
+    expect_closed(&scene);
+    fixture_stop(&scene.fixture);
+}
+
 Test(closing, goes_on_where_it_was_killed)
 {
     static struct scene scene;

@@ -10,6 +10,9 @@
 
 local KEYS_MAX, ACCOUNTS_MAX = 100, 20
 local PASS_EVERY_MS = 60 * 60 * 1000
+local GONE_AT_ONCE = 100
+-- Longer than a link lasts: whose key made it is looked up there (link_maker_may() in the prelude).
+local GONE_KEPT_MS = 4 * 24 * 60 * 60 * 1000
 local SETS = {'ak-live', 'ak-test', 'dk'}
 local KEYS_MANAGE = 32 -- the scope, as in core/scope.h
 
@@ -57,7 +60,42 @@ local function walk(account, set, after, before)
         end
         set, after = set + 1, ''
     end
+    if not before then
+        -- What late batches of usage have left.
+        redis.call('UNLINK', K.key_uses(account), K.key_refused(account), K.usage_keys(account))
+    end
     return nil
+end
+
+-- In a pass.
+local function walk_on(account, set, after)
+    local closed = redis.call('HGET', K.account(account), 'closed')
+    local is_due = closed and now - closed >= CLOSED_KEPT_MS
+    return walk(account, set, after, not is_due and now - tonumber(ARGV[2]) or nil)
+end
+
+-- An email is kept for the trail, so it goes when the oldest event of each class is younger than the removal. Versions
+-- that kept no time of a removal have kept the email alone.
+local function gone_forget(account)
+    local gone, since, upto = K.account_gone(account), K.account_gone_since(account), now - GONE_KEPT_MS
+    if not exists(gone) then
+        return
+    end
+    if redis.call('HLEN', gone) > redis.call('ZCARD', since) then
+        for _, user in ipairs(redis.call('HRANDFIELD', gone, GONE_AT_ONCE)) do
+            redis.call('ZADD', since, 'NX', string.format('%.0f', now), user)
+        end
+    end
+    for number = 0, #AUDIT_CLASSES do
+        local oldest = redis.call('XRANGE', K.audit(account, AUDIT_CLASSES[number]), '-', '+', 'COUNT', 1)[1]
+        upto = oldest and math.min(upto, tonumber(oldest[1]:match('^%d+'))) or upto
+    end
+    local users = redis.call('ZRANGEBYSCORE', since, '-inf', '(' .. string.format('%.0f', upto), 'LIMIT', 0, GONE_AT_ONCE)
+    if #users > 0 then
+        redis.call('HDEL', gone, unpack(users))
+        redis.call('HDEL', K.account_gone_people(account), unpack(users))
+        redis.call('ZREM', since, unpack(users))
+    end
 end
 
 local function place_read(place)
@@ -84,11 +122,11 @@ if not place and began and tonumber(began) <= now and now - began < PASS_EVERY_M
 elseif not place then
     redis.call('HSET', K.burials(), 'began', string.format('%.0f', now))
 end
-local before, account = now - tonumber(ARGV[2]), ''
+local account = ''
 if place then
     local set, after
     account, set, after = place_read(place)
-    place = walk(account, set, after, before)
+    place = walk_on(account, set, after)
 end
 for _ = 1, ACCOUNTS_MAX do
     if place then
@@ -98,7 +136,8 @@ for _ = 1, ACCOUNTS_MAX do
     if not account then
         break
     end
-    place = walk(account, 1, '', before)
+    gone_forget(account)
+    place = walk_on(account, 1, '')
 end
 if account then
     -- Behind the last set: with the next account.

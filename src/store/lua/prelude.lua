@@ -64,6 +64,7 @@ function K.account_people(account) return prefix .. 'acct:' .. account .. ':peop
 function K.account_people_place(account) return prefix .. 'acct:' .. account .. ':people_place' end
 function K.account_owners(account) return prefix .. 'acct:' .. account .. ':owners' end
 function K.account_gone(account) return prefix .. 'acct:' .. account .. ':gone' end
+function K.account_gone_since(account) return prefix .. 'acct:' .. account .. ':gone_since' end
 function K.account_gone_people(account) return prefix .. 'acct:' .. account .. ':gone_people' end
 function K.account_leaving(account, user) return prefix .. 'acct:' .. account .. ':leaving:' .. user end
 function K.account_ended_keys(account, user) return prefix .. 'acct:' .. account .. ':ended_keys:' .. user end
@@ -504,6 +505,9 @@ local function conflict_count(account)
         redis.call('PEXPIRE', K.conflicts(account), CONFLICTS_WINDOW_MS)
     end
 end
+
+-- For so long after an account was closed, its keys have their receipts.
+local CLOSED_KEPT_MS = 24 * 60 * 60 * 1000
 
 -- 'active', 'suspended', 'closing' (suspended, and on its way to closed) or 'closed'.
 local function account_status(account)
@@ -1584,6 +1588,7 @@ local function user_erase(user, account, email)
     redis.call('ZREM', K.account_people(account), user)
     redis.call('SREM', K.account_owners(account), user)
     redis.call('HSET', K.account_gone(account), user, email)
+    redis.call('ZADD', K.account_gone_since(account), now_ms(), user)
 end
 
 -- code: nil for a session's.

@@ -2193,17 +2193,17 @@ Test(lua, account_close)
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, USER, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+One" BY, "(ok)"},
           {"@key_insert d2 key_2+acct_A+test+wxyz+3+7+-+Two" BY, "(ok)"}, {CREATE("s1", "7"), "(ok *)"},
           {STEP("close_keys") " - -", "(conflict)"}, {STEP("close_people"), "(conflict)"},
-          {STEP("close"), "(conflict)"}, {SUSPEND, "(ok *)"}, {STEP("close_keys") " - -", "(conflict)"},
-          {STEP("close"), "(conflict)"}, {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"},
+          {STEP("close") " 0", "(conflict)"}, {SUSPEND, "(ok *)"}, {STEP("close_keys") " - -", "(conflict)"},
+          {STEP("close") " 0", "(conflict)"}, {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"},
           {RESUME, "(conflict)"}, {"@account_find acct_A", "(ok (acct_A North closing))"},
-          {STEP("close"), "(conflict)"},
+          {STEP("close") " 0", "(conflict)"},
           {"@user_create usr_V acct_A b@b.test hash sealed 5" ORIGIN " mac ''", "(refused)"},
           {"SET t:lease_max 700", "OK"}, {STEP("close_keys") " - -", "(ok 2 1 700 ())"}, {"GET t:key:d1", "* 7 1* One"},
           {"GET t:key:d2", "* 7 1* Two"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"},
-          {STEP("close_keys") " - -", "(ok 0 1 700 ())"}, {STEP("close"), "(conflict)"},
+          {STEP("close_keys") " - -", "(ok 0 1 700 ())"}, {STEP("close") " 0", "(conflict)"},
           {STEP("close_people"), "(ok 1 1 1 ((usr_U a@b.test)))"},
           {"EXISTS t:user:usr_U t:session:s1 t:user:usr_U:sessions t:acct:acct_A:users", "0"},
-          {STEP("close_people"), "(ok 0 1 0 ())"}, {STEP("close"), "(ok)"}, {STEP("close"), "(ok)"},
+          {STEP("close_people"), "(ok 0 1 0 ())"}, {STEP("close") " 0", "(ok)"}, {STEP("close") " 0", "(ok)"},
           {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
           {"@account_find acct_A", "(ok (acct_A North closed))"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 3",
@@ -2212,7 +2212,7 @@ Test(lua, account_close)
           {SUSPEND, "(conflict)"}, {RESUME, "(conflict)"}, {STEP("close_keys") " - -", "(conflict)"},
           {"@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+Three" BY, "(suspended)"},
           {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
-          {"@account_close acct_B operator '' '' 100", "(not_found)"});
+          {"@account_close acct_B operator '' '' 100 0", "(not_found)"});
 }
 
 Test(lua, account_close_takes_so_many_at_a_time)
@@ -3638,4 +3638,66 @@ Test(lua, key_bury)
           {"HKEYS t:acct:acct_A:key_endings", "(key_002)"}, {"HKEYS t:acct:acct_A:key_refused", "(key_002:revoked)"},
           {"@key_bury d1 key_001+acct_A+live+wxyz+3+7+100+Name n1 -125", "(ok 0)"}, {"GET t:dead:n1", "-123"},
           {"EXISTS t:key:d2 t:id:key_002", "2"});
+}
+
+/* Its keys are due a day later, when their receipts have been fetched; at once if it is erased. */
+Test(lua, account_close_buries_its_keys)
+{
+    STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"ZADD t:accounts 0 acct_A", "1"},
+          LONG_REVOKED("key_001", "d1", "acct_A", "9999999999990"), {"HSET t:burials began $now", "1"},
+          {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"}, {STEP("close_people"), "(ok 0 1 0 ())"},
+          {"HSET t:acct:acct_A:gone usr_1 a@b.test", "1"}, {"HSET t:acct:acct_A:gone_people usr_1 x", "1"},
+          {"ZADD t:acct:acct_A:gone_since 1 usr_1", "1"}, {STEP("close") " 0", "(ok)"},
+          {"ZRANGE t:burials_due 0 -1", "(acct_A 1 )"},
+          {"EVAL "
+           "return+redis.call('ZSCORE','t:burials_due','acct_A\\0321\\032')-redis.call('HGET','t:acct:acct_A','closed')"
+           " 0",
+           "86400000"},
+          {HOUR_FIND, "(ok 0)"}, {"EXISTS t:acct:acct_A:gone", "1"}, {STEP("close") " 0", "(ok)"},
+          {"XLEN t:acct:acct_A:audit", "2"}, {STEP("close") " 1", "(ok)"},
+          {"EXISTS t:acct:acct_A:gone t:acct:acct_A:gone_people t:acct:acct_A:gone_since", "0"},
+          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
+           "((* (type account.closed actor operator target acct_A ip  request_id  data:erased true)))"},
+          {HOUR_FIND, "(ok 1 (d1 *))"}, {HOUR_FIND, "(ok 0)"}, {"EXISTS t:burials_due", "0"});
+}
+
+/* One that an earlier version has closed is found by a pass, and loses what late batches of usage have left. */
+Test(lua, key_burials_of_an_account_that_was_closed_before)
+{
+    STEPS(ACCOUNT, {"HSET t:acct:acct_A closed $now-86400000", "1"}, {"ZADD t:accounts 0 acct_A", "1"},
+          LONG_REVOKED("key_001", "d1", "acct_A", "9999999999990"), {"HSET t:acct:acct_A:key_refused k:revoked 1", "1"},
+          {":use acct_A key_9 5 5 2020-01-01 5", "1"}, {"ZADD t:acct:acct_A:usage_keys 5 key_9", "1"},
+          {HOUR_FIND, "(ok 1 (d1 *))"},
+          {"EXISTS t:acct:acct_A:key_uses t:acct:acct_A:usage_keys t:acct:acct_A:key_refused", "0"},
+          {"HSET t:acct:acct_A closed $now-86000000", "0"}, {"HDEL t:burials began", "1"}, {HOUR_FIND, "(ok 0)"});
+}
+
+#define GONE(user, since)                                                                                          \
+    {"HSET t:acct:acct_A:gone " user " " user "@b.test", "1"}, {"HSET t:acct:acct_A:gone_people " user " x", "1"}, \
+    {                                                                                                              \
+        "ZADD t:acct:acct_A:gone_since " since " " user, "1"                                                       \
+    }
+#define NEXT_PASS           \
+    {"DEL t:burials", "1"}, \
+    {                       \
+        HOUR_FIND, "(ok 0)" \
+    }
+
+/* An email goes once the oldest event of each class is younger than the removal, and no link that a key of that person
+ * made can be left. */
+Test(lua, emails_of_removed_people_go_with_the_trail)
+{
+    STEPS(ACCOUNT, {"ZADD t:accounts 0 acct_A", "1"}, GONE("usr_1", "1000"), GONE("usr_2", "2000"),
+          GONE("usr_3", "$now-340000000"), {"XADD t:acct:acct_A:audit 1000-1 a b", "1000-1"},
+          {"XADD t:acct:acct_A:audit:test 5000-1 a b", "5000-1"}, {"SET t:burials x", "OK"}, NEXT_PASS,
+          {"HLEN t:acct:acct_A:gone", "3"}, {"XADD t:acct:acct_A:audit 1001-1 a b", "1001-1"},
+          {"XTRIM t:acct:acct_A:audit MAXLEN 1", "1"}, NEXT_PASS, {"HKEYS t:acct:acct_A:gone", "(usr_2 usr_3)"},
+          {"HKEYS t:acct:acct_A:gone_people", "(usr_2 usr_3)"},
+          {"ZRANGE t:acct:acct_A:gone_since 0 -1", "(usr_2 usr_3)"},
+          {"DEL t:acct:acct_A:audit t:acct:acct_A:audit:test", "2"}, NEXT_PASS, {"HKEYS t:acct:acct_A:gone", "(usr_3)"},
+          {"ZADD t:acct:acct_A:gone_since XX 1 usr_3", "0"}, NEXT_PASS,
+          {"EXISTS t:acct:acct_A:gone t:acct:acct_A:gone_people t:acct:acct_A:gone_since", "0"},
+          /* A version that kept no time has removed the person. */
+          {"HSET t:acct:acct_A:gone usr_4 d@b.test", "1"}, NEXT_PASS, {"HLEN t:acct:acct_A:gone", "1"},
+          {"ZSCORE t:acct:acct_A:gone_since usr_4", "1????????????"});
 }
