@@ -13,7 +13,8 @@ struct store_facts {
     char server[48];        /* what it is: "Redis 7.0.15", "Valkey 8.1.1" */
     /* Without CONFIG GET, appendonly and noeviction come from INFO, and the other settings are false or 0. */
     bool appendonly, appendfsync_always, no_fsync_on_rewrite_off, noeviction, writable;
-    bool full; /* memory is full: only scripts with allow-oom can write; `writable` stays true */
+    bool is_short; /* more than nine tenths of maxmemory are used */
+    bool full;     /* memory is full: only scripts with allow-oom can write; `writable` stays true */
     /* What Redis does when it reads its append-only file, which it does as the user `default`. */
     enum store_replay {
         STORE_REPLAY_UNKNOWN, /* the ACL forbids ACL DRYRUN */

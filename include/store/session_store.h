@@ -44,6 +44,9 @@ struct session_record {
  * NULL. */
 typedef void session_found(void *arg, enum store_result result, const struct session_record *session);
 
+/* What strangers write counts for the IPv4 /24 or IPv6 /48 that the tag of an attempt's last counter begins with. */
+enum { THROTTLE_NETWORK_CHARS = 16 };
+
 /* An attempt to sign in or to step up. It is reserved before the password is hashed, and ends in exactly one of:
  * session_store_create() or session_store_step_up() with STORE_OK (right), session_store_fail_login() (wrong),
  * session_store_give_back() (no verdict). Only wrong attempts count. An attempt that ends after a limit was reached is

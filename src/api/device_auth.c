@@ -74,7 +74,7 @@ void device_authorize(struct exchange *exchange)
     op->exchange = exchange;
     if (!authorization_read(op))
         return;
-    throttle_tag(exchange->service->keyring, TEXT("device"), exchange_client_network(exchange), op->ip_tag);
+    exchange_network_tag(exchange, TEXT("device"), op->ip_tag);
     op->request.ip = exchange_client_address(exchange);
     op->request.ip_tag = text_of(op->ip_tag);
     throttle_tag(exchange->service->keyring, TEXT("enrolments"), exchange_client_block(exchange, 24, 48),
@@ -195,7 +195,7 @@ void device_token(struct exchange *exchange)
 
     if (!token_read(exchange, &client, &code))
         return;
-    throttle_tag(exchange->service->keyring, TEXT("token"), exchange_client_network(exchange), op->ip_tag);
+    exchange_network_tag(exchange, TEXT("token"), op->ip_tag);
     op->grant.key.kind = KEY_DEVICE;
     op->grant.key.mode = MODE_LIVE;
     key_grant_begin(&op->grant, exchange);

@@ -343,6 +343,16 @@ struct text exchange_client_network(const struct exchange *exchange)
     return exchange_client_block(exchange, IPV4_BITS, CLIENT_NETWORK_IPV6_BITS);
 }
 
+void exchange_network_tag(const struct exchange *exchange, struct text kind, char ret_tag[THROTTLE_TAG_CHARS + 1])
+{
+    struct keyring *keyring = exchange->service->keyring;
+    char block[THROTTLE_TAG_CHARS + 1];
+
+    throttle_tag(keyring, kind, exchange_client_network(exchange), ret_tag);
+    throttle_tag(keyring, TEXT("block"), exchange_client_block(exchange, 24, 48), block);
+    memcpy(ret_tag, block, THROTTLE_NETWORK_CHARS);
+}
+
 void exchange_browser(const struct exchange *exchange, char ret_name[BROWSER_NAME_BYTES])
 {
     size_t count;

@@ -72,9 +72,9 @@ static void join_find(struct join *op, struct text code, link_found *found)
     struct token_digests digests;
 
     http_request_defer(exchange->request, join_wipe, op);
-    throttle_tag(keyring, TEXT("join"), exchange_client_network(exchange), op->ip_tag);
+    exchange_network_tag(exchange, TEXT("join"), op->ip_tag);
     op->turn.part = PASSWORD_STRANGER;
-    memcpy(&op->turn.source, op->ip_tag, sizeof op->turn.source);
+    memcpy(&op->turn.source, op->ip_tag + THROTTLE_NETWORK_CHARS, sizeof op->turn.source);
     http_request_hold(exchange->request);
     if (token_digests(keyring, KEYRING_LINK, code, &digests))
         link_store_find(exchange->service->partitions, &digests, text_of(op->ip_tag), found, op);

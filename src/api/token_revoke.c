@@ -103,7 +103,7 @@ void token_revoke(struct exchange *exchange)
         return;
     }
     source.actor = ACTOR_HOLDER;
-    throttle_tag(exchange->service->keyring, TEXT("revoke"), exchange_client_network(exchange), op->ip_tag);
+    exchange_network_tag(exchange, TEXT("revoke"), op->ip_tag);
     http_request_hold(exchange->request);
     op->under_way = op->count;
     for (size_t i = 0; i < op->count; i++) {

@@ -68,6 +68,16 @@ int64_t store_audit_max(const struct store *store)
     return store->settings.audit_max;
 }
 
+bool store_is_short(const struct store *store)
+{
+    return store->is_short;
+}
+
+int64_t store_strangers_most(const struct store *store, int64_t in_all)
+{
+    return in_all / store_partitions(store) / (store->is_short ? 8 : 1);
+}
+
 struct lease *store_lease(const struct store *store)
 {
     return store->lease;

@@ -27,5 +27,10 @@ struct text store_prefix(const struct store *store);
  * kind begin with. Appends nothing if both may lie there, and in a cluster, where all names are of one kind. */
 void store_print_prefix_beside(const struct store *store, struct buf *out);
 int64_t store_audit_max(const struct store *store);
+/* How many records of strangers are kept here, of a kind of which there may be so many in the whole store. Fewer if
+ * Redis' memory runs short: they never take what is left for others. */
+int64_t store_strangers_most(const struct store *store, int64_t in_all);
+/* More than nine tenths of Redis' memory are used, by the last examination. */
+bool store_is_short(const struct store *store);
 /* All settings, including the limits on what callers may create. */
 const struct store_settings *store_limits(const struct store *store);

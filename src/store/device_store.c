@@ -56,6 +56,10 @@ static void begin_write(struct begin_call *call)
     struct record_mac mac;
     struct seal seal;
 
+    if (store_is_short(store)) {
+        begin_finish(call, STORE_UNAVAILABLE, 0);
+        return;
+    }
     seal_enrolment(&seal, &wish, request->user_code_digest);
     record_mac_make(store_keyring(store), &seal.record, &mac);
     args_begin(&args);
@@ -69,7 +73,7 @@ static void begin_write(struct begin_call *call)
     args_add_int(&args, DEVICE_INTERVAL_S * MS_PER_S);
     args_add(&args, text_of(mac.text));
     args_add(&args, request->network_tag);
-    args_add_int(&args, ENROLMENTS_MAX / partitions_count(call->partitions));
+    args_add_int(&args, store_strangers_most(store, ENROLMENTS_MAX));
     store_call_script(store, SCRIPT_device_begin, SCRIPT_CHANGES, args.count, args.argv, begin_written, call);
 }
 

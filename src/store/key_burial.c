@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "core/tombstone.h"
 #include "key_parts.h"
-#include "store_time.h"
+#include "lease/store_time.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "key_parts.h"
 #include "key_reply.h"
+#include "lease/store_time.h"
 #include "store/key_store.h"
-#include "store_time.h"
 #include "verb_internal.h"
 #include <stdlib.h>
 

@@ -7,12 +7,12 @@
 #include "core/tombstone.h"
 #include "key_parts.h"
 #include "lease/lease.h"
+#include "lease/store_time.h"
 #include "outcome.h"
 #include "readiness.h"
 #include "record.h"
 #include "script.h"
 #include "store/key_store.h"
-#include "store_time.h"
 #include <stdlib.h>
 #include <string.h>
 

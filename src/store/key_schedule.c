@@ -4,8 +4,8 @@
 #include "key_parts.h"
 #include "key_reply.h"
 #include "lease/lease.h"
+#include "lease/store_time.h"
 #include "store/key_store.h"
-#include "store_time.h"
 #include "verb_internal.h"
 #include <stdio.h>
 #include <stdlib.h>

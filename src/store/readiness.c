@@ -76,6 +76,8 @@ const char *store_refusal(const struct store *store, enum store_result result)
     if (store->is_full && result == STORE_UNAVAILABLE)
         return "The store's memory is full: nothing new can be created until the operator raises or frees it. Checks, "
                "sign-ins and revocations still work.";
+    if (store->is_short && result == STORE_UNAVAILABLE)
+        return "The store's memory is nearly full: no device can begin to enrol until the operator raises or frees it.";
     if (store_log_trouble(store) && (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN))
         return "The audit log cannot be written: nothing new can be created until the operator repairs that. "
                "Revocations and other ends take effect, but only their repetition is confirmed.";

@@ -3,11 +3,11 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "lease/lease.h"
+#include "lease/store_time.h"
 #include "lua_scripts.h"
 #include "store/copied.h"
 #include "store/facts.h"
 #include "store/settings.h"
-#include "store_time.h"
 
 enum {
     SCRIPT_SHA1_HEX_BYTES = 40,
@@ -60,6 +60,7 @@ struct store {
     bool was_fit;      /* by some examination */
     bool is_warned;    /* that fewer than half of the replicas must acknowledge a lease */
     bool has_aliases;  /* by the last examination */
+    bool is_short;     /* as in store_facts, by the last examination */
     bool is_full;      /* Redis' memory is full: only scripts with allow-oom can write */
     char trouble[512];
     char server[48]; /* as in store_facts, by the last examination */

@@ -220,6 +220,7 @@ static void part_done(struct store *store)
         unfit = "Redis did not answer when it was examined: check its load, and that its ACL allows INFO and TIME.";
     if (e->facts.writable)
         store_note_full(store, e->facts.full);
+    store->is_short = e->facts.is_short;
     store->was_fit |= !unfit;
     if (!e->has_failed)
         note_replicas(store);
@@ -273,7 +274,12 @@ static void note_memory(struct store *store, struct text info)
 {
     struct text policy = reply_info_value(info, TEXT("maxmemory_policy"));
 
+    uint64_t used, most;
+
     store->examination.facts.noeviction = text_equal(policy, TEXT("noeviction"));
+    store->examination.facts.is_short = text_to_u64(reply_info_value(info, TEXT("used_memory")), INT64_MAX, &used) &&
+                                        text_to_u64(reply_info_value(info, TEXT("maxmemory")), INT64_MAX, &most) &&
+                                        most > 0 && used > most / 10 * 9;
 }
 
 /* One command each, because an ACL can allow some and forbid others. */

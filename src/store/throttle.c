@@ -47,6 +47,18 @@ static struct places places_of(const struct partitions *partitions, const struct
     return places;
 }
 
+/* The tag of the last counter begins like this: of an attempt's IPv6 /48 or IPv4 /24. */
+static struct text network_of(struct text counters)
+{
+    struct text counter, tag = {0}, rule;
+
+    while (next_counter(&counters, &counter)) {
+        tag = counter;
+        CHECK(text_next(&tag, ':', &rule));
+    }
+    return (struct text){tag.ptr, tag.len < THROTTLE_NETWORK_CHARS ? tag.len : THROTTLE_NETWORK_CHARS};
+}
+
 /* Calls a script for the counters that lie in that partition. */
 static void call_place(const struct partitions *partitions, const struct login_attempt *attempt, struct store *place,
                        enum script script, enum script_link link, script_done *done, void *arg)
@@ -65,6 +77,10 @@ static void call_place(const struct partitions *partitions, const struct login_a
     args_add(&args, attempt->id);
     args_add(&args, buf_text(&here));
     args_add_int(&args, attempt->forgiven_ms);
+    if (script == SCRIPT_throttle_fail) {
+        args_add(&args, network_of(attempt->counters));
+        args_add_int(&args, store_strangers_most(place, THROTTLES_MAX));
+    }
     store_call_script(place, script, link, args.count, args.argv, done, arg);
 }
 

@@ -4,6 +4,10 @@
 #include "store/partitions.h"
 #include "store/session_store.h"
 
+/* Counters that strangers write, of each kind (STRANGERS in the prelude): beyond it the network that has written the
+ * most loses its oldest. */
+enum { THROTTLES_MAX = 32768 };
+
 enum throttle_step {
     THROTTLE_RESERVE, /* at all counters, or at none */
     THROTTLE_CHECK,   /* changes no counter; fails where THROTTLE_FAIL could not count */

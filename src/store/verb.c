@@ -7,8 +7,8 @@
 #include "base/secure.h"
 #include "core/lease_rules.h"
 #include "lease/lease.h"
+#include "lease/store_time.h"
 #include "store/session_store.h"
-#include "store_time.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -573,6 +573,38 @@ Test(devices, guessing_is_throttled_at_every_node)
     fixture_stop(&scene.fixture);
 }
 
+/* What strangers write counts for their IPv6 /48, so that nobody with one displaces others. */
+Test(devices, networks_are_counted_by_48)
+{
+    static const char *const BEHIND_PROXY[] = {"--trusted-proxies", "127.0.0.0/8", NULL};
+    static const char *const FROM[] = {"2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1", "192.0.2.1",
+                                       "192.0.2.2"};
+    struct http_answer answer;
+    struct fixture fixture;
+    char scores[256], fields[64];
+
+    fixture_use_one_partition("each partition counts what it holds");
+    fixture_start(&fixture, 1, BEHIND_PROXY);
+    for (size_t i = 0; i < sizeof FROM / sizeof *FROM; i++) {
+        snprintf(fields, sizeof fields, "X-Forwarded-For: %s\r\n", FROM[i]);
+        struct http_call call = {.method = "POST",
+                                 .target = "/v1/auth/device_authorization",
+                                 .form = "client_id=desktop-agent",
+                                 .fields = fields};
+        cr_assert_eq(fixture_call(&fixture, 0, &call, &answer), 200, "%s", answer.body);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const char *list = i == 0 ? "addresses" : "enrolments",
+                   *networks = i == 0 ? "address_networks" : "enrolment_networks";
+
+        cr_expect_eq(fixture_sum(&fixture, "ZCARD", list), 5, "%s", list);
+        cr_expect_eq(fixture_sum(&fixture, "ZCARD", networks), 3, "%s", networks);
+        redis_server_ask(&fixture.redis, scores, sizeof scores, "ZCOUNT", fixture_name_in(0, networks), "2", "2", NULL);
+        cr_expect_str_eq(scores, "2", "%s", networks);
+    }
+    fixture_stop(&fixture);
+}
+
 Test(devices, clients_are_those_that_the_operator_names)
 {
     static const char *const MORE[] = {"--device-clients", "ward-scanner,other", NULL};

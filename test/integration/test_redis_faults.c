@@ -403,3 +403,55 @@ Test(redis_faults, serve_refuses_a_redis_that_is_not_durable)
     redis_server_stop(&unfit);
     fixture_stop(&fixture);
 }
+
+/* Each from an address of its own, so that none is throttled. */
+static int begin_enrolment(const struct scene *scene, unsigned nth, struct http_answer *ret_answer)
+{
+    char fields[64];
+
+    snprintf(fields, sizeof fields, "X-Forwarded-For: 2001:db8:%x::1\r\n", nth);
+    struct http_call call = {.method = "POST",
+                             .target = "/v1/auth/device_authorization",
+                             .form = "client_id=desktop-agent",
+                             .fields = fields};
+    return fixture_call(&scene->fixture, 0, &call, ret_answer);
+}
+
+static void await_enrolments(const struct scene *scene, unsigned *nth, int status, struct http_answer *ret_answer)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (begin_enrolment(scene, ++*nth, ret_answer) != status) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%d %s", ret_answer->status, ret_answer->body);
+        poll(NULL, 0, 100);
+    }
+}
+
+/* The last tenth of its memory is not for strangers: what they write is refused, and counters of theirs go. Whoever has
+ * a key or signs in does not notice. */
+Test(redis_faults, its_memory_runs_short)
+{
+    static const char *const BEHIND_PROXY[] = {"--trusted-proxies", "127.0.0.0/8", NULL};
+    struct http_answer answer;
+    struct scene scene;
+    unsigned nth = 0;
+
+    scene_start(&scene, BEHIND_PROXY);
+    cr_assert_eq(begin_enrolment(&scene, ++nth, &answer), 200, "%s", answer.body);
+    for (const struct redis_server *server = &scene.fixture.redis; server; server = server->next) {
+        char info[4096], most[32], *used;
+
+        redis_server_ask(server, info, sizeof info, "INFO", "memory", NULL);
+        used = strstr(info, "used_memory:");
+        cr_assert(used);
+        snprintf(most, sizeof most, "%lld", atoll(used + strlen("used_memory:")) / 20 * 21);
+        redis_server_tell(server, "CONFIG", "SET", "maxmemory", most, NULL);
+    }
+    await_enrolments(&scene, &nth, 503, &answer);
+    cr_expect(strstr(answer.body, "nearly full"), "%s", answer.body);
+    cr_expect_eq(create(&scene, &answer), 201, "%s", answer.body);
+    cr_expect_eq(internal_status(&scene, "/readyz"), 200);
+    redis_server_tell_all(&scene.fixture.redis, "CONFIG", "SET", "maxmemory", "0", NULL);
+    await_enrolments(&scene, &nth, 200, &answer);
+    fixture_stop(&scene.fixture);
+}

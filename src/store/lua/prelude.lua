@@ -106,6 +106,10 @@ function K.device(digest) return prefix .. 'device:' .. digest end
 function K.user_code(digest) return prefix .. 'user_code:' .. digest end
 function K.enrolments() return prefix .. 'enrolments' end
 function K.enrolment_networks() return prefix .. 'enrolment_networks' end
+function K.addresses() return prefix .. 'addresses' end
+function K.address_networks() return prefix .. 'address_networks' end
+function K.throttles() return prefix .. 'throttles' end
+function K.throttle_networks() return prefix .. 'throttle_networks' end
 function K.account_device(account, digest) return prefix .. 'acct:' .. account .. ':device:' .. digest end
 
 local function now_ms()
@@ -1355,6 +1359,65 @@ local function actor_refused(credential, actor, account)
     return account_status(account) ~= 'active' and {'suspended'} or nil
 end
 
+-- Anybody can write these, so what they take in Redis has a bound: beyond it, the network that has written the most loses
+-- its oldest. list: '<network> <time> <words>' in the order of these; networks: how many each network has; names: of the
+-- words, whose first name tells whether it still lasts. Counters of sign-ins, each of which costs a password hash, are
+-- apart from those of requests that cost nothing: whoever could displace his own with these would guess without limit.
+local STRANGERS = {
+    enrolment = {list = K.enrolments, networks = K.enrolment_networks,
+                 names = function(digest, code_digest) return K.device(digest), K.user_code(code_digest) end},
+    address = {list = K.addresses, networks = K.address_networks, names = K.throttle},
+    sign_in = {list = K.throttles, networks = K.throttle_networks, names = K.throttle},
+}
+-- So many are looked at with each new one, to leave out those that have expired; and so many are removed at most.
+local STRANGERS_LOOKED_AT, STRANGERS_CUT = 8, 64
+
+local function strangers_leave_out(of, member)
+    local network = member:match('^%S+')
+    redis.call('ZREM', of.list(), member)
+    if tonumber(redis.call('ZINCRBY', of.networks(), -1, network)) <= 0 then
+        redis.call('ZREM', of.networks(), network)
+    end
+end
+
+local function strangers_names(of, member)
+    return of.names(member:match('^%S+ %d+ (%S+) ?(%S*)$'))
+end
+
+local function strangers_cut(of, most)
+    for _ = 1, STRANGERS_CUT do
+        if redis.call('ZCARD', of.list()) <= most then
+            return
+        end
+        local heaviest = redis.call('ZREVRANGE', of.networks(), 0, 0)[1] or ''
+        local oldest = redis.call('ZRANGEBYLEX', of.list(), '[' .. heaviest .. ' ', '(' .. heaviest .. '!', 'LIMIT', 0, 1)[1]
+        if not oldest then -- somebody has removed one of the two
+            redis.call('DEL', of.list(), of.networks())
+            return
+        end
+        redis.call('DEL', strangers_names(of, oldest))
+        strangers_leave_out(of, oldest)
+    end
+end
+
+-- kind: of STRANGERS. most: that are kept here. kept: how long they last at most, in ms. words: of one that was made just
+-- now; nil: none was, but one goes on.
+local function strangers_keep(kind, network, most, kept, words)
+    local of = STRANGERS[kind]
+    if words then
+        redis.call('ZADD', of.list(), 0, string.format('%s %015.0f %s', network, now_ms(), words))
+        redis.call('ZINCRBY', of.networks(), 1, network)
+        for _, member in ipairs(redis.call('ZRANDMEMBER', of.list(), STRANGERS_LOOKED_AT)) do
+            if not exists((strangers_names(of, member))) then
+                strangers_leave_out(of, member)
+            end
+        end
+    end
+    strangers_cut(of, most)
+    redis.call('PEXPIRE', of.list(), kept)
+    redis.call('PEXPIRE', of.networks(), kept)
+end
+
 -- A throttle counts failures. From the free-th failure within the window, each one starts a wait, and the waits double.
 -- A rule that closes waits for the rest of its window instead.
 local THROTTLE_WINDOW_MS = 15 * 60 * 1000
@@ -1376,6 +1439,9 @@ local THROTTLES = {
     user = {free = 20, under_way = 40},                     -- step-ups of one user
     address = {free = 30},                                  -- wrong codes of links, requests of devices; never reserved
 }
+-- Which counters are written for strangers: not those of an account.
+local THROTTLE_STRANGERS = {address = 'address', pair = 'sign_in', network = 'sign_in', wide = 'sign_in', email = 'sign_in'}
+local THROTTLE_KEPT_MS = 75 * 60 * 1000 -- the longest window, and the longest wait
 -- Longer than a password ever queues for hashing. A dead node's reservations last this long.
 local UNDER_WAY_MS = 60 * 1000
 

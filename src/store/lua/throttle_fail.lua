@@ -1,7 +1,21 @@
 #!lua flags=allow-oom
 -- Counts a wrong attempt. If others reached a limit since it began, it is refused instead.
--- ARGV: prefix, attempt, its counters in this partition, when an operator cleared the user's counters (0: never)
+-- ARGV: prefix, attempt, its counters in this partition, when an operator cleared the user's counters (0: never), the
+--   network that it came from (a tag), most counters of a kind that are kept here
 -- Returns: ok, whether this closed sign-in to unknown browsers; refused, seconds to wait
 
-local wait_s, closed = attempt_fail(attempt_counters(ARGV[3]), ARGV[2], now_ms(), tonumber(ARGV[4]))
-return wait_s and {'refused', wait_s} or {'ok', closed and 1 or 0}
+local counters = attempt_counters(ARGV[3])
+for _, c in ipairs(counters) do
+    c.is_new = not exists(K.throttle(c.tag))
+end
+local wait_s, closed = attempt_fail(counters, ARGV[2], now_ms(), tonumber(ARGV[4]))
+if wait_s then
+    return {'refused', wait_s}
+end
+for _, c in ipairs(counters) do
+    local kind = THROTTLE_STRANGERS[c.name]
+    if kind then
+        strangers_keep(kind, ARGV[5], tonumber(ARGV[6]), THROTTLE_KEPT_MS, c.is_new and c.tag or nil)
+    end
+end
+return {'ok', closed and 1 or 0}

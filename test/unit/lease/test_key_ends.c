@@ -4,7 +4,7 @@
 #include "lease/membership.h"
 #include "store/access.h"
 #include "store/key_store.h"
-#include "store/store_time.h"
+#include "lease/store_time.h"
 #include "base/clock.h"
 
 #include <criterion/criterion.h>

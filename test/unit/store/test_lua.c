@@ -1959,16 +1959,16 @@ Test(lua, throttle_steps)
           {RESERVE("a3", "network:n,pair:q,"), "(refused ~9s)"}, {"ZCARD t:throttle:n:under_way", "2"},
           {"@throttle_check a3 network:n,pair:q, 0", "(refused ~9s)"},
           {"@throttle_check a1 network:n,pair:p, 0", "(ok)"},
-          {"@throttle_fail a3 network:n,pair:q, 0", "(refused ~9s)"}, {"EXISTS t:throttle:n", "0"},
-          {"@throttle_fail a2 network:n, 0", "(ok 0)"}, {"HGET t:throttle:n n", "1"},
+          {"@throttle_fail a3 network:n,pair:q, 0 net 100", "(refused ~9s)"}, {"EXISTS t:throttle:n", "0"},
+          {"@throttle_fail a2 network:n, 0 net 100", "(ok 0)"}, {"HGET t:throttle:n n", "1"},
           {"ZRANGE t:throttle:n:under_way 0 -1", "(a1)"},
           /* What was counted before an operator cleared it is void, once that time is reached. */
           {"@throttle_check a3 pair:q, $now+60000", "(refused *)"}, {"@throttle_check a3 pair:q, $now", "(ok)"},
-          {"@throttle_reserve a3 pair:q, $now", "(ok)"}, {"@throttle_fail a3 pair:q, $now", "(ok 0)"},
+          {"@throttle_reserve a3 pair:q, $now", "(ok)"}, {"@throttle_fail a3 pair:q, $now net 100", "(ok 0)"},
           {"HMGET t:throttle:q n until", "(1 0)"}, {"@throttle_succeed a1 pair:q,network:n,", "(ok)"},
           {"EXISTS t:throttle:q t:throttle:n:under_way", "0"}, {"HGET t:throttle:n n", "1"},
-          {"HSET t:throttle:e n 29 first $now until 0", "3"}, {"@throttle_fail a4 email:e, 0", "(ok 1)"},
-          {"@throttle_fail a4 email:e, 0", "(refused 3*)"});
+          {"HSET t:throttle:e n 29 first $now until 0", "3"}, {"@throttle_fail a4 email:e, 0 net 100", "(ok 1)"},
+          {"@throttle_fail a4 email:e, 0 net 100", "(refused 3*)"});
 }
 
 Test(lua, attempts_that_a_node_left_behind_end_by_themselves)
@@ -2963,13 +2963,40 @@ Test(lua, enrolments_have_a_bound)
           {"EXISTS t:device:d1 t:device:d6 t:device:d7", "3"});
 }
 
-#define COUNT(tag) "@throttle_fail '' address:" tag ", 0"
+#define COUNT(tag) "@throttle_fail '' address:" tag ", 0 net 100"
 
 Test(lua, addresses_have_thirty_requests_of_devices)
 {
     STEPS({COUNT("i"), "(ok 0)"}, {"HGET t:throttle:i n", "1"}, {"PTTL t:throttle:i", "~900000"},
           {"HSET t:throttle:i n 29", "0"}, {COUNT("i"), "(ok 0)"}, {COUNT("i"), "(refused ~30s)"},
           {"HGET t:throttle:i n", "30"}, {COUNT("j"), "(ok 0)"});
+}
+
+#define MISS_AT(network, list) "@throttle_fail '' " list ", 0 " network " 3"
+
+/* Strangers can write counters of any number of networks: beyond the bound, whoever has written the most loses the
+ * oldest. Those of requests that cost nothing displace none of sign-ins. */
+Test(lua, counters_of_strangers_have_a_bound)
+{
+    STEPS({MISS_AT("n1", "address:a1"), "(ok 0)"}, {MISS_AT("n2", "address:a2"), "(ok 0)"},
+          {MISS_AT("n2", "address:a3"), "(ok 0)"}, {MISS_AT("n2", "address:a3"), "(ok 0)"}, {"ZCARD t:addresses", "3"},
+          {MISS_AT("n2", "address:a4"), "(ok 0)"}, {"EXISTS t:throttle:a2", "0"},
+          {"EXISTS t:throttle:a1 t:throttle:a3 t:throttle:a4", "3"},
+          {"ZRANGE t:address_networks 0 -1 WITHSCORES", "(n1 1 n2 2)"}, {"PTTL t:addresses", "~4500000"},
+          {"PTTL t:address_networks", "~4500000"}, {MISS_AT("n1", "email:e,pair:p,wide:w"), "(ok 0)"},
+          {"ZCARD t:throttles", "3"}, {MISS_AT("n3", "email:f"), "(ok 0)"}, {"ZCARD t:throttles", "3"},
+          {"ZRANGE t:throttle_networks 0 -1 WITHSCORES", "(n3 1 n1 2)"},
+          {"EXISTS t:throttle:e t:throttle:p t:throttle:w", "2"}, {"EXISTS t:throttle:f t:throttle:a1", "2"},
+          /* What has expired makes room before anything else does. */
+          {"DEL t:throttle:f", "1"}, {MISS_AT("n4", "email:g"), "(ok 0)"},
+          {"ZRANGE t:throttle_networks 0 -1 WITHSCORES", "(n4 1 n1 2)"},
+          /* A counter that goes on is known as long as it lasts. */
+          {"PEXPIRE t:throttles 1000", "1"}, {MISS_AT("n4", "email:g"), "(ok 0)"}, {"PTTL t:throttles", "~4500000"},
+          /* When memory runs short, some go with each call. */
+          {"@throttle_fail '' email:g, 0 n4 1", "(ok 0)"}, {"ZCARD t:throttles", "1"},
+          /* Those that lie with an account are the account's. */
+          {MISS_AT("n5", "user:u,browser:b"), "(ok 0)"}, {"EXISTS t:throttle:u t:throttle:b", "2"},
+          {"ZCARD t:throttles", "1"});
 }
 
 /* Nobody is slowed down by others at the same address: a device that keeps its interval is not counted. */
@@ -3536,9 +3563,9 @@ Test(lua, what_runs_although_memory_is_full)
           {"@node_heartbeat n1 1 1000 x 0 0 0", "(ok * 0  1 0)"}, {"@node_leave n1 '' ''", "(ok 1)"},
           {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
           {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
-          {"@throttle_fail a pair:p, 0", "(ok 0)"}, {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"},
-          {"@throttle_give_back a user:u, 0", "(ok)"}, {"@throttle_succeed a pair:p, 0", "(ok)"},
-          {"@user_unlock usr_U operator '' '' 100", "(ok)"},
+          {"@throttle_fail a pair:p, 0 net 100", "(ok 0)"},
+          {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"}, {"@throttle_give_back a user:u, 0", "(ok)"},
+          {"@throttle_succeed a pair:p, 0", "(ok)"}, {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},
           {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},

@@ -1,6 +1,6 @@
 /* What a node knows of the store's time between heartbeats, and what it makes of the answers. */
 #include "base/clock.h"
-#include "store/store_time.h"
+#include "lease/store_time.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "store_time.h"
+#include "lease/store_time.h"
 #include "base/clock.h"
 #include <inttypes.h>
 #include <string.h>
