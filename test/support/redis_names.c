@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* ARGV: the prefix, then the table's lines. A name's <...> stands for anything; of several that fit, the longest
- * counts. A row that lasts "as ..." says nothing about a time to live. If what a row grows with begins with a number, or
- * "at most" and one, no set, list or stream of that name has more; Redis trims streams by the hundred. Returns what is
- * wrong, or nothing. */
+ * counts. A row that lasts "as ..." says nothing about a time to live. If what a row grows with begins with a number,
+ * or "at most" and one, no set, list or stream of that name has more; Redis trims streams by the hundred. Returns what
+ * is wrong, or nothing. */
 static const char JUDGE[] =
     "#!lua flags=no-writes,allow-oom,allow-stale,allow-cross-slot-keys\n"
     "local rows = {} "

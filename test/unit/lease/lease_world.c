@@ -75,6 +75,7 @@ void open_fake(void)
     rule("SUBSCRIBE", FAKE_ANSWER, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n", 0);
     rule("PUBLISH", FAKE_ANSWER, ":1\r\n", 0);
     rule("WAIT", FAKE_ANSWER, ":2\r\n", 0);
+    rule("GET t:dead:", FAKE_ANSWER, "$-1\r\n", 0);
 }
 
 void open_sentinel(void)

@@ -429,6 +429,7 @@ Test(session_store, a_wrong_login_is_the_same_work_for_known_and_unknown)
     char counts[8192], known[8192], unknown[8192];
 
     cr_assert_eq(fail_login(&user.id, "pair:p,email:e,network:n,", false, &failure), STORE_OK);
+    cr_assert_eq(fail_login(NULL, "pair:q,email:f,network:n,", false, &failure), STORE_OK);
     expect_newest_refusal(&account, "login.failed", 1);
     read_command_counts(counts, sizeof counts);
     cr_assert_eq(fail_login(&user.id, "pair:p,email:e,network:n,", false, &failure), STORE_OK);
