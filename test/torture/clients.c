@@ -317,6 +317,22 @@ static void create_done(void *arg, const struct exchange_answer *answer)
     free(asking);
 }
 
+/* The use of a successor may end it, a repeated replacement unless it was used, or an end that it has inherited. */
+static void note_may_end(struct clients *clients, uint32_t key, int64_t from_ns)
+{
+    const struct event event = {.start_ns = from_ns, .end_ns = from_ns, .key = key, .kind = EVENT_MAY_END};
+
+    (void)history_add(clients->plan.history, &event);
+}
+
+/* What a key makes ends when the key does. */
+static bool may_inherit_end(struct clients *clients, uint32_t maker)
+{
+    const struct life *life = find_life(clients, maker);
+
+    return !life || life->is_scheduled;
+}
+
 static void successor_done(void *arg, const struct exchange_answer *answer)
 {
     struct asking *asking = arg;
@@ -327,6 +343,8 @@ static void successor_done(void *arg, const struct exchange_answer *answer)
     other_ends(clients);
     note(clients, asking, asking->key, answer);
     created.kind = EVENT_CREATE;
+    if (key != HISTORY_NO_KEY && may_inherit_end(clients, asking->key))
+        note_may_end(clients, key, answer->start_ns);
     if (key != HISTORY_NO_KEY) {
         clients->counts.asked[EVENT_CREATE]++;
         note(clients, &created, key, answer);
@@ -547,14 +565,6 @@ static void schedule(struct clients *clients, struct life *life, unsigned node)
     life->revokes_open += send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, schedule_done);
 }
 
-/* The use of a successor may end it, a repeated replacement unless it was used, or an end that it has inherited. */
-static void note_may_end(struct clients *clients, uint32_t key, int64_t from_ns)
-{
-    const struct event event = {.start_ns = from_ns, .end_ns = from_ns, .key = key, .kind = EVENT_MAY_END};
-
-    (void)history_add(clients->plan.history, &event);
-}
-
 /* The other key goes on, for a minute at least: another way ends it. */
 static void replace_done(void *arg, const struct exchange_answer *answer)
 {
@@ -566,7 +576,7 @@ static void replace_done(void *arg, const struct exchange_answer *answer)
 
     other_ends(clients);
     note(clients, asking, asking->key, answer);
-    if (key != HISTORY_NO_KEY && (!replaced || replaced->replacements > 1 || replaced->is_scheduled))
+    if (key != HISTORY_NO_KEY && (may_inherit_end(clients, asking->key) || replaced->replacements > 1))
         note_may_end(clients, key, answer->start_ns);
     if (key != HISTORY_NO_KEY && replaced)
         replaced->successor = key;
