@@ -15,7 +15,7 @@ enum { NAMED_BYTES = 27 };
 
 void tombstone_print_name(const uint8_t digest[KEY_DIGEST_BYTES], struct buf *out)
 {
-    encode_base64url(out, digest + KEY_DIGEST_BYTES - NAMED_BYTES, NAMED_BYTES);
+    encode_base64url(out, &digest[KEY_DIGEST_BYTES - NAMED_BYTES], NAMED_BYTES);
 }
 
 bool tombstone_name_bucket(struct text name, uint8_t *ret_bucket)

@@ -444,7 +444,7 @@ Test(redis_faults, its_memory_runs_short)
         redis_server_ask(server, info, sizeof info, "INFO", "memory", NULL);
         used = strstr(info, "used_memory:");
         cr_assert(used);
-        snprintf(most, sizeof most, "%lld", atoll(used + strlen("used_memory:")) / 20 * 21);
+        snprintf(most, sizeof most, "%lld", strtoll(used + strlen("used_memory:"), NULL, 10) / 20 * 21);
         redis_server_tell(server, "CONFIG", "SET", "maxmemory", most, NULL);
     }
     await_enrolments(&scene, &nth, 503, &answer);

@@ -75,7 +75,8 @@ Test(tombstones, are_all_that_stays_of_a_key)
     const char *tombstone = fixture_name(fixture.account, api.tombstone);
     char bytes[16];
     redis_server_ask(&fixture.redis, bytes, sizeof bytes, "MEMORY", "USAGE", tombstone, NULL);
-    cr_expect(atoi(bytes) > 0 && atoi(bytes) <= TOMBSTONE_BYTES_MAX, "%s", bytes);
+    const long used = strtol(bytes, NULL, 10);
+    cr_expect(used > 0 && used <= TOMBSTONE_BYTES_MAX, "%s", bytes);
     cr_expect_str_eq(redis_get(&fixture, name_of(&fixture, "id:", api.key.id)), "(nil)");
     cr_expect_str_eq(redis_get(&fixture, name_of(&fixture, "key:", api.digest)), "(nil)");
     fixture_stop(&fixture);
