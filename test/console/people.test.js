@@ -100,8 +100,10 @@ describe('people', () => {
         assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: made.secret})).status, 401);
         assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: grandchild.secret})).status, 200);
         await changed.getByRole('button', {name: 'Close'}).last().click();
+        await changed.waitFor({state: 'detached'});
+        await page.waitForFunction(() => document.activeElement.closest('dialog.person-sheet')); // the focus is back
         await page.keyboard.press('Escape');
-        await page.getByRole('dialog').waitFor({state: 'detached'});
+        await sheet.waitFor({state: 'detached'});
         await page.waitForURL((address) => address.search === '');
         await deployment.signIn(person);
     });
