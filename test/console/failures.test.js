@@ -158,6 +158,7 @@ describe('a request', () => {
         const other = await context.newPage();
 
         await signIn(page, person);
+        await page.getByRole('button', {name: 'Revoke Two tabs'}).waitFor(); // read while it had its session
         await context.clearCookies();
         await signIn(other, person);
         await page.bringToFront();
