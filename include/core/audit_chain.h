@@ -17,11 +17,11 @@ enum audit_finding_kind {
                          earlier state, and the node went on from there */
     AUDIT_CUT,        /* the chain ends at seq - 1, but this line, in another node's file, saw it reach seq_end */
     /* Something may be missing, and nothing here can tell. */
-    AUDIT_UNFINISHED, /* the file's last line is incomplete: being written, or cut */
-    AUDIT_EARLIER,    /* the chain continues an earlier file: lines seq to seq_end are not in these files */
-    AUDIT_NOT_GIVEN,  /* this line, or a witness, names a chain whose file was not given */
-    AUDIT_ABSENT, /* these signed heads have one that no line has: of a log that was not given, or that somebody with
-                     the master key has cut or written anew */
+    AUDIT_UNFINISHED,  /* the file's last line is incomplete: being written, or cut */
+    AUDIT_EARLIER,     /* the chain continues an earlier file: lines seq to seq_end are not in these files */
+    AUDIT_NOT_GIVEN,   /* this line, or a witness, names a chain whose file was not given */
+    AUDIT_ABSENT,      /* these signed heads have one that no line has: its log was not given, or somebody with
+                          the master key cut or replaced it */
     AUDIT_UNCONFIRMED, /* nobody confirms that the chain ends here: lines seq to seq_end were seen by nobody else */
     /* Worth knowing, and not wrong in itself. */
     AUDIT_TORN,     /* a crash or a full disk cut this line short before it was confirmed, and the node noted it */

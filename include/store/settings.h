@@ -37,8 +37,8 @@ struct store_settings {
         STORE_KEY_LOOKS,  /* the same, but never notes the key in a new store: doctor */
         STORE_KEY_ROTATES /* any master key is accepted */
     } key_use;
-    /* What became of a key without a request of its own, and this node is the one that wrote it down: it is revoked; or
-     * its end is now ends_ms (0: none), as was said at said_ms. why: a word. NULL: nobody cares. */
+    /* Called on the node that recorded it when a key changed without a request for it: it is revoked, or its end is now
+     * ends_ms (0: none), as set at said_ms. why: a word for the log. NULL: not called. */
     void (*on_key_ended)(void *arg, const struct key_record *key, int64_t said_ms, const char *why);
     void *on_key_ended_arg;
 };

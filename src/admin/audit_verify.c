@@ -207,7 +207,7 @@ static const char *const SENTENCES[] = {
     [AUDIT_REPEATED] = "appears earlier in these files",
     [AUDIT_EARLIER] = "continues an earlier file that was not given",
     [AUDIT_NOT_GIVEN] = "names a log whose file was not given",
-    [AUDIT_ABSENT] = "has a head that no line here has: its log was not given, was cut, or was written anew",
+    [AUDIT_ABSENT] = "has a head that no line here has: its log was not given, or was cut or replaced",
     [AUDIT_UNCONFIRMED] = "is the end, as far as these files go: nobody else has seen the last lines",
 };
 

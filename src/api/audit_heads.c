@@ -10,7 +10,7 @@
 
 enum { MS_PER_S = 1000 };
 
-/* What somebody altered in Redis is left out; nodes say so in their logs. */
+/* Leaves out heads that were altered in Redis, which nodes log. */
 static size_t read_heads(struct keyring *keyring, const struct text *heads, size_t count, struct audit_head *ret_heads)
 {
     struct audit_published published;

@@ -393,7 +393,7 @@ bool gate_has_room(struct gate *gate, enum gate_class class, const struct gate_c
     return false;
 }
 
-/* The account is kept, whatever those do that are told that they have waited in vain. */
+/* Dropped requests are answered here, which may release the account's last ticket: so it is held meanwhile. */
 static bool make_room(struct gate *gate, enum gate_class class, struct gate_account *account, enum gate_rank rank)
 {
     struct gate_share *share = &account->shares[class - FIRST];

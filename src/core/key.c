@@ -608,7 +608,7 @@ static bool read_end(struct text value, struct key_record *key)
     return text_equal(by, TEXT("-")) || read_any_id(by, TEXT("key_"), &key->replaced_by);
 }
 
-/* What scripts have written behind the MAC; what else stands there is theirs alone. */
+/* Reads two of the lines that scripts write behind the MAC, and skips the others. */
 static bool read_loose(const struct key_text *parts, struct key_record *key)
 {
     struct text fields = parts->loose, line, value;

@@ -533,6 +533,30 @@ Test(key_routes, a_replaced_key_is_logged_once_the_new_one_is_delivered)
     folder_remove(folder);
 }
 
+/* Ends that no request has changed: a replay goes by the last line of a key. */
+Test(key_routes, ends_that_change_by_themselves_are_logged)
+{
+    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES + 16];
+    const char *withdrawn, *scheduled, *revoked;
+
+    open_log_in(folder, path);
+    world.key.revoked_ms = world.key.ends_ms = 0;
+    api_note_ended_key(&world.service, &world.key, 7000, "not delivered");
+    world.key.ends_ms = 9000;
+    api_note_ended_key(&world.service, &world.key, 8000, "not delivered");
+    world.key.ends_ms = 0;
+    world.key.revoked_ms = 10000;
+    api_note_ended_key(&world.service, &world.key, 0, "replaced");
+    char *content = file_read(path);
+    withdrawn = strstr(content, "1970-01-01T00:00:07.000Z withdrawn key_");
+    scheduled = strstr(content, "1970-01-01T00:00:08.000Z scheduled key_");
+    revoked = strstr(content, "1970-01-01T00:00:10.000Z key_");
+    cr_expect(withdrawn && scheduled > withdrawn && revoked > scheduled, "%s", content);
+    free(content);
+    revocation_log_close(world.service.revocation_log);
+    folder_remove(folder);
+}
+
 Test(key_routes, a_full_disk_stops_no_revocation)
 {
     int64_t failed = metric_values[METRIC_REVOCATION_LOG_FAILED];

@@ -232,3 +232,52 @@ Test(own_endings, the_end_of_a_key_that_is_replaced)
     close_world();
     keyring_destroy(keyring);
 }
+
+/* A successor that reached nobody, with the end that it has set */
+
+static struct {
+    struct id key;
+    int64_t ends_ms, said_ms;
+    const char *why;
+} ended;
+
+static void on_key_ended(void *arg, const struct key_record *key, int64_t said_ms, const char *why)
+{
+    (void)arg;
+    ended.key = key->id;
+    ended.ends_ms = key->ends_ms;
+    ended.said_ms = said_ms;
+    ended.why = why;
+}
+
+static bool is_told_to_the_log(void *arg)
+{
+    (void)arg;
+    return ended.why != NULL;
+}
+
+Test(own_endings, an_end_that_is_withdrawn_with_a_successor_is_told_to_the_log)
+{
+    const struct id successor = some_key(), old = some_key(), account = id_mint(ID_ACCOUNT, 1);
+    char script[SCRIPT_BYTES], records[2][128];
+
+    open_ready(NULL);
+    w.store->settings.on_key_ended = on_key_ended;
+    name_script(SCRIPT_key_revoke, script);
+    snprintf(records[0], sizeof records[0], "%s %s live wxyz 3 7 9 Name", successor.text, account.text);
+    snprintf(records[1], sizeof records[1], "%s %s live wxyz 3 7 - Name", old.text, account.text);
+    int len = snprintf(reply, sizeof reply,
+                       "*4\r\n$8\r\nnumbered\r\n:1\r\n:1\r\n*4\r\n$2\r\nok\r\n:0\r\n*0\r\n*5\r\n$2\r\nok\r\n"
+                       "*3\r\n$%zu\r\n%s\r\n$-1\r\n$64\r\n" ANY_DIGEST_HEX "\r\n:0\r\n"
+                       "*3\r\n$%zu\r\n%s\r\n$-1\r\n$64\r\n" ANY_DIGEST_HEX "\r\n:77\r\n",
+                       strlen(records[0]), records[0], strlen(records[1]), records[1]);
+    cr_assert_lt((size_t)len, sizeof reply);
+    rule(script, FAKE_ANSWER, reply, 0);
+    key_store_discard(w.store, &successor, &OPERATOR);
+    until(is_told_to_the_log, NULL);
+    cr_expect_str_eq(ended.key.text, old.text);
+    cr_expect_eq(ended.ends_ms, 0);
+    cr_expect_eq(ended.said_ms, 77);
+    cr_expect_str_eq(ended.why, "not delivered");
+    close_world();
+}
