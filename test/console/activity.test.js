@@ -373,7 +373,9 @@ describe('the real trail', () => {
         await row(page, 'Revoked the API key Revoked by whom').waitFor();
         await page.getByRole('link', {name: 'All about this key'}).click();
         await row(page, 'Created the API key Revoked by whom').waitFor();
-        assert.equal(await page.getByLabel('About', {exact: true}).inputValue(), 'Revoked by whom');
+        await until('the name of the key', async () => {
+            return (await page.getByLabel('About', {exact: true}).inputValue()) === 'Revoked by whom';
+        });
         await page.getByLabel('Address', {exact: true}).fill('no address');
         await page.getByLabel('Address', {exact: true}).press('Enter');
         await page.getByText('This did not work').waitFor();
