@@ -75,8 +75,10 @@ describe('attacks', () => {
             else await route.fulfill({response});
         });
         await signIn(page, person, '/console/people');
-        await page.getByRole('button', {name: person.email}).waitFor();
-        await page.locator('tbody .row-name').filter({hasNotText: person.email}).first().click();
+        const names = page.locator('tbody .row-name');
+
+        await names.filter({hasText: person.email}).waitFor();
+        await names.filter({hasNotText: person.email}).first().click();
         await page.getByRole('button', {name: 'Remove', exact: true}).click();
         const words = page.getByRole('dialog', {name: 'Remove this person?'}).getByText('can no longer sign in');
         const lefts = await words.evaluate((element) => {

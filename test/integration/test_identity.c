@@ -248,6 +248,7 @@ static void expect_a_replica_is_not_believed(const char *const *more)
     add_behind_proxy(&fixture, proxy, 1, more);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     await_ready(&fixture.nodes[0]);
+    await_ready(&fixture.nodes[1]);
     cr_assert_eq(fixture_try_key(&fixture, 0, key.secret), 200);
 
     /* Replication stalls, and the connection that reads is the one that ends at the replica. */
@@ -532,8 +533,8 @@ Test(identity, a_partition_that_heals)
     cr_assert_eq(fixture_try_key(&l.fixture, 1, l.key.secret), 200, "the other side cannot know");
     lead_to(&l, &l.replica);
     await_log(&l.fixture.nodes[0], "lost revocations were repeated");
-    await_ready(&l.fixture.nodes[0]);
     for (size_t i = 0; i < 2; i++) {
+        await_ready(&l.fixture.nodes[i]);
         cr_expect_eq(fixture_try_key(&l.fixture, i, l.key.secret), 401, "node %zu", i);
         cr_expect_eq(fixture_try_key(&l.fixture, i, made.secret), 200, "node %zu", i);
     }
