@@ -152,7 +152,7 @@ static void await_answers(struct lost_site *site)
 
 static void read_answers(struct lost_site *site)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     for (size_t i = 0; i < site->scene_count; i++) {
         struct lost_scene *scene = site->scenes[i];

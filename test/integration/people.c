@@ -75,7 +75,7 @@ int people_open(const struct people *people, size_t node, const char *code, cons
 int people_begin(const struct people *people, size_t node, const char *code, struct fixture_user *ret_user,
                  struct http_answer *ret_answer)
 {
-    static struct http_answer started;
+    struct http_answer started;
     int status = people_open(people, node, code, "/v1/auth/join/begin", ret_answer);
 
     if (status == 200) {

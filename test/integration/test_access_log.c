@@ -45,7 +45,7 @@ static int check(const struct fixture *fixture, const char *secret, const char *
 
 Test(access_log, each_request_has_a_line_and_no_secret)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_session session;
     struct fixture_key revoked;
     struct fixture fixture;
@@ -103,7 +103,7 @@ Test(access_log, a_sample_is_logged)
 {
     enum { SAMPLE = 10, REQUESTS = 400 };
     static const char *const MORE[] = {"--access-log-sample", "10", NULL};
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
     struct http_client client;
     int count;
@@ -134,7 +134,7 @@ Test(access_log, is_off_unless_asked_for)
 
 static void expect_trace(const struct fixture *fixture, const char *fields, const char *wanted)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     char value[128] = "";
 
     cr_expect_eq(check(fixture, fixture->manager.secret, fields, &answer), 200);
@@ -144,7 +144,7 @@ static void expect_trace(const struct fixture *fixture, const char *fields, cons
 
 Test(access_log, a_trace_is_logged_and_passed_on)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
 
     fixture_start(&fixture, 1, EACH);
@@ -168,7 +168,7 @@ Test(access_log, a_trace_is_logged_and_passed_on)
 Test(access_log, refused_logins_have_a_reason_class)
 {
     struct fixture_user user, nobody;
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
 
     fixture_start(&fixture, 1, NULL);
@@ -187,7 +187,7 @@ Test(access_log, refused_logins_have_a_reason_class)
 /* When it will be is no reason. */
 Test(access_log, a_scheduled_revocation_says_when)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     char target[128], at[CLOCK_RFC3339_BYTES], json[64];
     struct fixture_session session;
     struct fixture_key key;

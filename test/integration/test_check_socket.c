@@ -32,7 +32,7 @@ TestSuite(check_socket, .init = start, .fini = finish, .timeout = TEST_WITHIN_S)
 
 static int check(const char *secret, const char *fields)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct http_client client;
     char all[512];
 

@@ -233,7 +233,7 @@ static void try_family(const struct fixture *fixture, const struct family *famil
     struct subject subject = {family->method, family->target, who->call};
     bool allowed = strchr(family->allowed, who->letter) != NULL;
     bool is_public = strncmp(family->target, "/v1", 3) == 0 && strncmp(family->target, "/v1/auth", 8) != 0;
-    static struct http_answer answers[GATEWAY_COUNT], public_answer;
+    struct http_answer answers[GATEWAY_COUNT], public_answer;
     char what[400];
 
     for (enum gateway gateway = 0; gateway < GATEWAY_COUNT; gateway++) {
@@ -314,7 +314,7 @@ static const char *method_name(enum http_method method)
 static void expect_one_verdict(const struct fixture *fixture, const struct route *row, enum http_method method,
                                const struct http_call *who, const char *name)
 {
-    static struct http_answer checked, answer;
+    struct http_answer checked, answer;
     struct http_call call = *who;
     char path[128], what[600];
 
@@ -429,7 +429,7 @@ Test(checks, the_first_check_after_a_revocation_is_refused)
 static void read_usage(const struct fixture *fixture, const struct fixture_session *session, const char *mode,
                        char ret_counts[64])
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     char path[40], row_mode[16] = "", count[16];
     long requests = 0, billable = 0;
 

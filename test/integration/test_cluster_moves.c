@@ -195,7 +195,7 @@ static void await_marked(long events)
 static int revoke_around(enum moment moment, const struct fixture_key *key)
 {
     static struct http_client client;
-    static struct http_answer answer;
+    struct http_answer answer;
     const long events = count_events();
     char target[64];
 

@@ -67,7 +67,7 @@ static int insist_on_end(const struct fixture_key *key, int64_t at_ms, struct ht
 
 static void set_end(const struct fixture_key *key, int64_t at_ms)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     cr_assert_eq(insist_on_end(key, at_ms, &answer), 200, "%s", answer.body);
 }
@@ -108,7 +108,7 @@ static int64_t redis_ms(void)
 /* That far ahead, or farther if that has passed before the node reads it. Returns the time. */
 static int64_t set_end_soon(const struct fixture_key *key, int64_t ahead_ms)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     int64_t at_ms = redis_ms() + ahead_ms;
 
     while (insist_on_end(key, at_ms, &answer) == 400) {
@@ -167,7 +167,7 @@ static void await_event(const char *type, const char *reason)
 /* Nothing else has happened to live keys since, so the trail has the time itself, not when a node wrote it down. */
 static void expect_event_at(const struct fixture_key *key, int64_t at_ms)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     char target[128];
 
     snprintf(target, sizeof target, "/v1/audit?type=api_key.revoked&target=%s", key->id);
@@ -178,7 +178,7 @@ static void expect_event_at(const struct fixture_key *key, int64_t at_ms)
 
 Test(key_ends, a_key_ends_at_its_time_on_every_node)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_key key;
     int64_t at_ms;
 
@@ -230,7 +230,7 @@ Test(key_ends, a_key_that_ends_in_a_year_is_remembered_and_one_that_ends_soon_is
 
 Test(key_ends, a_key_can_say_sooner_but_not_later_or_never)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_key key;
     int64_t now_ms;
 
@@ -276,7 +276,7 @@ static int call_console(const struct fixture_session *session, const char *metho
 
 Test(key_ends, people_who_have_confirmed_can_say_later_or_never)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_session plain, confirmed;
     char sooner[JSON_BYTES], later[JSON_BYTES];
     struct fixture_key key;
@@ -303,7 +303,7 @@ Test(key_ends, people_who_have_confirmed_can_say_later_or_never)
 
 Test(key_ends, a_replacement_takes_over)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_key key, other;
     char secret[128], id[64], at[64];
     int64_t began_ms, ended_ms, at_ms;
@@ -360,7 +360,7 @@ Test(key_ends, a_replacement_takes_over)
 Test(key_ends, a_replacement_may_have_fewer_scopes)
 {
     static const char *const WRONG[] = {"[]", "[\"patients\"]", "\"patients:read\"", "[7]"};
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_key key;
     char json[128];
 
@@ -394,7 +394,7 @@ static void read_secret(const struct http_answer *answer, struct fixture_key *re
 /* at_ms: 0 for never. */
 static void expect_shown_end(const struct fixture_key *key, int64_t at_ms)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     cr_expect_eq(call("GET", key, "/scheduled_revocation", NULL, &answer), 200, "%s", answer.body);
     if (at_ms)
@@ -406,7 +406,7 @@ static void expect_shown_end(const struct fixture_key *key, int64_t at_ms)
 /* What a key with an end makes has no later one, whether it makes it or replaces itself by it. */
 Test(key_ends, an_end_is_handed_on)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_key key, child, successor;
     struct fixture_session session;
     char target[96];
@@ -459,7 +459,7 @@ static void add_node_with_clock(struct clock_file *clock, int ahead_s, const cha
 
 Test(key_ends, clocks_of_nodes_do_not_matter)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct clock_file fast, slow;
     struct fixture_key key;
     int64_t at_ms;

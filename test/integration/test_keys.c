@@ -170,7 +170,7 @@ static void expect_outcomes(const struct http_answer *answer, size_t revoked, si
 Test(keys, a_list_is_revoked_at_every_node_once_it_is_answered)
 {
     static struct fixture_key keys[LISTED];
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture_key test_manager;
     struct fixture_session session;
     struct fixture fixture;
@@ -208,7 +208,7 @@ Test(keys, a_list_of_ten_thousand)
 {
     enum { IDS = 10000, ID_JSON_BYTES = 40 };
     static char json[(IDS + 1) * ID_JSON_BYTES];
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
     int len = snprintf(json, sizeof json, "{\"ids\":[");
 

@@ -98,7 +98,7 @@ struct flood {
 /* Each connection creates a test key. */
 static void flood_with_keys(struct flood *flood)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     for (size_t i = 0; i < FLOOD_CONNECTIONS; i++)
         http_client_send_call(&flood->clients[i], &(struct http_call){.method = "POST",
@@ -116,7 +116,7 @@ static void flood_with_keys(struct flood *flood)
 /* The first refusal of a key is an event of its own, so each connection uses the key that it has created. */
 static void flood_with_refusals(struct flood *flood)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     for (size_t i = 0; i < FLOOD_CONNECTIONS; i++)
         http_client_send_call(&flood->clients[i],

@@ -99,7 +99,7 @@ static void await_refused(const struct lost_site *site, size_t node, const char 
 /* When the old key ends, in ms; 0: never, or it has ended. */
 static int64_t end_of(const struct lost_site *site, size_t node, const struct lost_scene *scene)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     char target[128], value[64];
     int64_t ms = 0;
 
@@ -255,7 +255,7 @@ Test(lost_replacements, however_often_it_is_repeated_one_successor_lives_and_the
 static void expect_conflict(struct lost_site *site, struct lost_scene *scene)
 {
     const char *name = name_of(scene, "after its key was used");
-    static struct http_answer answer;
+    struct http_answer answer;
     int64_t end_ms;
 
     lost_scene_repeat(scene, &site->fixture, 0);

@@ -398,7 +398,7 @@ Test(people, more_keys_than_one_portion_are_revoked_together)
     struct fixture_session session;
     struct fixture_key keys[KEYS];
     struct fixture_user user;
-    static struct http_answer answer;
+    struct http_answer answer;
     struct people people;
 
     people_start(&people, 2, NULL);
@@ -526,7 +526,7 @@ Test(people, whoever_goes_takes_along_all_generations_of_keys)
     struct fixture_key keys[GENERATIONS + 2], others;
     struct fixture_session session;
     struct fixture_user user;
-    static struct http_answer answer;
+    struct http_answer answer;
     struct people people;
 
     people_start(&people, 2, NULL);
@@ -553,7 +553,7 @@ Test(people, what_a_person_made_goes_and_what_keys_made_is_named)
     struct fixture_key keys[GENERATIONS + 1], rotated;
     struct fixture_session session;
     struct fixture_user user;
-    static struct http_answer answer;
+    struct http_answer answer;
     struct people people;
 
     people_start(&people, 2, NULL);
@@ -734,7 +734,7 @@ Test(people, no_key_slips_through_while_its_person_is_removed)
     enum { CLIENTS = 24, AGAIN = 6 };
     static struct http_client clients[CLIENTS];
     static struct fixture_key made[CLIENTS * AGAIN];
-    static struct http_answer answer, removed;
+    struct http_answer answer, removed;
     struct fixture_session session;
     struct http_client owner;
     struct fixture_user user;

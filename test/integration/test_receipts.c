@@ -204,7 +204,7 @@ static void await_mark(const struct fixture *fixture, const char *key)
 /* Revokes it while the second node stands still, and sets Redis' clock back by an hour as soon as the key is marked. */
 static void revoke_while_the_clock_goes_back(const struct fixture *fixture, const char *key)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct http_client client;
     char target[96];
 

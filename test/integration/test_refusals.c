@@ -40,7 +40,7 @@ static void expect_line(const struct node *node, const char *reason, const char 
 static void expect_within(int ms, const struct fixture *fixture, const struct fixture_session *session,
                           const char *target, const char *path, const char *wanted)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct deadline deadline = deadline_in(ms);
     char got[80] = "";
 
@@ -66,7 +66,7 @@ static void await_refused(const struct fixture *fixture, const struct fixture_se
     int refused;
 
     do {
-        static struct http_answer answer;
+        struct http_answer answer;
 
         fixture_call(fixture, 0, &call, &answer);
         refused = 0;
@@ -87,7 +87,7 @@ static void await_refused(const struct fixture *fixture, const struct fixture_se
 
 static int count_events(const struct fixture *fixture, const struct fixture_session *session, const char *type)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     int count = 0;
 
     fixture_call(fixture, 0,
@@ -105,7 +105,7 @@ static int count_events(const struct fixture *fixture, const struct fixture_sess
 
 static int call(const struct fixture *fixture, const struct http_call *call)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     return fixture_call(fixture, 0, call, &answer);
 }
@@ -172,7 +172,7 @@ Test(refusals, each_kind_has_a_line)
 
 static void flood(const struct node *node, const struct fixture_key *key)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct http_client client;
 
     http_client_connect(&client, node->internal_port);

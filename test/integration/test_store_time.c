@@ -59,7 +59,7 @@ static int64_t make_key(int64_t in_ms, struct fixture_key *key)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
     int64_t ends_ms;
-    static struct http_answer answer;
+    struct http_answer answer;
     char at[CLOCK_RFC3339_BYTES], json[64], target[128];
 
     watched_keys_create(&(struct watched_keys){.fixture = &f}, 0,

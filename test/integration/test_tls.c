@@ -1,4 +1,5 @@
 /* TLS on both listeners: the real binary, real certificates, and clients that go wrong. */
+#include "base/mem.h"
 #include "fixture.h"
 #include "leak_guard.h"
 #include "tls_client.h"
@@ -166,7 +167,7 @@ static int ask_internally(const struct tls_wish *wish, const char *target, struc
 /* With TLS 1.3, the client learns it only when it reads. */
 static void expect_turned_away(const struct tls_wish *wish)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct http_client client;
 
     if (!tls_client_connect(&client, fixture.nodes[0].internal_port, wish))
@@ -215,7 +216,7 @@ Test(tls, gateways_must_show_a_certificate_and_probes_need_none)
 static int watch_as(const struct tls_wish *wish, struct http_client *client)
 {
     static const char REQUEST[] = "GET /check/watch?acknowledge=1 HTTP/1.0\r\nHost: t\r\n\r\n";
-    static struct http_answer answer;
+    struct http_answer answer;
 
     connect_as_gateway(client, wish);
     cr_assert(http_client_send(client, REQUEST, sizeof REQUEST - 1));
@@ -507,7 +508,7 @@ Test(tls, every_node_accepts_the_tickets_of_every_other)
 Test(tls, large_answers_arrive_whole)
 {
     static const struct http_call DOCUMENT = {.target = "/openapi.json"};
-    static struct http_answer plain, answer;
+    struct http_answer plain, answer;
     struct http_client client;
 
     add_node();
@@ -544,7 +545,7 @@ static void send_create_head(struct http_client *client)
 static int count_keys(int *ret_active)
 {
     struct http_call call = {.target = "/v1/api_keys?mode=test&limit=100", .bearer = fixture.manager.secret};
-    static struct http_answer answer;
+    struct http_answer answer;
     struct http_client client;
 
     connect_as(&client, 0, &USUAL);
@@ -602,7 +603,7 @@ Test(tls, a_key_whose_client_reset_the_connection_is_revoked)
 
 Test(tls, a_truncated_body_creates_nothing)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct http_client client;
     int active;
 
@@ -625,8 +626,7 @@ Test(tls, a_truncated_body_creates_nothing)
 Test(tls, partial_handshakes_keep_nobody_out)
 {
     enum { PARTIAL = 300, MOST = 100 };
-    static struct http_client partial[PARTIAL];
-    struct http_client client;
+    struct http_client *partial = mem_alloc(PARTIAL * sizeof *partial), client;
     char most[8];
 
     snprintf(most, sizeof most, "%d", MOST);
@@ -641,6 +641,7 @@ Test(tls, partial_handshakes_keep_nobody_out)
     cr_expect_geq(count(HANDSHAKES, "refused"), PARTIAL - MOST);
     for (size_t i = 0; i < PARTIAL; i++)
         http_client_close(&partial[i]);
+    free(partial);
     cr_expect_eq(whoami(&client), 200);
     http_client_close(&client);
 }

@@ -32,7 +32,7 @@ static void add_many(const struct fixture *fixture, unsigned count)
 static int begin_export(const struct fixture *fixture, size_t node, const struct fixture_key *key,
                         struct http_client *client)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     http_client_connect(client, fixture->nodes[node].port);
     http_client_send_call(client, &(struct http_call){.target = "/v1/audit", .bearer = key->secret, .fields = NDJSON});
@@ -78,7 +78,7 @@ Test(trail, a_command_drops_no_events)
 Test(trail, an_export_from_another_node_has_everything_once)
 {
     enum { EVENTS = 350 };
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
     size_t lines = 0;
     char *previous = NULL;
@@ -102,7 +102,7 @@ Test(trail, an_export_from_another_node_has_everything_once)
 
 Test(trail, names_are_no_formulas)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
 
     fixture_start(&fixture, 1, NULL);
@@ -126,7 +126,7 @@ Test(trail, names_are_no_formulas)
 Test(trail, an_export_breaks_off_once_its_key_is_revoked)
 {
     static struct http_client client;
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
     struct fixture_key key;
     char target[64];
@@ -164,7 +164,7 @@ Test(trail, an_export_breaks_off_when_redis_is_lost)
 Test(trail, an_account_has_two_exports_at_a_time)
 {
     static struct http_client clients[3];
-    static struct http_answer answer;
+    struct http_answer answer;
     struct fixture fixture;
     struct deadline deadline = deadline_in(PATIENCE_MS);
     int status;

@@ -27,7 +27,7 @@ static long number(const struct http_answer *answer, const char *path)
 /* Adds up the rows of all pages; checks that each page has the same total, which it returns. */
 static struct sums walk(const struct fixture *fixture, const char *secret, const char *query, struct sums *ret_total)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
     struct sums sums = {0};
     char target[256], after[64] = "", more[8] = "true";
 
