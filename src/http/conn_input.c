@@ -33,29 +33,31 @@ static size_t conn_take_proxy(struct conn *conn, struct text input)
     UNREACHABLE();
 }
 
-static void conn_create_request(struct conn *conn)
+static void conn_create_request(struct conn *conn, enum tls_peer peer)
 {
     conn->request = request_create(conn->all->requests, conn, conn->peer);
-    conn->request->has_verified_peer = conn->is_local || conn_peer(conn) == TLS_PEER_VERIFIED;
-    conn->request->client_name = conn_client_name(conn);
+    conn->request->has_verified_peer = conn->is_local || peer == TLS_PEER_VERIFIED;
+    if (peer == TLS_PEER_VERIFIED)
+        conn->request->client_name = tls_session_peer_name(conn->tls);
 }
 
 void conn_refuse(struct conn *conn, enum http_error error)
 {
     if (!conn->request)
-        conn_create_request(conn);
+        conn_create_request(conn, conn_peer(conn));
     response_refuse(conn->request, error);
 }
 
 static void conn_begin_request(struct conn *conn, struct text head)
 {
+    const enum tls_peer peer = conn_peer(conn);
     enum http_error error;
 
-    if (conn_has_lost_right(conn)) {
+    if (peer == TLS_PEER_ENDED) {
         conn_disconnect(conn);
         return;
     }
-    conn_create_request(conn);
+    conn_create_request(conn, peer);
     error = request_read_head(conn->request, head, conn->scan.lines);
     if (error != HTTP_ERROR_NONE) {
         conn_refuse(conn, error);

@@ -49,7 +49,5 @@ void conn_end_tls(struct conn *conn);
 void conn_leave_tls(struct conn *conn);
 /* What its client has proved, judged by what new connections have to prove. */
 enum tls_peer conn_peer(const struct conn *conn);
-/* Empty, unless it has proved one. Lives as long as the connection. */
-struct text conn_client_name(const struct conn *conn);
 /* Memory that grows with what the peer leaves incomplete. */
 size_t conn_held_by_tls(const struct conn *conn);

@@ -86,11 +86,6 @@ enum tls_peer conn_peer(const struct conn *conn)
     return conn->tls ? tls_session_peer(conn->tls, conn->all->tls) : TLS_PEER_UNKNOWN;
 }
 
-struct text conn_client_name(const struct conn *conn)
-{
-    return conn_peer(conn) == TLS_PEER_VERIFIED ? tls_session_peer_name(conn->tls) : (struct text){NULL, 0};
-}
-
 bool conn_has_lost_right(const struct conn *conn)
 {
     return conn_peer(conn) == TLS_PEER_ENDED;
