@@ -34,10 +34,10 @@ enum http_method {
 /* Gateways name the method and target of another request in headers. These two apply the rules for a request line to
  * them (H3, H4). False: the method is unknown (501). */
 MUST_CHECK bool http_method_read(struct text name, enum http_method *ret_method);
-/* Checks a target's bytes and the escapes in its path, not its form or length. Escapes in the query are left to the
- * code that reads its parameters. */
-MUST_CHECK bool http_target_is_sound(struct text target);
-/* Splits a target at its first '?'. *ret_query is {NULL, 0} if there is none. */
+/* Splits a target at its first '?'; *ret_query is {NULL, 0} if there is none. Checks its bytes and the escapes in its
+ * path, not its form or length. Escapes in the query are left to the code that reads its parameters. */
+MUST_CHECK bool http_target_read(struct text target, struct text *ret_path, struct text *ret_query);
+/* Only splits it. */
 void http_target_split(struct text target, struct text *ret_path, struct text *ret_query);
 
 enum http_method http_request_method(const struct http_request *request);

@@ -41,11 +41,10 @@ static enum problem_code read_headers(struct exchange *exchange, struct text met
     struct text target = http_request_header(exchange->request, target_header, &targets);
     struct text query;
 
-    if (methods != 1 || targets != 1 || method.len == 0 || !http_target_is_sound(target))
+    if (methods != 1 || targets != 1 || method.len == 0 || !http_target_read(target, ret_path, &query))
         return PROBLEM_BAD_REQUEST;
     if (target.len > exchange->service->target_max_bytes)
         return PROBLEM_URI_TOO_LONG;
-    http_target_split(target, ret_path, &query);
     return http_method_read(method, &exchange->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 

@@ -187,19 +187,11 @@ void http_target_split(struct text target, struct text *ret_path, struct text *r
 }
 
 /* Escapes in the query are left to its reader: clients send raw '|' and lone '%' to other backends. */
-bool http_target_is_sound(struct text target)
+bool http_target_read(struct text target, struct text *ret_path, struct text *ret_query)
 {
-    struct text path, query;
-
-    http_target_split(target, &path, &query);
-    return target.len > 0 && is_all(path, TARGET) && is_all(query, QUERY) && percent_escapes_are_sound(path);
-}
-
-static void split_query(struct http_head *head, struct text path_and_query)
-{
-    http_target_split(path_and_query, &head->path, &head->query);
-    if (head->path.len == 0)
-        head->path = TEXT("/");
+    http_target_split(target, ret_path, ret_query);
+    return target.len > 0 && is_all(*ret_path, TARGET) && is_all(*ret_query, QUERY) &&
+           percent_escapes_are_sound(*ret_path);
 }
 
 /* absolute-form: "http://authority[/path][?query]". That the authority equals Host is checked later. */
@@ -218,7 +210,9 @@ static bool split_absolute_form(struct http_head *head)
         while (bytes < rest.len && rest.ptr[bytes] != '/' && rest.ptr[bytes] != '?')
             bytes++;
         head->authority = (struct text){rest.ptr, bytes};
-        split_query(head, text_skip(rest, bytes));
+        http_target_split(text_skip(rest, bytes), &head->path, &head->query);
+        if (head->path.len == 0)
+            head->path = TEXT("/");
         return bytes > 0;
     }
     return false;
@@ -227,19 +221,17 @@ static bool split_absolute_form(struct http_head *head)
 /* H4. */
 static enum http_error check_target(struct http_head *head, const struct http_settings *settings)
 {
-    if (!http_target_is_sound(head->target))
+    struct text path, query;
+
+    if (!http_target_read(head->target, &path, &query))
         return HTTP_ERROR_BAD_REQUEST;
     if (head->target.len > (size_t)settings->target_max_bytes)
         return HTTP_ERROR_URI_TOO_LONG;
-    if (text_equal(head->target, TEXT("*"))) {
-        head->path = head->target;
+    head->path = path;
+    head->query = query;
+    if (text_equal(head->target, TEXT("*")))
         return text_equal(head->method, TEXT("OPTIONS")) ? HTTP_ERROR_NONE : HTTP_ERROR_BAD_REQUEST;
-    }
-    if (head->target.ptr[0] == '/')
-        split_query(head, head->target);
-    else if (!split_absolute_form(head))
-        return HTTP_ERROR_BAD_REQUEST;
-    return HTTP_ERROR_NONE;
+    return head->target.ptr[0] == '/' || split_absolute_form(head) ? HTTP_ERROR_NONE : HTTP_ERROR_BAD_REQUEST;
 }
 
 static enum http_error check_version(struct http_head *head, struct text version)

@@ -74,13 +74,20 @@ Test(http_request_line, targets_hold_no_byte_and_no_escape_that_is_unsafe)
         {TEXT("/%0a?b"), false},
     };
 
+    struct text path, query;
+
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        cr_expect_eq(http_target_is_sound(CASES[i].target), CASES[i].is_sound, "%.*s", TEXT_ARG(CASES[i].target));
+        cr_expect_eq(http_target_read(CASES[i].target, &path, &query), CASES[i].is_sound, "%.*s",
+                     TEXT_ARG(CASES[i].target));
 }
 
 Test(http_request_line, splits_a_target_at_its_first_question_mark)
 {
     struct text path, query;
+    cr_assert(http_target_read(TEXT("/a?b?c"), &path, &query));
+    cr_assert(text_equal(path, TEXT("/a")) && text_equal(query, TEXT("b?c")));
+    cr_assert(http_target_read(TEXT("/a"), &path, &query));
+    cr_assert(text_equal(path, TEXT("/a")) && !query.ptr);
     http_target_split(TEXT("/a?b?c"), &path, &query);
     cr_assert(text_equal(path, TEXT("/a")) && text_equal(query, TEXT("b?c")));
     http_target_split(TEXT("/a?"), &path, &query);

@@ -81,8 +81,7 @@ static bool node_accepts(struct text target, struct text *ret_path)
     char normal[64];
     size_t len;
 
-    http_target_split(target, ret_path, &query);
-    return http_target_is_sound(target) && path_normalise(*ret_path, normal, &len) &&
+    return http_target_read(target, ret_path, &query) && path_normalise(*ret_path, normal, &len) &&
            text_equal(*ret_path, (struct text){normal, len}) && path_is_unambiguous(*ret_path);
 }
 
