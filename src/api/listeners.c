@@ -20,13 +20,29 @@ static struct exchange *exchange_create(struct http_request *request, struct ser
     return exchange;
 }
 
-static void enter(struct exchange *exchange, enum mount_space space)
+static void enter(struct exchange *exchange)
 {
-    exchange->mount = mount_find(space, exchange->path);
-    if (!exchange->mount)
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
-    else if (!(exchange->mount->flags & MOUNT_NO_BROWSER) || !browser_is_refused(exchange))
+    if (exchange->mount)
         exchange->mount->enter(exchange);
+    else
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+}
+
+static void enter_api(struct exchange *exchange)
+{
+    if (!exchange_read_path(exchange, exchange->path)) {
+        exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
+        return;
+    }
+    exchange->mount = mount_find(MOUNT_API, exchange->path);
+    enter(exchange);
+}
+
+static void enter_internal(struct exchange *exchange)
+{
+    exchange->mount = mount_find(MOUNT_INTERNAL, exchange->path);
+    if (!exchange->mount || !(exchange->mount->flags & MOUNT_NO_BROWSER) || !browser_is_refused(exchange))
+        enter(exchange);
 }
 
 void api_handle_public(struct http_request *request, void *service)
@@ -36,12 +52,10 @@ void api_handle_public(struct http_request *request, void *service)
     /* Requests that have begun finish; new ones can go to other nodes. */
     if (exchange->service->draining)
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
-    else if (mount_find(MOUNT_PAGES, exchange->path))
-        enter(exchange, MOUNT_PAGES);
-    else if (exchange_read_path(exchange, exchange->path))
-        enter(exchange, MOUNT_API);
+    else if ((exchange->mount = mount_find(MOUNT_PAGES, exchange->path)))
+        enter(exchange);
     else
-        exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
+        enter_api(exchange);
 }
 
 /* Orchestrators probe without a certificate. The two answers tell nothing that a refused connection would not. */
@@ -63,7 +77,7 @@ void api_handle_internal(struct http_request *request, void *service)
         !is_probe(exchange->path))
         exchange_refuse(exchange, PROBLEM_CLIENT_CERTIFICATE_REQUIRED);
     else
-        enter(exchange, MOUNT_INTERNAL);
+        enter_internal(exchange);
 }
 
 void pages_show(struct exchange *exchange)

@@ -5,30 +5,40 @@
 
 #include <string.h>
 
-/* In the order of enum mount_space. If several rows cover a path, the first one counts. */
+/* If several rows cover a path, the first one counts. */
 /* clang-format off */
-static const struct mount MOUNTS[] = {
-    {MOUNT_PAGES,    TEXT("/console"),                    pages_show,          WHO_ANYONE,  MOUNT_BELOW},
-    {MOUNT_PAGES,    TEXT("/openapi.json"),               pages_show,          WHO_ANYONE,  0},
-    {MOUNT_PAGES,    TEXT("/"),                           pages_show,          WHO_ANYONE,  0},
-
-    {MOUNT_API,      TEXT("/v1/console"),                 guard_enter,         WHO_SESSION, MOUNT_BELOW | MOUNT_POLICY | MOUNT_SESSION_REALM},
-    {MOUNT_API,      TEXT("/v1/auth"),                    guard_enter,         WHO_ANYONE,  MOUNT_BELOW | MOUNT_SESSION_REALM},
-    {MOUNT_API,      TEXT("/v1"),                         guard_enter,         WHO_API_KEY, MOUNT_BELOW | MOUNT_POLICY},
-    {MOUNT_API,      TEXT("/.well-known"),                guard_enter,         WHO_ANYONE,  MOUNT_BELOW},
-
-    {MOUNT_INTERNAL, TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
-    {MOUNT_INTERNAL, TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER},
-    {MOUNT_INTERNAL, TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
-    {MOUNT_INTERNAL, TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
-    {MOUNT_INTERNAL, TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  0},
-    {MOUNT_INTERNAL, TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER},
+static const struct mount PAGES[] = {
+    {TEXT("/console"),                    pages_show,          WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/openapi.json"),               pages_show,          WHO_ANYONE,  0},
+    {TEXT("/"),                           pages_show,          WHO_ANYONE,  0},
+};
+static const struct mount API[] = {
+    {TEXT("/v1/console"),                 guard_enter,         WHO_SESSION, MOUNT_BELOW | MOUNT_POLICY | MOUNT_SESSION_REALM},
+    {TEXT("/v1/auth"),                    guard_enter,         WHO_ANYONE,  MOUNT_BELOW | MOUNT_SESSION_REALM},
+    {TEXT("/v1"),                         guard_enter,         WHO_API_KEY, MOUNT_BELOW | MOUNT_POLICY},
+    {TEXT("/.well-known"),                guard_enter,         WHO_ANYONE,  MOUNT_BELOW},
+};
+static const struct mount INTERNAL[] = {
+    {TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
+    {TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
+    {TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER},
+    {TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
+    {TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  0},
+    {TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  0},
+    {TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER},
 };
 /* clang-format on */
-enum { MOUNT_COUNT = sizeof MOUNTS / sizeof *MOUNTS };
+
+#define ROWS(table)                            \
+    {                                          \
+        table, sizeof(table) / sizeof *(table) \
+    }
+static const struct {
+    const struct mount *rows;
+    size_t count;
+} SPACES[] = {[MOUNT_PAGES] = ROWS(PAGES), [MOUNT_API] = ROWS(API), [MOUNT_INTERNAL] = ROWS(INTERNAL)};
 
 static bool mount_covers(const struct mount *mount, struct text path)
 {
@@ -40,9 +50,9 @@ static bool mount_covers(const struct mount *mount, struct text path)
 
 const struct mount *mount_find(enum mount_space space, struct text path)
 {
-    for (size_t i = 0; i < MOUNT_COUNT && MOUNTS[i].space <= space; i++)
-        if (MOUNTS[i].space == space && mount_covers(&MOUNTS[i], path))
-            return &MOUNTS[i];
+    for (size_t i = 0; i < SPACES[space].count; i++)
+        if (mount_covers(&SPACES[space].rows[i], path))
+            return &SPACES[space].rows[i];
     return NULL;
 }
 
@@ -52,7 +62,7 @@ static bool mount_owns(const struct mount *mount, struct text path)
 {
     bool is_exact;
 
-    if (mount->space != MOUNT_API || !path_covers(mount->path, path, &is_exact))
+    if (!path_covers(mount->path, path, &is_exact))
         return false;
     return !(mount->flags & MOUNT_POLICY) || !is_exact || path.len == mount->path.len;
 }
@@ -69,8 +79,8 @@ static bool route_owns(const struct route *route, struct text path)
 
 bool api_owns_path(struct text path)
 {
-    for (size_t i = 0; i < MOUNT_COUNT; i++)
-        if (mount_owns(&MOUNTS[i], path))
+    for (size_t i = 0; i < SPACES[MOUNT_API].count; i++)
+        if (mount_owns(&API[i], path))
             return true;
     for (size_t i = 0; i < ROUTE_COUNT; i++)
         if (!(ROUTES[i].flags & ROUTE_YIELDS) && route_owns(&ROUTES[i], path))

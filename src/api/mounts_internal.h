@@ -16,7 +16,6 @@ enum mount_flags {
 };
 
 struct mount {
-    enum mount_space space;
     struct text path;
     void (*enter)(struct exchange *exchange);
     enum route_who who; /* for MOUNT_API: the principal that paths without a route need */
