@@ -548,6 +548,7 @@ static void enter(struct exchange *exchange)
 {
     const struct route *route = exchange->match.route;
     bool takes_body = route->flags & (ROUTE_JSON | ROUTE_FORM);
+    bool has_query = http_request_query(exchange->request).len > 0;
 
     if (leaked_secret_refuse_head(exchange))
         return;
@@ -555,7 +556,7 @@ static void enter(struct exchange *exchange)
         return;
     if ((takes_body || http_request_has_body(exchange->request)) && !accept_type(exchange))
         return;
-    if (!(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, query_read_nothing, NULL))
+    if (has_query && !(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, query_read_nothing, NULL))
         return;
     if (takes_body && http_request_has_body(exchange->request)) {
         if (gate_has_places(route->class) && !admission_has_room(exchange))

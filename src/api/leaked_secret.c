@@ -13,9 +13,9 @@ static bool header_has_secret(const struct exchange *exchange, struct text name)
     return false;
 }
 
-static bool query_has_secret(const struct exchange *exchange)
+static bool query_has_secret(const struct exchange *exchange, struct text query)
 {
-    struct text query = http_request_query(exchange->request), name, value;
+    struct text name, value;
     char *storage;
     enum path_query_result result = PATH_QUERY_ITEM;
     bool has_secret = false;
@@ -45,9 +45,12 @@ static bool refuse(struct exchange *exchange, const char *message, const char *p
 
 bool leaked_secret_refuse_head(struct exchange *exchange)
 {
+    struct text query = http_request_query(exchange->request);
+
     if (header_has_secret(exchange, TEXT("X-Request-Id")))
         return refuse(exchange, "X-Request-Id has an API key" REVOKE_IT, NULL);
-    return query_has_secret(exchange) && refuse(exchange, "The query has an API key" REVOKE_IT, NULL);
+    return query.len > 0 && query_has_secret(exchange, query) &&
+           refuse(exchange, "The query has an API key" REVOKE_IT, NULL);
 }
 
 static bool text_has_secret(const struct json *value)
@@ -93,7 +96,8 @@ const char *leaked_secret_hint(const struct exchange *exchange)
         return "The API key came as X-API-Key. Send it as Authorization: Bearer <API_KEY>.";
     if (header_has_secret(exchange, TEXT("Authorization")))
         return "The API key came without the word Bearer. Send it as Authorization: Bearer <API_KEY>.";
-    if (header_has_secret(exchange, TEXT("X-Request-Id")) || query_has_secret(exchange))
+    if (header_has_secret(exchange, TEXT("X-Request-Id")) ||
+        query_has_secret(exchange, http_request_query(exchange->request)))
         return "An API key came where none belongs" REVOKE_IT " Keys go into Authorization: Bearer <API_KEY>.";
     return NULL;
 }
