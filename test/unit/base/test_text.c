@@ -388,11 +388,11 @@ Test(text, printable_text_has_no_control_characters)
     }
 }
 
-/* Each byte at each place of each length, among bytes that a borrow could reach. */
+/* Each byte at each place of each length, from less than one step of the search to more than two. */
 Test(text, control_characters_are_found_wherever_they_stand)
 {
     static const char AROUND[] = {' ', '~', '!', (char)0x80, (char)0xff};
-    char bytes[19];
+    char bytes[35];
 
     cr_expect_not(text_has_control((struct text){NULL, 0}));
     for (size_t around = 0; around < sizeof AROUND; around++)
