@@ -1,8 +1,7 @@
 /* A noisy neighbour: account A does its worst, with a test key that leaked, and B revokes. */
-#include "api/routes.h"
 #include "base/clock.h"
-#include "fixture.h"
 #include "leak_guard.h"
+#include "route_attack.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -12,18 +11,15 @@
 
 TestSuite(neighbours, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { CONNECTIONS = 200, UNKNOWN_IDS = 10000, ID_ROOM = 40 };
+enum { CONNECTIONS = 200 };
 
 struct scene {
     struct fixture fixture;
-    char account[ID_TEXT_BYTES]; /* A */
-    struct fixture_user owner, other_person;
-    struct fixture_session session;
-    struct fixture_key key; /* of A */
+    struct attack_scene a;
     struct http_client clients[CONNECTIONS], other;
     struct http_answer answer;
     uint64_t slowest_ns; /* of B's revocations */
-    char ids[UNKNOWN_IDS * ID_ROOM];
+    char *ids;           /* as attack_print_unknown_keys() makes them; NULL: not yet */
 };
 
 /* The store is opened once, for all that a test makes in it. */
@@ -34,12 +30,8 @@ static struct scene *scene_start(enum key_mode mode, const char *const *more)
     cr_assert(scene);
     fixture_start(&scene->fixture, 1, more);
     fixture_open_store(&scene->fixture);
-    fixture_add_account(&scene->fixture, scene->account);
-    fixture_add_person(&scene->fixture, scene->account, "a@clinic.example", ROLE_OWNER, &scene->owner);
-    fixture_add_person(&scene->fixture, scene->account, "b@clinic.example", ROLE_AUDITOR, &scene->other_person);
-    fixture_add_session(&scene->fixture, &scene->owner, true, &scene->session);
-    fixture_add_key(&scene->fixture, scene->account, KEY_API, mode, SCOPE_ALL, &scene->key);
-    fixture_await_key(&scene->fixture, 0, scene->key.secret, 200);
+    attack_add_tenant(&scene->fixture, mode, &scene->a);
+    fixture_await_key(&scene->fixture, 0, scene->a.key.secret, 200);
     fixture_await_key(&scene->fixture, 0, scene->fixture.manager.secret, 200);
     for (size_t i = 0; i < CONNECTIONS; i++)
         http_client_connect(&scene->clients[i], scene->fixture.nodes[0].port);
@@ -59,6 +51,7 @@ static void scene_stop(struct scene *scene)
         http_client_close(&scene->clients[i]);
     http_client_close(&scene->other);
     fixture_stop(&scene->fixture);
+    free(scene->ids);
     free(scene);
 }
 
@@ -77,48 +70,17 @@ static void other_revokes(struct scene *scene, const char *during)
     cr_expect_eq(scene->answer.status, 200, "during %s: %s", during, scene->answer.body);
 }
 
-/* The row's path, with an id of its kind. */
-static void print_target(const struct route *row, const struct scene *scene, char *target, size_t room)
-{
-    const char *mark = strstr(row->path, "{id}");
-    const char *id = strstr(row->path, "/users") || strstr(row->path, "/team") ? scene->other_person.id : scene->key.id;
-
-    if (mark)
-        snprintf(target, room, "%.*s%s%s", (int)(mark - row->path), row->path, id, mark + 4);
-    else
-        snprintf(target, room, "%s", row->path);
-}
-
-static const char *body_of(const struct route *row)
-{
-    if (!(row->flags & ROUTE_JSON))
-        return NULL;
-    if (strstr(row->path, "/role"))
-        return "{\"role\":\"auditor\"}";
-    if (strstr(row->path, "/disable"))
-        return "{}";
-    return "{\"ids\":[\"key_01m8fc37gbeg9zs0wvjyy00000\"]}";
-}
-
 /* All that A sends lies before the node when it goes on: so it meets all of it at once, however busy the machine is. */
 static void flood(struct scene *scene, const struct route *row)
 {
-    static const char *const METHODS[] = {
-        [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT", [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE"};
-    char target[128];
-    struct http_call call = {.method = METHODS[row->method], .target = target, .json = body_of(row)};
+    struct attack_call attack;
 
-    print_target(row, scene, target, sizeof target);
-    if (row->who == WHO_SESSION) {
-        call.cookie = scene->session.token;
-        call.csrf = scene->session.csrf;
-    } else {
-        call.bearer = scene->key.secret;
-    }
+    cr_assert(attack_make(&scene->a, row, ATTACK_VALID, &attack), "%s", row->path);
     process_signal(&scene->fixture.nodes[0].process, SIGSTOP);
     for (size_t i = 0; i < CONNECTIONS; i++)
-        http_client_send_call(&scene->clients[i], &call);
+        http_client_send_call(&scene->clients[i], &attack.call);
     process_signal(&scene->fixture.nodes[0].process, SIGCONT);
+    attack_free(&attack);
 }
 
 static size_t count_refused(struct scene *scene, const char *path)
@@ -134,6 +96,19 @@ static size_t count_refused(struct scene *scene, const char *path)
         cr_expect(strstr(scene->answer.head, "Retry-After: "), "%s", path);
     }
     return refused;
+}
+
+Test(neighbours, it_is_written_down_what_each_route_is_attacked_with)
+{
+    struct attack_scene scene = {0};
+    struct attack_call attack;
+
+    for (size_t i = 0; i < ROUTE_COUNT; i++)
+        for (enum attack_shape shape = 0; shape < ATTACK_SHAPES; shape++) {
+            cr_expect(attack_make(&scene, &ROUTES[i], shape, &attack), "%s %s", attack_method(&ROUTES[i]),
+                      ROUTES[i].path);
+            attack_free(&attack);
+        }
 }
 
 static void walk(enum route_who who, const char *name)
@@ -168,22 +143,7 @@ Test(neighbours, no_route_for_people_takes_revocation_from_others)
 
 /* Work that nobody waits for */
 
-enum { EVENTS = 30000, SLICES_OF_ALL = EVENTS / 120 };
-
-#define RARE_EVENTS "/v1/audit?limit=100&type=account.closed&ip=9.9.9.9"
-
-/* Copies an event of A until its trail takes so many slices to search. */
-static void fill_trail(const struct scene *scene)
-{
-    static const char SCRIPT[] = "local e = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1][2] "
-                                 "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', unpack(e)) end return 'done'";
-    char name[128], reply[64], count[16];
-
-    snprintf(name, sizeof name, "%sacct:%s:audit", fixture_name(scene->account, ""), scene->account);
-    snprintf(count, sizeof count, "%d", EVENTS);
-    redis_server_ask(&scene->fixture.redis, reply, sizeof reply, "EVAL", SCRIPT, "1", name, count, NULL);
-    cr_assert_str_eq(reply, "done");
-}
+enum { SLICES_OF_ALL = ATTACK_EVENTS / 120 };
 
 static long slices(const struct scene *scene)
 {
@@ -192,7 +152,7 @@ static long slices(const struct scene *scene)
 
 static void send_searches(struct scene *scene)
 {
-    const struct http_call call = {.target = RARE_EVENTS, .bearer = scene->key.secret};
+    const struct http_call call = {.target = "/v1/audit" ATTACK_SEARCH, .bearer = scene->a.key.secret};
 
     for (size_t i = 0; i < CONNECTIONS; i++)
         http_client_send_call(&scene->clients[i], &call);
@@ -213,7 +173,7 @@ Test(neighbours, a_search_ends_with_its_client)
     struct scene *scene = scene_start(MODE_LIVE, NULL);
     const struct http_call page = {.target = "/v1/audit", .bearer = scene->fixture.manager.secret};
 
-    fill_trail(scene);
+    attack_fill_trail(&scene->fixture, scene->a.account);
     send_searches(scene);
     for (size_t i = 0; i < CONNECTIONS; i++)
         http_client_reset(&scene->clients[i]);
@@ -240,7 +200,7 @@ Test(neighbours, a_search_does_not_keep_a_node_from_stopping)
     struct scene *scene = scene_start(MODE_LIVE, (const char *const[]){"--drain-ms", "100", NULL});
     uint64_t before;
 
-    fill_trail(scene);
+    attack_fill_trail(&scene->fixture, scene->a.account);
     send_searches(scene);
     while (slices(scene) == 0)
         continue;
@@ -252,17 +212,6 @@ Test(neighbours, a_search_does_not_keep_a_node_from_stopping)
 }
 
 /* Lists of keys to revoke */
-
-static void print_unknown_ids(struct scene *scene)
-{
-    size_t len = (size_t)snprintf(scene->ids, sizeof scene->ids, "{\"ids\":[");
-
-    for (int i = 0; i < UNKNOWN_IDS; i++)
-        len += (size_t)snprintf(scene->ids + len, sizeof scene->ids - len, "%s\"key_01m8fc37gbeg9zs0wvjyy0%04d\"",
-                                i ? "," : "", i);
-    len += (size_t)snprintf(scene->ids + len, sizeof scene->ids - len, "]}");
-    cr_assert_lt(len, sizeof scene->ids);
-}
 
 static bool has_sanitizer(int pid)
 {
@@ -279,35 +228,24 @@ static bool has_sanitizer(int pid)
     return found;
 }
 
-/* What OPERATIONS.md says a node needs, and --waiting-max-bytes for requests and for responses. A sanitizer takes a
- * multiple of it, and keeps what was freed. */
+/* A sanitizer takes a multiple of it, and keeps what was freed. */
 static void expect_little_memory(const struct scene *scene)
 {
-    enum { NODE_MAX_KIB = (8 + 2 * 64) * 1024 };
-    const int pid = (int)scene->fixture.nodes[0].process.pid;
-    char path[64], line[128];
-    uint64_t kib = 0;
-    FILE *file;
+    const struct node *node = &scene->fixture.nodes[0];
+    const unsigned long kib = attack_peak_kib(node);
 
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
-    file = fopen(path, "r");
-    cr_assert(file);
-    while (kib == 0 && fgets(line, sizeof line, file))
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            cr_assert(text_to_u64(text_trim((struct text){line + 6, strcspn(line, "k") - 6}), UINT32_MAX, &kib));
-    fclose(file);
-    cr_expect(kib > 0);
-    cr_expect(has_sanitizer(pid) || kib < NODE_MAX_KIB, "%llu KiB", (unsigned long long)kib);
+    cr_expect(has_sanitizer((int)node->process.pid) || kib < ATTACK_NODE_MAX_KIB, "%lu KiB", kib);
 }
 
 Test(neighbours, long_lists_of_one_account_take_revocation_from_nobody)
 {
     struct scene *scene = scene_start(MODE_TEST, NULL);
-    struct http_call call = {
-        .method = "POST", .target = "/v1/api_keys/revoke", .bearer = scene->key.secret, .json = scene->ids};
+    const struct http_call call = {.method = "POST",
+                                   .target = "/v1/api_keys/revoke",
+                                   .bearer = scene->a.key.secret,
+                                   .json = scene->ids = attack_print_unknown_keys()};
     size_t refused = 0;
 
-    print_unknown_ids(scene);
     for (size_t i = 0; i < CONNECTIONS; i++) {
         http_client_send_call(&scene->clients[i], &call);
         if (i % 20 == 0)
@@ -330,12 +268,12 @@ Test(neighbours, bodies_that_are_still_coming_hold_no_place)
     const struct http_call ends = {.method = "POST", .target = "/v1/api_keys/revoke", .json = json};
     struct http_call call = ends;
 
-    fixture_add_key(&scene->fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &live);
-    fixture_add_key(&scene->fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &victim);
+    fixture_add_key(&scene->fixture, scene->a.account, KEY_API, MODE_LIVE, SCOPE_ALL, &live);
+    fixture_add_key(&scene->fixture, scene->a.account, KEY_API, MODE_LIVE, SCOPE_ALL, &victim);
     snprintf(begun, sizeof begun,
              "POST /v1/api_keys/revoke HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
              "Content-Type: application/json\r\nContent-Length: 60\r\nExpect: 100-continue\r\n\r\n",
-             scene->key.secret);
+             scene->a.key.secret);
     for (size_t i = 0; i < SLOW; i++) {
         cr_assert(http_client_send(&scene->clients[i], begun, strlen(begun)));
         cr_assert_eq(http_client_read(&scene->clients[i], false, PATIENCE_MS, &scene->answer), HTTP_CLIENT_ANSWER);
@@ -345,7 +283,7 @@ Test(neighbours, bodies_that_are_still_coming_hold_no_place)
     call.bearer = live.secret;
     http_client_call(&scene->other, &call, &scene->answer);
     cr_expect_eq(scene->answer.status, 200, "%s", scene->answer.body);
-    call.bearer = scene->key.secret;
+    call.bearer = scene->a.key.secret;
     http_client_call(&scene->other, &call, &scene->answer);
     cr_expect_eq(scene->answer.status, 200, "its own key neither: %s", scene->answer.body);
     scene_stop(scene);
@@ -355,23 +293,24 @@ Test(neighbours, bodies_that_are_still_coming_hold_no_place)
 Test(neighbours, people_end_their_keys_while_a_key_of_theirs_does_its_worst)
 {
     struct scene *scene = scene_start(MODE_TEST, NULL);
-    struct http_call flood_call = {
-        .method = "POST", .target = "/v1/api_keys/revoke", .bearer = scene->key.secret, .json = scene->ids};
+    const struct http_call flood_call = {.method = "POST",
+                                         .target = "/v1/api_keys/revoke",
+                                         .bearer = scene->a.key.secret,
+                                         .json = scene->ids = attack_print_unknown_keys()};
     char json[128];
     const struct http_call ends = {.method = "POST",
                                    .target = "/v1/console/api_keys/revoke",
-                                   .cookie = scene->session.token,
-                                   .csrf = scene->session.csrf,
+                                   .cookie = scene->a.session.token,
+                                   .csrf = scene->a.session.csrf,
                                    .json = json};
 
-    print_unknown_ids(scene);
     for (size_t i = 0; i < 30; i++)
         http_client_send_call(&scene->clients[i], &flood_call);
-    snprintf(json, sizeof json, "{\"ids\":[\"%s\"]}", scene->key.id);
+    snprintf(json, sizeof json, "{\"ids\":[\"%s\"]}", scene->a.key.id);
     http_client_call(&scene->other, &ends, &scene->answer);
     cr_expect_eq(scene->answer.status, 200, "%s", scene->answer.body);
     cr_expect(strstr(scene->answer.body, "\"revoked\":[\"key_"), "%s", scene->answer.body);
-    fixture_await_key(&scene->fixture, 0, scene->key.secret, 401);
+    fixture_await_key(&scene->fixture, 0, scene->a.key.secret, 401);
     scene_stop(scene);
 }
 
@@ -381,7 +320,7 @@ static int invite(struct scene *scene, const char *email)
 {
     char json[128];
     const struct http_call call = {
-        .method = "POST", .target = "/v1/team/invitations", .bearer = scene->key.secret, .json = json};
+        .method = "POST", .target = "/v1/team/invitations", .bearer = scene->a.key.secret, .json = json};
 
     snprintf(json, sizeof json, "{\"email\":\"%s\",\"role\":\"auditor\"}", email);
     http_client_call(&scene->clients[0], &call, &scene->answer);
@@ -407,9 +346,9 @@ Test(neighbours, unknown_ids_count_as_changes_and_keys_can_still_be_revoked)
     struct scene *scene = scene_start(MODE_LIVE, (const char *const[]){"--changes-per-minute", "5", NULL});
     struct fixture_key mine;
     char target[80] = "/v1/api_keys/key_01m8fc37gbeg9zs0wvjyy00000";
-    const struct http_call call = {.method = "DELETE", .target = target, .bearer = scene->key.secret};
+    const struct http_call call = {.method = "DELETE", .target = target, .bearer = scene->a.key.secret};
 
-    fixture_add_key(&scene->fixture, scene->account, KEY_API, MODE_LIVE, SCOPE_ALL, &mine);
+    fixture_add_key(&scene->fixture, scene->a.account, KEY_API, MODE_LIVE, SCOPE_ALL, &mine);
     for (int i = 0; i < 5; i++) {
         http_client_call(&scene->clients[0], &call, &scene->answer);
         cr_expect_eq(scene->answer.status, 404, "%s", scene->answer.body);
