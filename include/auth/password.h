@@ -11,7 +11,10 @@
 struct password_pool;
 
 struct password_pool *password_pool_create(uv_loop_t *loop, struct keyring *keyring, unsigned parallel, unsigned queue);
-/* Waiting jobs complete with PASSWORD_CANCELLED; running ones finish first. closed runs once, last. */
+/* From now on nothing is begun: what waits, and what still comes, completes with PASSWORD_CANCELLED. Running ones
+ * finish. */
+void password_pool_shut(struct password_pool *pool);
+/* The same; closed runs once, last. */
 void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), void *arg);
 
 /* PASSWORD_KNOWN: step-ups, and sign-ins from a browser that the user signed in from before. */

@@ -89,11 +89,14 @@ static void step_drain_usage(struct node *node)
     usage_drain(node->usage, node->store_settings.timeout_ms, node_part_ended, node);
 }
 
-/* The drain's time is over: nobody waits for what waits at the gate. */
-static void step_shut_gate(struct node *node)
+/* The drain's time is over: nobody waits for what waits at the gate, or for its password to be hashed. The servers
+ * close once all requests are released. */
+static void step_shut_queues(struct node *node)
 {
     if (node->work_gate)
         node_gate_shut(node->work_gate);
+    if (node->passwords)
+        password_pool_shut(node->passwords);
 }
 
 static void step_close_work_gate(struct node *node)
@@ -220,7 +223,7 @@ static void node_finish(void *arg)
 static void (*const TEARDOWN[])(struct node *node) = {
     step_end_watchers,   step_leave,           step_close_gate,      step_drain_public,
     step_drain_internal, step_close_table,     step_drain_usage,     step_close_tls,
-    step_shut_gate,      step_close_http,      step_close_work_gate, step_close_watch_feed,
+    step_shut_queues,    step_close_http,      step_close_work_gate, step_close_watch_feed,
     step_close_usage,    step_close_passwords, step_end_audit,       step_close_canary,
     step_close_report,   step_stop_checker,    step_close_members,   step_close_store,
     step_close_audit,

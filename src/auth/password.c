@@ -29,7 +29,8 @@ struct password_pool {
     enum password_part last; /* the part whose hash was started last */
     unsigned running_count;
     unsigned parallel, queue;
-    uint64_t hash_ns;          /* recent time per hash */
+    uint64_t hash_ns; /* recent time per hash */
+    bool is_shut;
     void (*closed)(void *arg); /* set while closing */
     void *closed_arg;
 };
@@ -283,7 +284,7 @@ static void enqueue(struct job *job)
 {
     struct password_pool *pool = job->pool;
     struct part *part = &pool->parts[job->turn.part];
-    if (pool->closed) {
+    if (pool->is_shut) {
         finish(job, PASSWORD_CANCELLED);
         return;
     }
@@ -362,11 +363,9 @@ void password_rehash(struct password_pool *pool, const struct password_turn *tur
     enqueue(job);
 }
 
-void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), void *arg)
+void password_pool_shut(struct password_pool *pool)
 {
-    CHECK(!pool->closed);
-    pool->closed = closed;
-    pool->closed_arg = arg;
+    pool->is_shut = true;
     for (size_t i = 0; i < PASSWORD_PARTS; i++) {
         struct list *node;
         while ((node = list_first(&pool->parts[i].waiting))) {
@@ -376,6 +375,14 @@ void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), 
             finish(job, PASSWORD_CANCELLED);
         }
     }
+}
+
+void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), void *arg)
+{
+    CHECK(!pool->closed);
+    pool->closed = closed;
+    pool->closed_arg = arg;
+    password_pool_shut(pool);
     close_if_idle(pool);
 }
 

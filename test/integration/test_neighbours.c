@@ -211,6 +211,50 @@ Test(neighbours, a_search_does_not_keep_a_node_from_stopping)
     scene_stop(scene);
 }
 
+/* Passwords that nobody waits for */
+
+#define LOGIN_REFUSED "message=\"login refused\""
+
+static long hashes(const struct scene *scene)
+{
+    return fixture_metric(&scene->fixture, 0, "chatelaine_password_queue") +
+           fixture_metric(&scene->fixture, 0, "chatelaine_password_hash_duration_seconds_count");
+}
+
+static size_t count_lines(const struct scene *scene, const char *what)
+{
+    char *log = node_log(&scene->fixture.nodes[0]);
+    size_t count = 0;
+
+    for (const char *at = log; (at = strstr(at, what)); at++)
+        count++;
+    free(log);
+    return count;
+}
+
+/* A request lives until its password is judged, whoever waits for it. */
+Test(neighbours, passwords_do_not_keep_a_node_from_stopping)
+{
+    enum { LOGINS = 20 };
+    struct scene *scene;
+    char json[128];
+    const struct http_call call = {.method = "POST", .target = "/v1/auth/login", .json = json};
+
+    setenv("CHATELAINE_TEST_PASSWORD_COST", "17", 1); /* the true one, so that they wait */
+    scene = scene_start(MODE_LIVE, (const char *const[]){"--drain-ms", "100", "--password-parallel", "1", NULL});
+    for (int i = 0; i < LOGINS; i++) {
+        snprintf(json, sizeof json, "{\"email\":\"n%d@clinic.example\",\"password\":\"wrong-one\",\"totp\":\"000000\"}",
+                 i);
+        http_client_send_call(&scene->clients[i], &call);
+    }
+    while (hashes(scene) < LOGINS || count_lines(scene, LOGIN_REFUSED) == 0)
+        continue;
+    process_signal(&scene->fixture.nodes[0].process, SIGTERM);
+    node_expect_clean_end(&scene->fixture.nodes[0]);
+    cr_expect_lt(count_lines(scene, LOGIN_REFUSED), LOGINS, "all were hashed");
+    scene_stop(scene);
+}
+
 /* Lists of keys to revoke */
 
 static bool has_sanitizer(int pid)
