@@ -24,9 +24,6 @@ enum {
     NS_PER_MS = 1000000
 };
 
-#define ID_CHARACTERS "0123456789abcdefghijklmnopqrstuvwxyz_"
-#define TOKEN_CHARACTERS ID_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ-"
-
 /* One key from its creation until it has been dead for a while. */
 struct life {
     bool used;
@@ -102,23 +99,6 @@ static int64_t span_ns(struct clients *clients, unsigned from, unsigned to)
     return (int64_t)(from * 1000 + below(clients, (to - from) * 1000)) * clients->plan.unit_ms * (NS_PER_MS / 100000);
 }
 
-/* Counted first: a fault that finds nothing open knows that nothing will be begun. */
-static bool other_begins(struct clients *clients)
-{
-    struct cluster *cluster = clients->plan.cluster;
-
-    atomic_fetch_add(&cluster->others_open, 1);
-    if (!atomic_load(&cluster->only_revocations))
-        return true;
-    atomic_fetch_sub(&cluster->others_open, 1);
-    return false;
-}
-
-static void other_ends(struct clients *clients)
-{
-    atomic_fetch_sub(&clients->plan.cluster->others_open, 1);
-}
-
 static struct life *find_life(struct clients *clients, uint32_t key)
 {
     for (size_t i = 0; i < clients->life_count; i++) {
@@ -151,15 +131,6 @@ static bool send_request(struct clients *clients, const struct asking *asking, c
     return is_sent;
 }
 
-static enum event_code code_of(const struct exchange_answer *answer)
-{
-    if (answer->status < 400 || answer->status == 503)
-        return CODE_NONE;
-    if (strstr(answer->body, "\"already_replaced\""))
-        return CODE_REPLACED;
-    return strstr(answer->body, "\"api_key_revoked\"") ? CODE_REVOKED : CODE_OTHER;
-}
-
 static void note(struct clients *clients, const struct asking *asking, uint32_t key,
                  const struct exchange_answer *answer)
 {
@@ -169,7 +140,7 @@ static void note(struct clients *clients, const struct asking *asking, uint32_t 
                                 .status = (uint16_t)answer->status,
                                 .node = (uint8_t)asking->node,
                                 .kind = (uint8_t)asking->kind,
-                                .code = (uint8_t)code_of(answer),
+                                .code = (uint8_t)history_code(answer->status, answer->body),
                                 .later_ms = asking->later_ms};
 
     clients->counts.answered[asking->kind] += answer->status != 0 && answer->status != 503;
@@ -276,18 +247,6 @@ static void life_begin(struct clients *clients, uint32_t key)
     show(clients, life);
 }
 
-/* Copies what follows the mark in the text, as far as it is made of those characters; false without the mark. */
-static bool copy_after(const char *text, const char *mark, const char *characters, char *ret_value, size_t size)
-{
-    const char *at = strstr(text, mark);
-
-    if (!at)
-        return false;
-    at += strlen(mark);
-    snprintf(ret_value, size, "%.*s", (int)strspn(at, characters), at);
-    return true;
-}
-
 /* The new key, or HISTORY_NO_KEY. */
 static uint32_t read_created(struct clients *clients, const struct exchange_answer *answer, size_t number)
 {
@@ -296,8 +255,8 @@ static uint32_t read_created(struct clients *clients, const struct exchange_answ
 
     clients->creations[number].status = answer->status;
     clients->creations[number].end_ms = deadline_now_ms();
-    if (answer->status == 201 && copy_after(answer->body, "\"id\":\"", ID_CHARACTERS, id, sizeof id) &&
-        copy_after(answer->body, "\"secret\":\"", TOKEN_CHARACTERS, secret, sizeof secret))
+    if (answer->status == 201 && exchange_copy_after(answer->body, "\"id\":\"", id, sizeof id) &&
+        exchange_copy_after(answer->body, "\"secret\":\"", secret, sizeof secret))
         key = history_add_key(clients->plan.history, clients->creations[number].account, id, secret);
     else if (answer->status == 201)
         history_violation(clients->plan.history, "a creation without id or secret", answer->body);
@@ -310,7 +269,7 @@ static void create_done(void *arg, const struct exchange_answer *answer)
     struct clients *clients = asking->clients;
     uint32_t key = read_created(clients, answer, asking->number);
 
-    other_ends(clients);
+    cluster_other_ends(clients->plan.cluster);
     note(clients, asking, key, answer);
     if (key != HISTORY_NO_KEY)
         life_begin(clients, key);
@@ -340,7 +299,7 @@ static void successor_done(void *arg, const struct exchange_answer *answer)
     uint32_t key = read_created(clients, answer, asking->number);
     struct asking created = *asking;
 
-    other_ends(clients);
+    cluster_other_ends(clients->plan.cluster);
     note(clients, asking, asking->key, answer);
     created.kind = EVENT_CREATE;
     if (key != HISTORY_NO_KEY && may_inherit_end(clients, asking->key))
@@ -361,7 +320,7 @@ static const char *manager_of(const struct clients *clients, unsigned account)
 /* Fills in the next creation; it counts once it is sent. */
 static bool creation_begins(struct clients *clients, unsigned node, unsigned account)
 {
-    if (clients->creation_count == CREATIONS_MAX || !other_begins(clients))
+    if (clients->creation_count == CREATIONS_MAX || !cluster_other_begins(clients->plan.cluster))
         return false;
     clients->creations[clients->creation_count] =
         (struct creation){.node = (uint8_t)node,
@@ -399,7 +358,7 @@ static void create(struct clients *clients, uint32_t by, unsigned late_ms)
                      by_manager ? create_done : successor_done))
         clients->creation_count++;
     else
-        other_ends(clients);
+        cluster_other_ends(clients->plan.cluster);
 }
 
 /* Revocations */
@@ -574,7 +533,7 @@ static void replace_done(void *arg, const struct exchange_answer *answer)
     struct life *replaced = find_life(clients, asking->key);
     struct asking created = *asking;
 
-    other_ends(clients);
+    cluster_other_ends(clients->plan.cluster);
     note(clients, asking, asking->key, answer);
     if (key != HISTORY_NO_KEY && (may_inherit_end(clients, asking->key) || replaced->replacements > 1))
         note_may_end(clients, key, answer->start_ns);
@@ -621,7 +580,7 @@ static void replace(struct clients *clients, struct life *life, unsigned node)
         clients->creation_count++;
         life->revokes_open++;
     } else {
-        other_ends(clients);
+        cluster_other_ends(clients->plan.cluster);
     }
 }
 
@@ -752,7 +711,7 @@ static bool revoke_by_command(struct clients *clients, struct life *life)
 
     while (command < clients->commands + COMMANDS_MAX && command->process.pid != 0)
         command++;
-    if (command == clients->commands + COMMANDS_MAX || !other_begins(clients))
+    if (command == clients->commands + COMMANDS_MAX || !cluster_other_begins(clients->plan.cluster))
         return false;
     command->key = life->key;
     command->start_ns = history_now_ns();
@@ -775,7 +734,7 @@ static void look_at_commands(struct clients *clients)
                                                .end_ns = history_now_ns(),
                                                .head = "",
                                                .body = ""};
-        other_ends(clients);
+        cluster_other_ends(clients->plan.cluster);
         note(clients, &asking, command->key, &answer);
         revoke_ended(clients, command->key, &answer);
     }
@@ -839,11 +798,11 @@ static void sign_in_done(void *arg, const struct exchange_answer *answer)
     struct asking *asking = arg;
     struct fixture_session *session = &asking->clients->sessions[asking->number];
 
-    other_ends(asking->clients);
+    cluster_other_ends(asking->clients->plan.cluster);
     asking->clients->session_times[asking->number].asked_ns = answer->start_ns;
     asking->clients->session_times[asking->number].answered_ns = answer->end_ns;
     if (answer->status == 200)
-        (void)copy_after(answer->head, "__Host-session=", TOKEN_CHARACTERS, session->token, sizeof session->token);
+        (void)exchange_copy_after(answer->head, "__Host-session=", session->token, sizeof session->token);
     free(asking);
 }
 
@@ -867,7 +826,7 @@ static void sign_in(struct clients *clients)
                        "Content-Length: %d\r\n\r\n%s",
                        body_len, body);
     if (!send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, sign_in_done))
-        other_ends(clients);
+        cluster_other_ends(clients->plan.cluster);
 }
 
 /* The thread */
@@ -901,7 +860,8 @@ static void look_at_clock(struct clients *clients)
         clients->create_at_ns =
             now_ns + (int64_t)(below(clients, 2000) + 1) * NS_PER_MS / clients->plan.keys_per_second;
     }
-    if (clients->signed_in < clients->plan.user_count && clients->sign_in_at_ns <= now_ns && other_begins(clients)) {
+    if (clients->signed_in < clients->plan.user_count && clients->sign_in_at_ns <= now_ns &&
+        cluster_other_begins(clients->plan.cluster)) {
         sign_in(clients);
         clients->sign_in_at_ns = now_ns + INT64_C(4000) * NS_PER_MS;
     }

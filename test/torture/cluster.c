@@ -226,6 +226,21 @@ void cluster_stop(struct cluster *cluster)
     pthread_mutex_destroy(&cluster->redis_lock);
 }
 
+/* Counted first: a fault that finds nothing open knows that nothing will be begun. */
+bool cluster_other_begins(struct cluster *cluster)
+{
+    atomic_fetch_add(&cluster->others_open, 1);
+    if (!atomic_load(&cluster->only_revocations))
+        return true;
+    atomic_fetch_sub(&cluster->others_open, 1);
+    return false;
+}
+
+void cluster_other_ends(struct cluster *cluster)
+{
+    atomic_fetch_sub(&cluster->others_open, 1);
+}
+
 int cluster_open_socket(void *arg, unsigned node, uint16_t *ret_port)
 {
     struct cluster *cluster = arg;

@@ -71,6 +71,10 @@ int64_t cluster_ended_ms(struct cluster *cluster, unsigned node, unsigned incarn
 /* A node that ended though nobody ended it; CLUSTER_NODES: none. */
 unsigned cluster_find_dead(struct cluster *cluster);
 
+/* Something else than checks and revocations is about to begin; false: it must not. Once it has ended: the other. */
+bool cluster_other_begins(struct cluster *cluster);
+void cluster_other_ends(struct cluster *cluster);
+
 /* An exchange_socket; arg: the cluster. */
 int cluster_open_socket(void *cluster, unsigned node, uint16_t *ret_port);
 /* fixture_call() and fixture_login() where the node may be in a namespace of its own; the node must be up. */

@@ -230,23 +230,13 @@ static bool look_at_command(struct endings *endings, struct subject *subject)
 {
     if (subject->command.pid == 0 || !process_wait(&subject->command, 0))
         return subject->command.pid != 0 || subject->is_asked;
-    atomic_fetch_sub(&endings->plan.cluster->others_open, 1);
+    cluster_other_ends(endings->plan.cluster);
     if (process_exit_code(&subject->command) == 0)
         end_told(endings, subject, history_now_ns());
     else if (finds_nobody(subject))
         end_found(endings, subject);
     else
         end_failed(endings, subject);
-    return false;
-}
-
-/* As in the clients: counted first, so that a fault that finds nothing open knows that nothing will be begun. */
-static bool may_begin(struct cluster *cluster)
-{
-    atomic_fetch_add(&cluster->others_open, 1);
-    if (!atomic_load(&cluster->only_revocations))
-        return true;
-    atomic_fetch_sub(&cluster->others_open, 1);
     return false;
 }
 
@@ -278,7 +268,7 @@ static void remove_done(void *arg, const struct exchange_answer *answer)
     struct asking asking = *(struct asking *)arg;
 
     free(arg);
-    atomic_fetch_sub(&asking.endings->plan.cluster->others_open, 1);
+    cluster_other_ends(asking.endings->plan.cluster);
     asking.subject->is_asked = false;
     if (answer->status == 200)
         end_told(asking.endings, asking.subject, answer->end_ns);
@@ -301,7 +291,7 @@ static void begin_request(struct endings *endings, struct subject *subject)
     subject->by_command = false;
     subject->is_asked = send_asking(&asking, bytes, (size_t)len, CHANGE_WITHIN_MS, remove_done);
     if (!subject->is_asked) {
-        atomic_fetch_sub(&endings->plan.cluster->others_open, 1);
+        cluster_other_ends(endings->plan.cluster);
         end_failed(endings, subject);
     }
 }
@@ -432,7 +422,7 @@ static void begin_end(struct endings *endings, struct subject *subject)
 
     if (subject->is_person && !by_request && people_under_way(endings) >= COMMANDS_ABOUT_PEOPLE)
         return;
-    if (!may_begin(endings->plan.cluster))
+    if (!cluster_other_begins(endings->plan.cluster))
         return;
     if (by_request)
         begin_request(endings, subject);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,6 +14,9 @@
 #include <unistd.h>
 
 enum { CONNS_MAX = 64, LATE_BYTES = 2, EVENTS_MAX = 128 };
+
+/* Of ids, too. */
+#define TOKEN_CHARACTERS "0123456789abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ-"
 
 struct conn {
     int fd; /* -1: closed */
@@ -236,6 +240,17 @@ void exchange_turn(struct exchange *exchange, int timeout_ms)
 size_t exchange_open(const struct exchange *exchange)
 {
     return exchange->open;
+}
+
+bool exchange_copy_after(const char *text, const char *mark, char *ret_value, size_t size)
+{
+    const char *at = strstr(text, mark);
+
+    if (!at)
+        return false;
+    at += strlen(mark);
+    snprintf(ret_value, size, "%.*s", (int)strspn(at, TOKEN_CHARACTERS), at);
+    return true;
 }
 
 struct exchange *exchange_create(exchange_socket *open_socket, void *arg)

@@ -41,3 +41,5 @@ bool exchange_send(struct exchange *exchange, const struct exchange_request *req
 void exchange_turn(struct exchange *exchange, int timeout_ms);
 /* Requests under way. */
 size_t exchange_open(const struct exchange *exchange);
+/* Copies the id or token that follows the mark in an answer's head or body; false without the mark. */
+bool exchange_copy_after(const char *text, const char *mark, char *ret_value, size_t size);

@@ -99,6 +99,15 @@ void history_destroy(struct history *history)
 
 /* Verdicts */
 
+enum event_code history_code(int status, const char *body)
+{
+    if (status < 400 || status == 503)
+        return CODE_NONE;
+    if (strstr(body, "\"already_replaced\""))
+        return CODE_REPLACED;
+    return strstr(body, "\"api_key_revoked\"") ? CODE_REVOKED : CODE_OTHER;
+}
+
 static const char *verdict_on_use(const struct key_times *times, const struct event *event, unsigned accepted)
 {
     if (event->status == accepted)

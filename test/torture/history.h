@@ -84,6 +84,8 @@ const struct key_times *history_times(const struct history *history, uint32_t ke
 /* HISTORY_NO_KEY when it was never acknowledged. */
 uint32_t history_find(struct history *history, const char *id);
 
+/* What an answer's body said besides its status. */
+enum event_code history_code(int status, const char *body);
 /* What is wrong with an event, given what is known of its key; NULL: nothing. */
 const char *history_verdict(const struct key_times *times, const struct event *event);
 /* Judges every event again from nothing but the events; a check of the checks made on the way. Violations are printed
