@@ -20,6 +20,7 @@ enum {
     AHEAD_MAX_MS = 3000, /* how far revocations are scheduled: over before what is left is looked at */
     MS_PER_S = 1000,
     OVERLAP_LEAST_S = 60, /* of a replacement, whatever it asks for */
+    LEFT_TO_END = 16,     /* of so many keys that are replaced, one ends when that is over */
     LAST_ANSWERS_MS = 10000,
     NS_PER_MS = 1000000
 };
@@ -27,6 +28,7 @@ enum {
 /* One key from its creation until it has been dead for a while. */
 struct life {
     bool used;
+    bool is_used;
     bool dying; /* a revocation was tried */
     bool quiet; /* not checked until that is answered, for a check without a lease would mend the cache; and then
                    perhaps not at once */
@@ -38,8 +40,11 @@ struct life {
     int64_t check_at_ns[CLUSTER_NODES];
     unsigned revokes_open;
     unsigned replacements; /* asked for */
-    bool is_scheduled;     /* likewise; its successors inherit that end */
-    uint32_t successor;    /* the last that is known, or HISTORY_NO_KEY */
+    bool is_scheduled;     /* likewise, or it may have inherited an end; what it makes inherits that */
+    int64_t ends_told_ns;  /* when that was answered; HISTORY_NEVER: not yet */
+    int64_t ends_ns;
+    uint32_t successor; /* the last that is known, or HISTORY_NO_KEY */
+    uint32_t ends;      /* the key that ends when this one is used first, which has not been tried; or HISTORY_NO_KEY */
 };
 
 struct command {
@@ -79,6 +84,7 @@ struct asking {
     uint32_t keys[TOGETHER_MAX]; /* these */
     bool is_together;            /* one of many DELETEs at once */
     bool is_by_holder;
+    bool ends_at_use;  /* with a replacement: of the successor */
     unsigned later_ms; /* after what begins at, or ends by, this request the key is to be revoked; see struct event */
     int64_t due_ns;    /* of a key whose revocation is scheduled */
 };
@@ -86,6 +92,11 @@ struct asking {
 static int64_t later_of(int64_t a_ns, int64_t b_ns)
 {
     return a_ns > b_ns ? a_ns : b_ns;
+}
+
+static unsigned ms_until(int64_t due_ns, int64_t now_ns)
+{
+    return due_ns > now_ns ? (unsigned)((due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
 static unsigned below(struct clients *clients, unsigned bound)
@@ -223,7 +234,8 @@ static void tell_readers(struct clients *clients, struct life *life)
     life->is_told = true;
 }
 
-static void life_begin(struct clients *clients, uint32_t key)
+/* NULL: it is never revoked, and not checked before the end. */
+static struct life *life_begin(struct clients *clients, uint32_t key)
 {
     /* Short lives are for reads that are under way when the revocation comes, long ones for caches. */
     static const unsigned ENDS[][2] = {{1, 30}, {1, 30}, {20, 150}, {20, 150}, {100, 500}};
@@ -234,17 +246,23 @@ static void life_begin(struct clients *clients, uint32_t key)
     while (i < clients->life_count && clients->lives[i].used)
         i++;
     if (i == LIVES_MAX || below(clients, 20) == 0) /* some are never revoked */
-        return;
+        return NULL;
     if (i == clients->life_count)
         clients->life_count++;
     struct life *life = &clients->lives[i];
-    *life = (struct life){.used = true, .key = key, .retire_at_ns = HISTORY_NEVER, .successor = HISTORY_NO_KEY};
+    *life = (struct life){.used = true,
+                          .key = key,
+                          .retire_at_ns = HISTORY_NEVER,
+                          .ends_told_ns = HISTORY_NEVER,
+                          .successor = HISTORY_NO_KEY,
+                          .ends = HISTORY_NO_KEY};
     life->die_at_ns = now_ns + span_ns(clients, ENDS[which][0], ENDS[which][1]);
     life->quiet = below(clients, 2);
     life->is_for_readers = clients->plan.board && below(clients, 4) == 0;
     for (unsigned node = 0; node < CLUSTER_NODES; node++)
         life->check_at_ns[node] = now_ns;
     show(clients, life);
+    return life;
 }
 
 /* The new key, or HISTORY_NO_KEY. */
@@ -272,7 +290,7 @@ static void create_done(void *arg, const struct exchange_answer *answer)
     cluster_other_ends(clients->plan.cluster);
     note(clients, asking, key, answer);
     if (key != HISTORY_NO_KEY)
-        life_begin(clients, key);
+        (void)life_begin(clients, key);
     free(asking);
 }
 
@@ -284,12 +302,39 @@ static void note_may_end(struct clients *clients, uint32_t key, int64_t from_ns)
     (void)history_add(clients->plan.history, &event);
 }
 
-/* What a key makes ends when the key does. */
-static bool may_inherit_end(struct clients *clients, uint32_t maker)
+static void use_begins(struct clients *clients, struct life *life)
 {
-    const struct life *life = find_life(clients, maker);
+    if (life->ends != HISTORY_NO_KEY)
+        note_may_end(clients, life->ends, history_now_ns());
+    life->ends = HISTORY_NO_KEY;
+    life->is_used = true;
+}
 
-    return !life || life->is_scheduled;
+/* What a key makes ends when the key does, if that was answered before; if it was not, that is not known. life: of what
+ * was made; may be NULL. */
+static void note_inherited_end(struct clients *clients, uint32_t key, struct life *life, uint32_t maker,
+                               const struct exchange_answer *answer)
+{
+    const struct life *from = find_life(clients, maker);
+    bool is_known = from && from->ends_told_ns < answer->start_ns;
+    struct event event = {
+        .start_ns = answer->start_ns, .end_ns = answer->end_ns, .key = key, .status = 200, .kind = EVENT_SCHEDULE};
+
+    if (from && !from->is_scheduled)
+        return;
+    if (life)
+        life->is_scheduled = true;
+    if (!is_known) {
+        note_may_end(clients, key, answer->start_ns);
+        return;
+    }
+    event.later_ms = ms_until(from->ends_ns, answer->start_ns);
+    (void)history_add(clients->plan.history, &event);
+    clients->counts.inherited++;
+    if (!life)
+        return;
+    life->ends_told_ns = answer->end_ns;
+    life->ends_ns = from->ends_ns;
 }
 
 static void successor_done(void *arg, const struct exchange_answer *answer)
@@ -302,12 +347,10 @@ static void successor_done(void *arg, const struct exchange_answer *answer)
     cluster_other_ends(clients->plan.cluster);
     note(clients, asking, asking->key, answer);
     created.kind = EVENT_CREATE;
-    if (key != HISTORY_NO_KEY && may_inherit_end(clients, asking->key))
-        note_may_end(clients, key, answer->start_ns);
     if (key != HISTORY_NO_KEY) {
         clients->counts.asked[EVENT_CREATE]++;
         note(clients, &created, key, answer);
-        life_begin(clients, key);
+        note_inherited_end(clients, key, life_begin(clients, key), asking->key, answer);
     }
     free(asking);
 }
@@ -478,12 +521,15 @@ static void schedule_done(void *arg, const struct exchange_answer *answer)
 {
     struct asking *asking = arg;
     struct exchange_answer meant = *answer;
+    struct life *life = find_life(asking->clients, asking->key);
 
     if (is_too_late(asking, answer))
         meant.status = 503;
-    asking->later_ms = asking->due_ns > answer->start_ns
-                           ? (unsigned)((asking->due_ns - answer->start_ns + NS_PER_MS - 1) / NS_PER_MS)
-                           : 0;
+    asking->later_ms = ms_until(asking->due_ns, answer->start_ns);
+    if (life && meant.status == 200) {
+        life->ends_told_ns = answer->end_ns;
+        life->ends_ns = asking->due_ns;
+    }
     note(asking->clients, asking, asking->key, &meant);
     end_told(asking->clients, asking->key, meant.status == 200);
     free(asking);
@@ -524,28 +570,74 @@ static void schedule(struct clients *clients, struct life *life, unsigned node)
     life->revokes_open += send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, schedule_done);
 }
 
-/* The other key goes on, for a minute at least: another way ends it. */
+/* A repetition was answered with another successor. Then the earlier one has ended, unless it was used and somebody is
+ * just revoking it: that revocation has an answer of its own. */
+static void note_replaced_successor(struct clients *clients, uint32_t key, const struct exchange_answer *answer)
+{
+    const struct life *life = find_life(clients, key);
+    const struct event end = {
+        .start_ns = answer->start_ns, .end_ns = answer->end_ns, .key = key, .status = 200, .kind = EVENT_REVOKE};
+
+    if (life && life->is_used && life->dying)
+        return;
+    clients->counts.successors_ended++;
+    (void)history_add(clients->plan.history, &end);
+}
+
+/* Whoever repeats the request until it is answered has a secret that works: of the key that is made then, or of the one
+ * that is said to be in use. */
+static void note_successor(struct clients *clients, struct life *replaced, uint32_t key,
+                           const struct exchange_answer *answer)
+{
+    struct history *history = clients->plan.history;
+    bool is_in_use = history_code(answer->status, answer->body) == CODE_REPLACED;
+
+    if (is_in_use &&
+        (replaced->successor == HISTORY_NO_KEY || !strstr(answer->body, history_id(history, replaced->successor))))
+        history_violation(history, "replaced by a key whose secret nobody has", answer->body);
+    clients->counts.successors_used += is_in_use;
+    if (key == HISTORY_NO_KEY)
+        return;
+    if (replaced->successor != HISTORY_NO_KEY)
+        note_replaced_successor(clients, replaced->successor, answer);
+    replaced->successor = key;
+}
+
+/* Some begin to use it later, so that a repetition comes before. */
+static void successor_begins(struct clients *clients, struct life *life, const struct asking *asking)
+{
+    int64_t later_ns = below(clients, 2) ? span_ns(clients, 0, 100) : 0;
+
+    if (!life)
+        return;
+    for (unsigned node = 0; node < CLUSTER_NODES; node++)
+        life->check_at_ns[node] += later_ns;
+    if (asking->ends_at_use)
+        life->ends = asking->key;
+}
+
+/* The other key goes on, for a minute at least. It is left to end then, or another way ends it. */
 static void replace_done(void *arg, const struct exchange_answer *answer)
 {
     struct asking *asking = arg;
     struct clients *clients = asking->clients;
     uint32_t key = read_created(clients, answer, asking->number);
-    struct life *replaced = find_life(clients, asking->key);
+    struct life *replaced = find_life(clients, asking->key), *life;
     struct asking created = *asking;
 
     cluster_other_ends(clients->plan.cluster);
     note(clients, asking, asking->key, answer);
-    if (key != HISTORY_NO_KEY && (may_inherit_end(clients, asking->key) || replaced->replacements > 1))
-        note_may_end(clients, key, answer->start_ns);
-    if (key != HISTORY_NO_KEY && replaced)
-        replaced->successor = key;
-    end_told(clients, asking->key, false);
+    if (replaced)
+        note_successor(clients, replaced, key, answer);
+    end_told(clients, asking->key, answer->status == 201 && below(clients, LEFT_TO_END) == 0);
     created.kind = EVENT_CREATE;
     created.later_ms = 0;
     if (key != HISTORY_NO_KEY) {
         clients->counts.asked[EVENT_CREATE]++;
         note(clients, &created, key, answer);
-        life_begin(clients, key);
+        life = life_begin(clients, key);
+        note_inherited_end(clients, key, life, asking->key, answer);
+        successor_begins(clients, life, asking);
     }
     free(asking);
 }
@@ -560,6 +652,7 @@ static void replace(struct clients *clients, struct life *life, unsigned node)
                                   .node = node,
                                   .key = life->key,
                                   .number = clients->creation_count,
+                                  .ends_at_use = overlap_s == 0,
                                   .later_ms = OVERLAP_LEAST_S * MS_PER_S};
 
     if (!creation_begins(clients, node, account))
@@ -573,10 +666,8 @@ static void replace(struct clients *clients, struct life *life, unsigned node)
     attempt_begins(clients, &asking);
     if (life->successor != HISTORY_NO_KEY)
         note_may_end(clients, life->successor, now_ns);
-    if (overlap_s == 0)
-        note_may_end(clients, life->key, now_ns);
-    life->replacements++;
     if (send_request(clients, &asking, bytes, (size_t)len, 0, CHANGE_WITHIN_MS, replace_done)) {
+        clients->counts.repeated += life->replacements++ > 0;
         clients->creation_count++;
         life->revokes_open++;
     } else {
@@ -670,7 +761,7 @@ static void dying_begins(struct life *life, int64_t now_ns)
         life->check_at_ns[i] = now_ns;
 }
 
-static void begin_successor(struct clients *clients, const struct life *life);
+static void begin_successor(struct clients *clients, struct life *life);
 
 /* A life ends before its time, with others: by a list, or by as many DELETEs at once, which leave in groups. */
 static void revoke_together(struct clients *clients, struct life *first, int64_t now_ns)
@@ -742,10 +833,12 @@ static void look_at_commands(struct clients *clients)
 
 /* The key asks for another one whose request's end comes about when its own revocation is answered. Not with keys that
  * are not to be checked meanwhile. */
-static void begin_successor(struct clients *clients, const struct life *life)
+static void begin_successor(struct clients *clients, struct life *life)
 {
-    if (!life->quiet && below(clients, 4) == 0)
-        create(clients, life->key, 1 + (unsigned)(span_ns(clients, 0, 100) / NS_PER_MS));
+    if (life->quiet || below(clients, 4) > 0)
+        return;
+    use_begins(clients, life);
+    create(clients, life->key, 1 + (unsigned)(span_ns(clients, 0, 100) / NS_PER_MS));
 }
 
 /* Nodes of an earlier version do not. */
@@ -756,10 +849,18 @@ static bool knows_all_ways(const struct clients *clients)
 
 static void revoke_otherwise(struct clients *clients, struct life *life, unsigned node)
 {
-    static void (*const WAYS[])(struct clients *, struct life *, unsigned) = {schedule, schedule, replace,
-                                                                              revoke_by_holder};
+    static void (*const WAYS[])(struct clients *, struct life *, unsigned) = {replace, revoke_by_holder, schedule,
+                                                                              schedule};
 
-    WAYS[below(clients, sizeof WAYS / sizeof *WAYS)](clients, life, node);
+    /* A key moves no end that stands to a later time. */
+    WAYS[below(clients, life->is_scheduled ? 2 : sizeof WAYS / sizeof *WAYS)](clients, life, node);
+}
+
+/* Whether that was answered or not. */
+static void replace_again(struct clients *clients, struct life *life, unsigned node, int64_t now_ns)
+{
+    replace(clients, life, node);
+    life->die_at_ns = life->revokes_open > 0 ? HISTORY_NEVER : now_ns + span_ns(clients, 1, 60);
 }
 
 /* Once, or at two nodes at about the same time. */
@@ -769,6 +870,10 @@ static void revoke(struct clients *clients, struct life *life, int64_t now_ns)
 
     if (below(clients, 16) == 0) {
         revoke_together(clients, life, now_ns);
+        return;
+    }
+    if (life->replacements > 0 && life->revokes_open == 0 && below(clients, 2) == 0) {
+        replace_again(clients, life, node, now_ns);
         return;
     }
     begin_successor(clients, life);
@@ -846,6 +951,7 @@ static void look_at_life(struct clients *clients, struct life *life, int64_t now
     for (unsigned node = 0; node < CLUSTER_NODES && !is_spared; node++) {
         if (life->check_at_ns[node] > now_ns)
             continue;
+        use_begins(clients, life);
         check(clients, life->key, node);
         life->check_at_ns[node] = next_check_ns(clients, life, now_ns);
     }

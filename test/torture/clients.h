@@ -1,8 +1,8 @@
 /* The clients, all of one thread. They create keys, and check each at every node all its life. They revoke it at one
- * node, at two at once, by command, by its secret, by a replacement, at a time that lies ahead, or together with up to
- * 49 others: by a list, or by as many requests at once. They repeat that until it is answered, and around that moment,
- * or the key's time, they check most often. Meanwhile people sign in. Requests
- * and responses go into the history. */
+ * node, at two at once, by command, by its secret, at a time that lies ahead, or together with up to 49 others: by a
+ * list, or by as many requests at once. They repeat that until it is answered, and around that moment, or the key's
+ * time, they check most often. Or they replace it, and repeat that, too: until its end, it or a successor whose secret
+ * came is accepted. Meanwhile people sign in. Requests and responses go into the history. */
 #pragma once
 #include "availability.h"
 #include "cluster.h"
@@ -33,6 +33,8 @@ struct clients_counts {
     size_t accepted, refused, unavailable, unknown;   /* of the checks */
     size_t kept_out;                                  /* checks that no connection was free for */
     size_t together[2], lists[2], held[2]; /* keys revoked in groups, by lists, by their secrets: asked, answered */
+    size_t repeated, successors_ended, successors_used; /* replacements, and what was answered then */
+    size_t inherited;                                   /* ends, by keys that other keys made */
     int64_t revoke_ms_max;
     double revoke_ms_sum;
 };

@@ -54,6 +54,8 @@ static const char *const KIND_NAMES[EVENT_KINDS] = {"create",    "check",    "ro
                                                     "successor", "schedule", "replace", "may end", "table"};
 /* A key whose revocation is scheduled may be refused so much earlier. */
 static const int64_t EARLY_NS = INT64_C(200) * NS_PER_MS + HISTORY_ROUNDED_NS;
+/* An overlap is counted from the latest that the store's time may be. */
+static const int64_t REPLACED_LATE_NS = INT64_C(1000) * NS_PER_MS;
 static const char *const CODE_NAMES[] = {"", " api_key_revoked", " already_replaced", " (another code)"};
 
 static void *must(void *memory)
@@ -121,13 +123,15 @@ static const char *verdict_on_use(const struct key_times *times, const struct ev
 
 static const char *verdict_on_schedule(const struct key_times *times, const struct event *event, unsigned done)
 {
+    if (event->status == done)
+        return event->start_ns > times->revoked_ns ? "changed after its revocation was answered" : NULL;
     if (event->status == 404)
         return event->end_ns < times->lost_ns ? "an acknowledged key is not found" : NULL;
     if (event->status == 409 && event->code == CODE_REPLACED)
         return NULL;
     if (event->status == 409)
         return event->end_ns < times->revoke_tried_ns ? "told to be revoked, and nobody revoked it" : NULL;
-    return event->status == done ? NULL : "an answer that can't be";
+    return "an answer that can't be";
 }
 
 const char *history_verdict(const struct key_times *times, const struct event *event)
@@ -183,7 +187,7 @@ static int64_t end_of_key(const struct event *event)
     case EVENT_SCHEDULE:
         return event->status == 200 ? later_of(event->end_ns, event->start_ns + later_ns(event)) : HISTORY_NEVER;
     case EVENT_REPLACE:
-        return event->status == 201 ? event->end_ns + later_ns(event) : HISTORY_NEVER;
+        return event->status == 201 ? event->end_ns + later_ns(event) + REPLACED_LATE_NS : HISTORY_NEVER;
     default:
         return HISTORY_NEVER;
     }

@@ -310,10 +310,12 @@ static void print_counts(const struct torture *torture)
            (long)counts->revoke_ms_max, counts->answered[EVENT_COMMAND], counts->asked[EVENT_COMMAND]);
     printf("of these, %zu of %zu by lists, %zu of %zu together with others, %zu of %zu by secrets\n", counts->lists[1],
            counts->lists[0], counts->together[1], counts->together[0], counts->held[1], counts->held[0]);
-    printf("besides, %zu of %zu scheduled, %zu of %zu by replacements\n", counts->answered[EVENT_SCHEDULE],
-           counts->asked[EVENT_SCHEDULE], counts->answered[EVENT_REPLACE], counts->asked[EVENT_REPLACE]);
-    printf("keys made by keys that were being revoked: %zu of %zu requests answered\n",
-           counts->answered[EVENT_SUCCESSOR], counts->asked[EVENT_SUCCESSOR]);
+    printf("besides, %zu of %zu scheduled, %zu of %zu by replacements; of these %zu repeated: %zu ended an earlier "
+           "successor, %zu found it in use\n",
+           counts->answered[EVENT_SCHEDULE], counts->asked[EVENT_SCHEDULE], counts->answered[EVENT_REPLACE],
+           counts->asked[EVENT_REPLACE], counts->repeated, counts->successors_ended, counts->successors_used);
+    printf("keys made by keys that were being revoked: %zu of %zu requests answered; with an inherited end, %zu keys\n",
+           counts->answered[EVENT_SUCCESSOR], counts->asked[EVENT_SUCCESSOR], counts->inherited);
     if (torture->endings) {
         const struct endings_counts *ended = endings_counts(torture->endings);
 
