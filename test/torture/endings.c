@@ -18,17 +18,21 @@ enum {
 struct subject {
     bool is_person;
     struct fixture_user user; /* the person, or an owner of the account */
-    struct fixture_key key;   /* of the account, or of the person's making */
+    struct fixture_key key;   /* of the account */
     struct fixture_session session;
     uint32_t number;         /* of the key, on the board */
+    struct family family;    /* the person's keys */
+    enum key_fate fate;      /* what goes with the person */
     bool is_ended, must_end; /* as told last; what the command under way, or the next one, is for */
+    bool is_gone;            /* commands do not find the person any more */
     int64_t due_ns;          /* the next command */
     int64_t check_at_ns[CLUSTER_NODES];
     struct process command;    /* pid 0: none */
     bool is_asked;             /* a node was asked, and has not answered */
     bool is_between;           /* an attempt may have had its effect, and nobody was told */
-    bool by_command;           /* the last attempt */
+    int64_t attempt_ns;        /* when the last one began */
     int64_t asked_ns, told_ns; /* of what was told last: when that attempt began, and the answer */
+    bool by_command;           /* likewise */
     struct ending_times times;
 };
 
@@ -38,6 +42,7 @@ struct endings {
     struct subject subjects[SUBJECTS_MAX]; /* accounts, then people */
     size_t count, hired;                   /* those behind the hired wait for a place */
     struct fixture_key manager;            /* of the account that people belong to */
+    struct kinship kinship;
     struct exchange *exchange;
     bool found;
     struct endings_counts counts;
@@ -68,17 +73,13 @@ static struct subject *add_subject(struct endings *endings, const char *account,
     return subject;
 }
 
-/* Readers check the keys of all accounts, and of the people who were hired last. */
+/* Readers check the keys of all accounts. */
 static void show(struct endings *endings, struct subject *subject)
 {
-    size_t at = (size_t)(subject - endings->subjects), accounts = endings->plan.accounts;
-
     if (!endings->plan.board)
         return;
-    subject->number = board_add(endings->plan.board, subject->key.id, subject->key.secret,
-                                subject->is_person ? 0 : SCOPE_ALL, HISTORY_NO_KEY);
-    board_show_end(endings->plan.board, subject->is_person ? accounts + at % (BOARD_PLACES_OF_ENDS - accounts) : at,
-                   subject->number);
+    subject->number = board_add(endings->plan.board, subject->key.id, subject->key.secret, SCOPE_ALL, HISTORY_NO_KEY);
+    board_show_end(endings->plan.board, (size_t)(subject - endings->subjects), subject->number);
 }
 
 static void add_account(struct endings *endings)
@@ -100,14 +101,20 @@ static void add_person(struct endings *endings, const char *account)
                                    .target = "/v1/console/api_keys",
                                    .cookie = subject->session.token,
                                    .csrf = subject->session.csrf,
-                                   .json = "{\"name\":\"made\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}"};
+                                   .json = "{\"name\":\"made\",\"mode\":\"live\",\"scopes\":[\"keys:manage\","
+                                           "\"patients:read\"]}"};
     static struct http_answer answer;
+    int64_t asked_ns = history_now_ns();
+    struct fixture_key key;
 
     subject->is_person = true;
+    subject->fate = below(endings, 3) > 0 ? KEYS_ALL : KEYS_MADE;
+    family_begin(&subject->family, &endings->kinship);
     if (cluster_call(endings->plan.cluster, 0, &call, &answer) != 201 ||
-        !http_answer_json(&answer, "id", subject->key.id, sizeof subject->key.id) ||
-        !http_answer_json(&answer, "secret", subject->key.secret, sizeof subject->key.secret))
+        !http_answer_json(&answer, "id", key.id, sizeof key.id) ||
+        !http_answer_json(&answer, "secret", key.secret, sizeof key.secret))
         test_give_up("%s cannot create a key: %s", subject->user.email, answer.body);
+    family_add(&subject->family, &key, true, asked_ns, history_now_ns());
 }
 
 /* The next person comes to work; is removed some time later. */
@@ -117,7 +124,6 @@ static void hire(struct endings *endings)
         return;
     struct subject *subject = &endings->subjects[endings->hired++];
     subject->due_ns = history_now_ns() + span_ns(endings, 100, 1200);
-    show(endings, subject);
 }
 
 struct endings *endings_create(const struct endings_plan *plan)
@@ -129,6 +135,12 @@ struct endings *endings_create(const struct endings_plan *plan)
         abort();
     endings->plan = *plan;
     endings->seed = plan->seed * 17 + 3;
+    endings->kinship = (struct kinship){.cluster = plan->cluster,
+                                        .history = plan->history,
+                                        .board = plan->board,
+                                        .board_place = plan->accounts,
+                                        .seed = plan->seed * 19 + 11,
+                                        .unit_ms = plan->unit_ms};
     fixture_open_store(&plan->cluster->fixture);
     for (unsigned i = 0; i < plan->accounts; i++)
         add_account(endings);
@@ -150,7 +162,9 @@ static void note_attempt(struct endings *endings, struct subject *subject)
     if (!subject->must_end && endings->plan.board)
         board_allow(endings->plan.board, subject->number);
     subject->is_between = true;
-    subject->asked_ns = history_now_ns();
+    subject->attempt_ns = history_now_ns();
+    if (subject->is_person)
+        family_removal_begins(&subject->family, subject->fate, subject->attempt_ns);
     if (subject->must_end && subject->times.tried_ns == HISTORY_NEVER)
         subject->times.tried_ns = history_now_ns();
     if (!subject->must_end && subject->times.returning_ns == HISTORY_NEVER)
@@ -162,38 +176,60 @@ static void begin_command(struct endings *endings, struct subject *subject)
     const struct fixture *fixture = &endings->plan.cluster->fixture;
     const char *const connection[] = {"--redis", fixture->redis.url, "--master-key-file", fixture->master_key_path};
     const char *const of_account[] = {"account", subject->must_end ? "suspend" : "resume", subject->user.account};
-    const char *const of_person[] = {"user", "remove", "--email", subject->user.email, "--revoke-keys", "--yes"};
+    const char *fate = subject->fate == KEYS_ALL ? "--revoke-keys" : "--revoke-made-keys";
+    const char *const of_person[] = {"user", "remove", "--email", subject->user.email, fate, "--yes"};
     const char *argv[12] = {node_binary()};
     size_t words = subject->is_person ? 6 : 3;
 
     memcpy(argv + 1, subject->is_person ? of_person : of_account, words * sizeof *argv);
     memcpy(argv + 1 + words, connection, sizeof connection);
     note_attempt(endings, subject);
-    subject->by_command = true;
     process_start(&subject->command, fixture->folder, "ending", argv);
 }
 
-static void end_told(struct endings *endings, struct subject *subject, int64_t now_ns)
+static void suspension_told(struct endings *endings, struct subject *subject, int64_t now_ns)
+{
+    endings->counts.suspended++;
+    subject->times.returning_ns = HISTORY_NEVER;
+    subject->must_end = false;
+    subject->due_ns = now_ns + span_ns(endings, 50, 400);
+    if (endings->plan.board)
+        board_refuse(endings->plan.board, subject->number);
+}
+
+/* Some keys may have stayed: then a repetition, with a node, ends some of them. */
+static void removal_told(struct endings *endings, struct subject *subject, int64_t now_ns)
+{
+    bool is_first = !subject->is_ended;
+
+    endings->counts.removed += is_first;
+    family_removal_told(&subject->family, subject->fate, subject->attempt_ns, now_ns);
+    subject->is_gone = true;
+    subject->due_ns = HISTORY_NEVER;
+    if (subject->fate == KEYS_MADE && below(endings, 2) == 0) {
+        subject->fate = KEYS_ALL;
+        subject->due_ns = now_ns + span_ns(endings, 50, 400);
+    }
+    if (is_first)
+        hire(endings);
+}
+
+static void end_told(struct endings *endings, struct subject *subject, int64_t now_ns, bool by_command)
 {
     subject->is_between = false;
+    subject->asked_ns = subject->attempt_ns;
     subject->told_ns = history_now_ns();
-    subject->is_ended = subject->must_end;
+    subject->by_command = by_command;
     if (!subject->must_end) {
         endings->counts.resumed++;
+        subject->is_ended = false;
         subject->must_end = true;
         subject->due_ns = now_ns + span_ns(endings, 20, 250);
         return;
     }
-    endings->counts.suspended += !subject->is_person;
-    endings->counts.removed += subject->is_person;
     subject->times.ended_ns = now_ns;
-    if (endings->plan.board)
-        board_refuse(endings->plan.board, subject->number);
-    subject->times.returning_ns = HISTORY_NEVER;
-    subject->must_end = false;
-    subject->due_ns = subject->is_person ? HISTORY_NEVER : now_ns + span_ns(endings, 50, 400);
-    if (subject->is_person)
-        hire(endings);
+    (subject->is_person ? removal_told : suspension_told)(endings, subject, now_ns);
+    subject->is_ended = true;
     /* The moment that the promise speaks of. */
     for (unsigned node = 0; node < CLUSTER_NODES; node++)
         subject->check_at_ns[node] = now_ns;
@@ -206,15 +242,12 @@ static void end_failed(struct endings *endings, struct subject *subject)
     subject->due_ns = history_now_ns() + span_ns(endings, 5, 50);
 }
 
-/* A repetition does not find the person: an earlier attempt had its effect. Nobody was told when it was whole. */
+/* A command does not find the person: an earlier attempt had its effect. A node tells when it is whole. */
 static void end_found(struct endings *endings, struct subject *subject)
 {
     endings->counts.removed_before++;
-    subject->is_between = false;
-    subject->is_ended = true;
-    subject->must_end = false;
-    subject->due_ns = HISTORY_NEVER;
-    hire(endings);
+    subject->is_gone = true;
+    subject->due_ns = history_now_ns() + span_ns(endings, 0, 5);
 }
 
 static bool finds_nobody(const struct subject *subject)
@@ -232,7 +265,7 @@ static bool look_at_command(struct endings *endings, struct subject *subject)
         return subject->command.pid != 0 || subject->is_asked;
     cluster_other_ends(endings->plan.cluster);
     if (process_exit_code(&subject->command) == 0)
-        end_told(endings, subject, history_now_ns());
+        end_told(endings, subject, history_now_ns(), true);
     else if (finds_nobody(subject))
         end_found(endings, subject);
     else
@@ -271,9 +304,9 @@ static void remove_done(void *arg, const struct exchange_answer *answer)
     cluster_other_ends(asking.endings->plan.cluster);
     asking.subject->is_asked = false;
     if (answer->status == 200)
-        end_told(asking.endings, asking.subject, answer->end_ns);
+        end_told(asking.endings, asking.subject, answer->end_ns, false);
     else if (answer->status == 404)
-        end_found(asking.endings, asking.subject);
+        history_violation(asking.endings->plan.history, "nobody has ever been there", asking.subject->user.email);
     else
         end_failed(asking.endings, asking.subject);
 }
@@ -283,12 +316,11 @@ static void begin_request(struct endings *endings, struct subject *subject)
     const struct asking asking = {.endings = endings, .subject = subject, .node = below(endings, CLUSTER_NODES)};
     char bytes[EXCHANGE_REQUEST_BYTES];
     int len = snprintf(bytes, sizeof bytes,
-                       "DELETE /v1/team/%s?revoke_keys=true HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
+                       "DELETE /v1/team/%s?revoke_keys=%s HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n"
                        "\r\n",
-                       subject->user.id, endings->manager.secret);
+                       subject->user.id, subject->fate == KEYS_ALL ? "all" : "made", endings->manager.secret);
 
     note_attempt(endings, subject);
-    subject->by_command = false;
     subject->is_asked = send_asking(&asking, bytes, (size_t)len, CHANGE_WITHIN_MS, remove_done);
     if (!subject->is_asked) {
         cluster_other_ends(endings->plan.cluster);
@@ -304,14 +336,12 @@ const char *endings_verdict(const struct ending_times *times, enum ending_creden
     bool is_suspended =
         credential == OF_ACCOUNT && answer->status == 403 && strstr(answer->body, "\"account_suspended\"");
     bool is_over = credential == SESSION_OF_PERSON && answer->status == 401;
-    bool is_revoked =
-        credential == KEY_OF_PERSON && answer->status == 401 && strstr(answer->body, "\"api_key_revoked\"");
 
     if (answer->status == 200)
         return answer->start_ns > times->ended_ns && answer->end_ns < times->returning_ns
                    ? "accepted after the end was told"
                    : NULL;
-    if (!is_suspended && !is_over && !is_revoked)
+    if (!is_suspended && !is_over)
         return "an answer that can't be";
     return answer->end_ns < times->tried_ns ? "refused, and nobody ended it" : NULL;
 }
@@ -373,12 +403,11 @@ static void check_done(void *arg, const struct exchange_answer *answer)
 static void check(struct endings *endings, struct subject *subject, unsigned node)
 {
     char bytes[EXCHANGE_REQUEST_BYTES];
-    bool by_key = below(endings, 4) > 0;
+    bool by_key = !subject->is_person && below(endings, 4) > 0;
     const struct asking asking = {.endings = endings,
                                   .subject = subject,
                                   .node = node,
-                                  .credential =
-                                      subject->is_person ? by_key ? KEY_OF_PERSON : SESSION_OF_PERSON : OF_ACCOUNT};
+                                  .credential = subject->is_person ? SESSION_OF_PERSON : OF_ACCOUNT};
     int len;
 
     if (by_key)
@@ -418,7 +447,7 @@ static size_t people_under_way(const struct endings *endings)
 /* The command line waits until all leases have ended; a node, for the others' acknowledgements. */
 static void begin_end(struct endings *endings, struct subject *subject)
 {
-    bool by_request = subject->is_person && below(endings, 3) > 0;
+    bool by_request = subject->is_person && (subject->is_gone || below(endings, 3) > 0);
 
     if (subject->is_person && !by_request && people_under_way(endings) >= COMMANDS_ABOUT_PEOPLE)
         return;
@@ -445,8 +474,10 @@ bool endings_turn(struct endings *endings, struct exchange *exchange)
             check(endings, subject, node);
             subject->check_at_ns[node] = next_check_ns(endings, subject, now_ns);
         }
+        if (subject->is_person && i < endings->hired)
+            family_turn(&subject->family, exchange);
     }
-    return !endings->found;
+    return !endings->found && !endings->kinship.found;
 }
 
 bool endings_wind_down(struct endings *endings)
@@ -473,18 +504,21 @@ void endings_check_whole(struct endings *endings)
         const struct http_call by_key = {.target = "/v1/whoami", .bearer = subject->key.secret};
         int ended = subject->is_person ? 401 : 403, wanted = subject->is_ended ? ended : 200;
 
-        if (subject->is_between || (!subject->is_ended && is_told_and_lost(endings, subject)))
+        if ((subject->is_between && !(subject->is_person && subject->is_ended)) ||
+            (!subject->is_ended && is_told_and_lost(endings, subject)))
             continue;
         if ((!has_lost_its_end(endings, subject) && ask(endings, i % CLUSTER_NODES, &by_session) != wanted) ||
-            ask(endings, i % CLUSTER_NODES, &by_key) != wanted)
+            (!subject->is_person && ask(endings, i % CLUSTER_NODES, &by_key) != wanted))
             history_violation(endings->plan.history,
                               subject->is_ended ? "not refused in the end" : "refused in the end",
                               subject->is_person ? subject->user.email : subject->user.account);
     }
 }
 
-const struct endings_counts *endings_counts(const struct endings *endings)
+const struct endings_counts *endings_counts(struct endings *endings)
 {
+    endings->counts.kin_made = endings->kinship.made;
+    endings->counts.kin_gone = endings->kinship.gone;
     return &endings->counts;
 }
 

@@ -1,10 +1,8 @@
-/* Accounts that are suspended and resumed, again and again, by commands; and people who are removed with the keys that
- * they made, by commands and at nodes, and replaced by others. What is told then is held against the promise as a
- * revocation is. Of the clients' thread. */
+/* Accounts that are suspended and resumed, again and again, by commands; and people who are removed with all keys that
+ * go back to them, or with those of their making, by commands and at nodes, and replaced by others. What is told then
+ * is held against the promise as a revocation is. Of the clients' thread. */
 #pragma once
-#include "cluster.h"
-#include "history.h"
-#include "table_board.h"
+#include "kin.h"
 
 struct endings_plan {
     struct cluster *cluster;
@@ -17,7 +15,8 @@ struct endings_plan {
 
 struct endings_counts {
     size_t suspended, resumed, removed, failed; /* by what was told */
-    size_t removed_before;                      /* as the repetition of a failed removal told */
+    size_t removed_before;                      /* as the repetition of a failed removal by command found */
+    size_t kin_made, kin_gone;                  /* keys of people; those that went with them */
     size_t checks;                              /* that began after a suspension or removal was told */
     size_t accepted, refused;
     size_t back; /* accepted sessions of people whose removal was lost with the store, and accepted to be */
@@ -29,7 +28,7 @@ struct ending_times {
     int64_t ended_ns;     /* the last one told that it had */
     int64_t returning_ns; /* the first command after that which may have brought it back began */
 };
-enum ending_credential { OF_ACCOUNT, SESSION_OF_PERSON, KEY_OF_PERSON };
+enum ending_credential { OF_ACCOUNT, SESSION_OF_PERSON };
 /* What is wrong with an answer other than 503; NULL: nothing. */
 const char *endings_verdict(const struct ending_times *times, enum ending_credential credential,
                             const struct exchange_answer *answer);
@@ -44,5 +43,5 @@ bool endings_turn(struct endings *endings, struct exchange *exchange);
 bool endings_wind_down(struct endings *endings);
 /* Once all is mended: every node says of everybody what was told last. */
 void endings_check_whole(struct endings *endings);
-const struct endings_counts *endings_counts(const struct endings *endings);
+const struct endings_counts *endings_counts(struct endings *endings);
 void endings_destroy(struct endings *endings);

@@ -2,6 +2,7 @@
  * revocation's answer was accepted, and nothing that was acknowledged is lost. All times are of one clock, this
  * process's. One thread writes; others read once it has ended. */
 #pragma once
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@ enum {
 };
 
 #define HISTORY_NO_KEY UINT32_MAX
+#define HISTORY_NO_ACCOUNT UINT_MAX /* none of those in which clients make keys */
 #define HISTORY_NEVER INT64_MAX
 
 /* Times in whole milliseconds are cut off, and two clocks are read one after the other. So two times that are the same

@@ -1,9 +1,9 @@
 /* scripts/torture: three nodes and a Redis, with a proxy between that cuts, holds and delays, are killed, paused,
  * partitioned and restarted at random from a seed, while clients create, check and revoke keys, people sign in, are
- * removed with their keys and replaced, and commands suspend and resume accounts. Or a Redis behind Sentinels, or a
- * Redis Cluster, that fail over again and again. Processes beside each node check keys by its shared table, and are
- * killed and paused, too.
- * What they were told is judged on the way and, whole, at the end. See usage(). */
+ * removed with the keys that go back to them and replaced, and commands suspend and resume accounts. Or a Redis behind
+ * Sentinels, or a Redis Cluster, that fail over again and again. Processes beside each node check keys by its shared
+ * table, and are killed and paused, too. What they were told is judged on the way and, whole, at the end. See usage().
+ */
 #include "aftermath.h"
 #include "availability.h"
 #include "base/log.h"
@@ -319,11 +319,12 @@ static void print_counts(const struct torture *torture)
     if (torture->endings) {
         const struct endings_counts *ended = endings_counts(torture->endings);
 
-        printf("%zu accounts suspended, %zu resumed, %zu people removed (%zu more without an answer in time), %zu "
-               "attempts failed; their checks: %zu accepted, %zu refused, %zu after the end was told, %zu by a session "
-               "whose end was lost and accepted to be\n",
+        printf("%zu accounts suspended, %zu resumed, %zu people removed (%zu of them by an attempt that told nobody), "
+               "%zu attempts failed; their checks: %zu accepted, %zu refused, %zu after the end was told, %zu by a "
+               "session whose end was lost and accepted to be\n",
                ended->suspended, ended->resumed, ended->removed, ended->removed_before, ended->failed, ended->accepted,
                ended->refused, ended->checks, ended->back);
+        printf("keys that go back to these people: %zu made, %zu gone with them\n", ended->kin_made, ended->kin_gone);
     }
     printf("checks: %zu accepted, %zu refused, %zu unavailable (503), %zu without an answer, %zu not sent\n",
            counts->accepted, counts->refused, counts->unavailable, counts->unknown, counts->kept_out);
