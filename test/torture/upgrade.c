@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE_BY_SIDE_MS = 4000, LIVE_KEYS = 8, EXIT_UNFIT_CODE = 3 };
+enum { SIDE_BY_SIDE_MS = 4000, LIVE_KEYS = 8, CHAIN_MAX = 2 + 2 * CLUSTER_NODES, EXIT_UNFIT_CODE = 3 };
 
 #define READ_TARGET "/v1/patients/1"
 #define DEVICE_TARGET "/v1/documents"
@@ -20,10 +20,12 @@ struct enrolment {
 struct upgrade {
     struct upgrade_plan plan;
     struct gateway *gateway;
-    struct fixture_user owner, visitor;
+    struct fixture_user owner, visitor, leaver;
     struct fixture_session session; /* the owner's, begun at an old node and stepped up there */
     bool is_new[CLUSTER_NODES];
-    unsigned made; /* keys and devices across versions */
+    unsigned made;                       /* keys and devices across versions */
+    struct fixture_key chain[CHAIN_MAX]; /* keys that made one another, the first one in the console by the leaver */
+    unsigned chain_count;
     struct http_answer answer;
 };
 
@@ -80,39 +82,65 @@ static void make_account(struct fixture *fixture)
 }
 
 /* The previous code signs in, the present one steps up. */
-static void sign_in_owner(struct upgrade *upgrade)
+static void sign_in(struct upgrade *upgrade, const struct fixture_user *user, struct fixture_session *ret_session)
 {
     struct cluster *cluster = upgrade->plan.cluster;
     char code[8], body[256];
 
-    fixture_totp(&upgrade->owner, -1, code);
-    if (fixture_login(&cluster->fixture, 0, &upgrade->owner, FIXTURE_PASSWORD, code, &upgrade->session,
-                      &upgrade->answer) != 200)
-        test_give_up("the owner cannot sign in: %s", upgrade->answer.body);
-    fixture_totp(&upgrade->owner, 0, code);
+    fixture_totp(user, -1, code);
+    if (fixture_login(&cluster->fixture, 0, user, FIXTURE_PASSWORD, code, ret_session, &upgrade->answer) != 200)
+        test_give_up("%s cannot sign in: %s", user->email, upgrade->answer.body);
+    fixture_totp(user, 0, code);
     snprintf(body, sizeof body, "{\"password\":\"%s\",\"totp\":\"%s\"}", FIXTURE_PASSWORD, code);
     expect(upgrade, 1,
            &(struct http_call){.method = "POST",
                                .target = "/v1/console/step_up",
-                               .cookie = upgrade->session.token,
-                               .csrf = upgrade->session.csrf,
+                               .cookie = ret_session->token,
+                               .csrf = ret_session->csrf,
                                .json = body},
            200, "a step-up");
-    if (!fixture_read_cookie(&upgrade->answer, upgrade->session.token))
+    if (!fixture_read_cookie(&upgrade->answer, ret_session->token))
         test_give_up("a step-up without a cookie: %s", upgrade->answer.body);
 }
 
-static void create_in_console(struct upgrade *upgrade, unsigned node, struct fixture_key *ret_key)
+static void create_in_console(struct upgrade *upgrade, const struct fixture_session *session, unsigned node,
+                              struct fixture_key *ret_key)
 {
     expect(upgrade, node,
            &(struct http_call){.method = "POST",
                                .target = "/v1/console/api_keys",
-                               .cookie = upgrade->session.token,
-                               .csrf = upgrade->session.csrf,
+                               .cookie = session->token,
+                               .csrf = session->csrf,
                                .json = "{\"name\":\"in the console\",\"mode\":\"live\"}"},
            201, "a key is created in the console");
     read_answer(upgrade, "id", ret_key->id, sizeof ret_key->id);
     read_answer(upgrade, "secret", ret_key->secret, sizeof ret_key->secret);
+}
+
+/* The last key makes another one, as the version at that node records it: an earlier one does not say whom it goes back
+ * to. */
+static void lengthen_chain(struct upgrade *upgrade, unsigned node)
+{
+    struct fixture_key *last = &upgrade->chain[upgrade->chain_count - 1],
+                       *key = &upgrade->chain[upgrade->chain_count++];
+
+    expect(upgrade, node,
+           &(struct http_call){.method = "POST",
+                               .target = "/v1/api_keys",
+                               .bearer = last->secret,
+                               .json = "{\"name\":\"link\",\"mode\":\"live\",\"scopes\":[\"keys:manage\"]}"},
+           201, "a key makes another");
+    read_answer(upgrade, "id", key->id, sizeof key->id);
+    read_answer(upgrade, "secret", key->secret, sizeof key->secret);
+}
+
+static void begin_chain(struct upgrade *upgrade)
+{
+    struct fixture_session session;
+
+    sign_in(upgrade, &upgrade->leaver, &session);
+    create_in_console(upgrade, &session, 0, &upgrade->chain[upgrade->chain_count++]);
+    lengthen_chain(upgrade, 1);
 }
 
 struct upgrade *upgrade_prepare(const struct upgrade_plan *plan, struct fixture_user *ret_users, unsigned user_count)
@@ -129,6 +157,7 @@ struct upgrade *upgrade_prepare(const struct upgrade_plan *plan, struct fixture_
     make_account(fixture);
     fixture_add_user(fixture, "owner@upgrade.test", &upgrade->owner);
     fixture_add_user(fixture, "visitor@upgrade.test", &upgrade->visitor);
+    fixture_add_user(fixture, "leaver@upgrade.test", &upgrade->leaver);
     for (unsigned i = 0; i < user_count; i++) {
         snprintf(email, sizeof email, "user%u@upgrade.test", i);
         fixture_add_user(fixture, email, &ret_users[i]);
@@ -136,8 +165,9 @@ struct upgrade *upgrade_prepare(const struct upgrade_plan *plan, struct fixture_
     fixture_add_user(fixture, "auditor@upgrade.test", &fixture->user); /* for sessions that the fixture makes itself */
     set_program(new_program);
     free(new_program);
-    sign_in_owner(upgrade);
-    create_in_console(upgrade, 2, &fixture->manager);
+    sign_in(upgrade, &upgrade->owner, &upgrade->session);
+    create_in_console(upgrade, &upgrade->session, 2, &fixture->manager);
+    begin_chain(upgrade);
     return upgrade;
 }
 
@@ -181,7 +211,7 @@ static void try_console(struct upgrade *upgrade, unsigned node)
     char target[96];
     struct http_call check = {.target = "/v1/whoami", .bearer = key.secret};
 
-    create_in_console(upgrade, node, &key);
+    create_in_console(upgrade, &upgrade->session, node, &key);
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
         expect(upgrade, i, &check, 200, "a key of the console is used");
     snprintf(target, sizeof target, "/v1/console/api_keys/%s", key.id);
@@ -241,9 +271,37 @@ static void replace(struct upgrade *upgrade, unsigned node, bool by_new)
 
     finish_enrolment(upgrade, (node + 1) % CLUSTER_NODES, &enrolment);
     try_console(upgrade, node);
+    lengthen_chain(upgrade, node);
     poll(NULL, 0, SIDE_BY_SIDE_MS);
     gateway_await_round(upgrade->gateway);
     print_nodes(upgrade, &before);
+}
+
+/* Node 0 is new and finds whom each goes back to, whatever version made it; then all of them go with the person. */
+static void remove_leaver(struct upgrade *upgrade)
+{
+    const struct fixture_session *session = &upgrade->session;
+    char target[128], origin[ID_TEXT_BYTES];
+
+    for (unsigned i = 0; i < upgrade->chain_count; i++) {
+        snprintf(target, sizeof target, "/v1/console/api_keys/%s", upgrade->chain[i].id);
+        expect(upgrade, 0, &(struct http_call){.target = target, .cookie = session->token}, 200, "a key is shown");
+        read_answer(upgrade, i > 0 ? "origin" : "created_by", origin, sizeof origin);
+        if (strcmp(origin, upgrade->leaver.id) != 0)
+            history_violation(upgrade->plan.history, "a key goes back to somebody else", upgrade->answer.body);
+    }
+    snprintf(target, sizeof target, "/v1/console/users/%s?revoke_keys=all", upgrade->leaver.id);
+    expect(upgrade, 0,
+           &(struct http_call){.method = "DELETE", .target = target, .cookie = session->token, .csrf = session->csrf},
+           200, "a person is removed");
+    int revoked = http_answer_json_count(&upgrade->answer, "keys_revoked");
+    if (revoked != (int)upgrade->chain_count || http_answer_json_count(&upgrade->answer, "keys_kept") != 0)
+        history_violation(upgrade->plan.history, "not all keys go with their person", upgrade->answer.body);
+    for (unsigned i = 0; i < upgrade->chain_count * CLUSTER_NODES; i++)
+        expect(upgrade, i % CLUSTER_NODES,
+               &(struct http_call){.target = "/v1/whoami", .bearer = upgrade->chain[i / CLUSTER_NODES].secret}, 401,
+               "a key of a person who was removed");
+    printf("%d keys of both versions, each made by the one before, went with their person\n", revoked);
 }
 
 static void add_live_keys(struct upgrade *upgrade)
@@ -279,6 +337,7 @@ void upgrade_run(struct upgrade *upgrade)
         history_violation(upgrade->plan.history, "a request failed in spite of a retry", "see above");
     /* The checks that follow ask node 0. An older version cannot list every audit event (CHANGELOG.md). */
     restart(upgrade, 0, true);
+    remove_leaver(upgrade);
 }
 
 /* A newer schema */
