@@ -385,6 +385,20 @@ static long long replication_offset(const struct redis_server *redis, const char
     return at && !strstr(info, "master_link_status:down") ? strtoll(at + strlen(name), NULL, 10) : -1;
 }
 
+/* A replica of nobody. While it loads what it has been sent, it refuses to be. */
+static void unfollow(const struct redis_server *redis)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char reply[128] = "";
+
+    while (strcmp(reply, "OK") != 0) {
+        if (deadline_left_ms(deadline) == 0)
+            test_give_up("a replica goes on: %s", reply);
+        redis_server_ask(redis, reply, sizeof reply, "REPLICAOF", "127.0.0.1", "1", NULL);
+        pause_ms(STEP_MS);
+    }
+}
+
 /* A copy of Redis that follows it no more, and still is a replica. True: of all that there was when this began. */
 static bool copy_elsewhere(struct lane *lane)
 {
@@ -400,7 +414,7 @@ static bool copy_elsewhere(struct lane *lane)
         pause_ms(STEP_MS);
         has_all = replication_offset(&cluster->elsewhere, "slave_repl_offset:") >= wanted;
     }
-    redis_server_tell(&cluster->elsewhere, "REPLICAOF", "127.0.0.1", "1", NULL);
+    unfollow(&cluster->elsewhere);
     return has_all;
 }
 
