@@ -19,9 +19,9 @@ bool suspensions_are_known(const struct suspensions *suspensions);
 bool suspensions_cover_batch(const struct suspensions *suspensions);
 bool suspensions_include(const struct suspensions *suspensions, const struct id *account);
 
-/* A membership has begun or ended: a set that is being read belongs to none (rule 3). */
+/* A membership has begun or ended: a set that is being read, or was read before, belongs to none (rules 1 and 3). */
 void suspensions_on_membership(struct suspensions *suspensions);
-/* The membership has ended: messages may have been missed. */
+/* Likewise without a new membership: messages may have been missed. */
 void suspensions_forget(struct suspensions *suspensions);
 /* A message said so. */
 void suspensions_hear(struct suspensions *suspensions, const struct id *account, bool is_suspended, uint64_t version);

@@ -126,14 +126,16 @@ bool suspensions_cover_batch(const struct suspensions *suspensions)
 
 /* Messages */
 
-void suspensions_on_membership(struct suspensions *suspensions)
-{
-    suspensions->memberships++;
-}
-
 void suspensions_forget(struct suspensions *suspensions)
 {
     suspensions->is_known = false;
+}
+
+/* A set may have been read while there was none: nobody told this node what changed from then on. */
+void suspensions_on_membership(struct suspensions *suspensions)
+{
+    suspensions->memberships++;
+    suspensions_forget(suspensions);
 }
 
 /* A set that is not known is changed as well, because it may have to be told again. */

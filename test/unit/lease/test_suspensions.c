@@ -305,6 +305,28 @@ Test(suspensions, a_set_asked_for_before_the_membership_is_not_kept)
     close_world();
 }
 
+/* Nobody has told what changed between that read and the subscription. */
+Test(suspensions, a_set_that_was_read_before_the_membership_is_not_kept)
+{
+    open_strict();
+    rule("SUBSCRIBE", FAKE_SILENT, NULL, 0);
+    push(INVALIDATIONS, "nonsense");
+    until_ended(1);
+    hold("0", NOBODY);
+    read_key();
+    cr_assert_eq(found, STORE_OK);
+    cr_assert_not(is_live(NULL));
+    hold("1", SET_1);
+    rule("SUBSCRIBE", FAKE_ANSWER, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n", 0);
+    fake_redis_hang_up(w.fake, "chatelaine-invalidations");
+    until(is_live, NULL);
+    cr_expect_not(membership_knows_suspended(w.member));
+    read_key();
+    cr_expect(found_suspended);
+    cr_expect(membership_knows_suspended(w.member));
+    close_world();
+}
+
 #define OTHER_RUN "$71\r\nrun_id:0000000000000000000000000000000000000002\r\nredis_version:7.0.15\r\n\r\n"
 #define SET_1_ELSEWHERE "*4\r\n$31\r\n" OTHER "\r\n$1\r\n9\r\n$7\r\nversion\r\n$1\r\n1\r\n"
 
