@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct http_answer answer, detail;
+static struct http_answer answer, detail;
 
 __attribute__((format(printf, 2, 3))) static void add_line(struct lost_scene *scene, const char *format, ...)
 {

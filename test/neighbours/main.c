@@ -1,7 +1,7 @@
 /* scripts/neighbours: a noisy neighbour on each route. For each row of the route table a node of its own is attacked by
- * tenant A over 200 connections, with what is valid, unknown, malformed and large, while tenant B revokes one key after
- * the other, until the node is told to end in the midst of it. Then A's responder ends 10,000 keys of A while a leaked
- * key of A attacks all routes for keys at once. Prints a row for each; ends with 1 if
+ * tenant A over 200 connections, with valid, unknown, malformed and large requests. Tenant B revokes one key after the
+ * other, and the node is stopped during the attack. Then A's responder ends 10,000 keys of A while a leaked key of A
+ * attacks all routes for keys at once. Prints a row for each; ends with 1 if
  * - a revocation of B is not answered 200,
  * - the node takes more memory than is documented,
  * - its drain takes longer than --drain-ms and what is written then, or does not end well,

@@ -113,7 +113,7 @@ static void *run(void *arg)
         while (!closes) {
             unsigned status;
 
-            /* What it does not take may have been answered all the same: a body that is too large. */
+            /* A send that fails may have an answer: a body that is too large is refused before its end. */
             http_client_send_call(&stream->client, stream->call);
             if (read_answer(stream, &status, &closes))
                 atomic_fetch_add(&stream->counts->answers[status], 1);

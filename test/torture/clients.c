@@ -310,8 +310,8 @@ static void use_begins(struct clients *clients, struct life *life)
     life->is_used = true;
 }
 
-/* What a key makes ends when the key does, if that was answered before; if it was not, that is not known. life: of what
- * was made; may be NULL. */
+/* A key inherits its maker's end, if that end was answered before the key was made; otherwise its end is unknown. life:
+ * of the key that was made; may be NULL. */
 static void note_inherited_end(struct clients *clients, uint32_t key, struct life *life, uint32_t maker,
                                const struct exchange_answer *answer)
 {

@@ -1,6 +1,6 @@
-/* Accounts that are suspended and resumed, again and again, by commands; and people who are removed with all keys that
- * go back to them, or with those of their making, by commands and at nodes, and replaced by others. What is told then
- * is held against the promise as a revocation is. Of the clients' thread. */
+/* Accounts that are suspended and resumed, again and again, by commands; and people who are removed, by commands and at
+ * nodes, with all keys that go back to them or with those that they made, and replaced by others. Each such answer is
+ * judged as a revocation is. Belongs to the clients' thread. */
 #pragma once
 #include "kin.h"
 
