@@ -99,23 +99,28 @@ static void reload_server(void)
     redis_server_tell(&scene.fixture.redis, "CONFIG", "SET", "tls-cert-file", pem, "tls-key-file", key, NULL);
 }
 
-/* Runs `account list` at that address. */
+/* Runs `account list` at that address. Nodes of a cluster have half a second to answer, which may be short on a busy
+ * machine: what shall succeed may take several attempts. */
 static void expect_list(const char *url, const char *const *more, const char *why)
 {
-    const char *args[PATHS_MAX] = {"account", "list", "--redis-timeout-ms", "3000"};
+    const char *args[PATHS_MAX] = {"account", "list"};
     struct redis_server as_admin = scene.fixture.redis;
-    char *out, *err;
-    size_t argc = 4;
+    char *err;
+    size_t argc = 2;
 
     while (*more)
         args[argc++] = *more++;
     snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "%s", url);
-    cr_expect_eq(fixture_run(&scene.fixture, args, NULL, &out, &err), why ? 1 : 0, "%s", err);
+    if (why) {
+        args[argc++] = "--redis-timeout-ms";
+        args[argc] = "3000"; /* is waited for twice */
+        cr_expect_eq(fixture_run(&scene.fixture, args, NULL, NULL, &err), 1, "%s", err);
+        cr_expect(strstr(err, why), "%s in %s", why, err);
+        free(err);
+    } else {
+        fixture_run_until(&scene.fixture, args, "North Clinic");
+    }
     scene.fixture.redis = as_admin;
-    cr_expect(!why || strstr(err, why), "%s in %s", why, err);
-    cr_expect(why || strstr(out, "North Clinic"), "%s", out);
-    free(out);
-    free(err);
 }
 
 static void expect_doctor(const char *url, const char *line)

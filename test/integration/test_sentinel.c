@@ -144,28 +144,29 @@ static void expect_refusal(struct fixture *fixture, const char *const *args, int
     free(err);
 }
 
-/* Waits 6 s for Sentinels, for machines that are busy. */
-#define LIST "account", "list", "--min-replicas", "1", "--redis-timeout-ms", "3000"
+#define LIST "account", "list", "--min-replicas", "1"
+#define HASTY "--redis-timeout-ms", "3000" /* is waited for twice */
 
+/* Sentinels have half a second to answer, which may be short on a busy machine: what shall succeed may take several
+ * attempts. */
 static void expect_auth(struct scene *scene, const char *line, const char *sentence)
 {
     char path[PROCESS_PATH_BYTES];
-    const char *const args[] = {LIST, "--sentinel-auth-file", path, NULL};
-    char *out, *err;
+    const char *const good[] = {LIST, "--sentinel-auth-file", path, NULL};
+    const char *const refused[] = {LIST, "--sentinel-auth-file", path, HASTY, NULL};
 
     snprintf(path, sizeof path, "%.100s/sentinel-auth", scene->fixture.folder);
     file_write(path, line);
-    cr_expect_eq(fixture_run(&scene->fixture, args, NULL, &out, &err), sentence ? 1 : 0, "%s", err);
-    cr_expect(!sentence || strstr(err, sentence), "%s in %s", sentence, err);
-    cr_expect(sentence || strstr(out, "North Clinic"), "%s", out);
-    free(out);
-    free(err);
+    if (sentence)
+        expect_refusal(&scene->fixture, refused, 1, sentence);
+    else
+        fixture_run_until(&scene->fixture, good, "North Clinic");
 }
 
 /* Their users are not those of Redis. */
 Test(sentinel, sentinels_ask_for_a_password_of_their_own)
 {
-    static const char *const NO_AUTH[] = {LIST, NULL};
+    static const char *const NO_AUTH[] = {LIST, HASTY, NULL};
     static struct scene scene;
     char path[PROCESS_PATH_BYTES];
 
