@@ -28,9 +28,20 @@ MUST_CHECK int http_server_listen_socket(struct http_server *server, const char 
  * idle ones and streams at once, others after the response. They also end at the next request or piece of a stream once
  * that certificate has expired. */
 void http_server_set_tls(struct http_server *server, struct tls_context *tls);
-/* Stops accepting and closes idle connections; every response from now on closes its connection. After grace_ms, open
- * connections are cut. drained runs once, later, when no connection is left. */
-void http_server_drain(struct http_server *server, int64_t grace_ms, void (*drained)(void *arg), void *arg);
+/* From now on every response says that it closes its connection (RFC 9112, 9.6), and a connection without a request is
+ * closed after quiet_ms. New connections are accepted. May be called once, before http_server_drain(). */
+void http_server_wane(struct http_server *server, int64_t quiet_ms);
+struct http_drain {
+    int64_t grace_ms;
+    int64_t quiet_ms; /* at most half of grace_ms */
+    void (*late)(void *arg);
+    void (*drained)(void *arg);
+    void *arg;
+};
+/* Wanes, and stops listening once no connection has been open for quiet_ms; then drained runs, once, later. If some are
+ * still used, late runs quiet_ms before the grace ends, for a handler that then refuses what is new; in the middle of
+ * what is left the server stops listening, and at the end open connections are cut. */
+void http_server_drain(struct http_server *server, const struct http_drain *drain);
 /* Cuts all connections and frees the server. closed runs once, later, after handlers have released their last request;
  * by then the server is freed. */
 void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg);

@@ -23,14 +23,14 @@ static void mark_refusal(struct http_request *request, struct problem *problem, 
         problem->status = 403;
 }
 
-/* While this node drains, gateways ask the next one. */
+/* At the end of this node's drain, gateways ask the next one. */
 static bool begin(struct exchange *exchange)
 {
     exchange->mark_refusal = mark_refusal;
     exchange->admit = allow;
-    if (exchange->service->draining)
+    if (exchange->service->refuses_new)
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
-    return !exchange->service->draining;
+    return !exchange->service->refuses_new;
 }
 
 static enum problem_code read_headers(struct exchange *exchange, struct text method_header, struct text target_header,

@@ -50,7 +50,7 @@ void api_handle_public(struct http_request *request, void *service)
     struct exchange *exchange = exchange_create(request, service, false);
 
     /* Requests that have begun finish; new ones can go to other nodes. */
-    if (exchange->service->draining)
+    if (exchange->service->refuses_new)
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
     else if ((exchange->mount = mount_find(MOUNT_PAGES, exchange->path)))
         enter(exchange);

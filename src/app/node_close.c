@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Short, because probes and metrics are answered at once. */
-enum { INTERNAL_DRAIN_MS = 1000 };
+enum {
+    INTERNAL_DRAIN_MS = 1000, /* short, because checks, probes and metrics are answered at once */
+    QUIET_MS = 1000,          /* a connection that was not used for so long is closed; a gateway has seen /readyz */
+    QUIET_SHARE = 4,          /* of a shorter drain */
+};
 
 static void node_next_step(struct node *node);
 
@@ -37,39 +40,63 @@ static void step_end_watchers(struct node *node)
     watch_feed_drain(node->watch_feed);
 }
 
-/* Before the drain, so that no revocation waits for this node. The drain does not wait for it. */
-static void step_leave(struct node *node)
+static void step_tell(struct node *node)
 {
-    for (unsigned i = 0; i < part_count(node); i++)
-        membership_leave(node->members[i]);
     if (node->report)
         node_report_drain(node->report);
     if (node->canary)
         canary_stop(node->canary);
 }
 
-static void step_drain_public(struct node *node)
+static int64_t quiet_ms(int64_t grace_ms)
 {
-    if (!node->public_server)
-        return;
-    node->pending++;
-    http_server_drain(node->public_server, node->drain_ms, node_part_ended, node);
+    return grace_ms / QUIET_SHARE < QUIET_MS ? grace_ms / QUIET_SHARE : QUIET_MS;
 }
 
-/* After the public listener, so that probes can see that the node is draining. */
+static void on_late(void *arg)
+{
+    struct node *node = arg;
+
+    node->service.refuses_new = true;
+}
+
+static void drain(struct node *node, struct http_server *server, int64_t grace_ms)
+{
+    node->pending++;
+    http_server_drain(server, &(struct http_drain){.grace_ms = grace_ms,
+                                                   .quiet_ms = quiet_ms(grace_ms),
+                                                   .late = on_late,
+                                                   .drained = node_part_ended,
+                                                   .arg = node});
+}
+
+/* Both begin to wane: gateways keep connections to each. */
+static void step_drain_public(struct node *node)
+{
+    if (node->internal_server)
+        http_server_wane(node->internal_server, quiet_ms(node->drain_ms));
+    if (node->public_server)
+        drain(node, node->public_server, node->drain_ms);
+}
+
+/* Stops listening after the public listener, so that probes can see that the node is draining. */
 static void step_drain_internal(struct node *node)
 {
-    int64_t most_ms = node->drain_ms < INTERNAL_DRAIN_MS ? node->drain_ms : INTERNAL_DRAIN_MS;
-
-    if (!node->internal_server)
-        return;
-    node->pending++;
-    http_server_drain(node->internal_server, most_ms, node_part_ended, node);
+    if (node->internal_server)
+        drain(node, node->internal_server, node->drain_ms < INTERNAL_DRAIN_MS ? node->drain_ms : INTERNAL_DRAIN_MS);
 }
 
 static void step_close_tls(struct node *node)
 {
     node->pending += node_tls_close(&node->tls, node_part_ended, node);
+}
+
+/* Until now requests were answered with a good lease. Nothing waits for Redis to answer this; should it fail, the next
+ * revocations wait as for a node that crashed. */
+static void step_leave(struct node *node)
+{
+    for (unsigned i = 0; i < part_count(node); i++)
+        membership_leave(node->members[i]);
 }
 
 /* The memberships have left, so no reader accepts anything any more. */
@@ -221,12 +248,12 @@ static void node_finish(void *arg)
 }
 
 static void (*const TEARDOWN[])(struct node *node) = {
-    step_end_watchers,   step_leave,           step_close_gate,      step_drain_public,
-    step_drain_internal, step_close_table,     step_drain_usage,     step_close_tls,
-    step_shut_queues,    step_close_http,      step_close_work_gate, step_close_watch_feed,
-    step_close_usage,    step_close_passwords, step_end_audit,       step_close_canary,
-    step_close_report,   step_stop_checker,    step_close_members,   step_close_store,
-    step_close_audit,
+    step_end_watchers,     step_tell,         step_close_gate,      step_drain_public,
+    step_drain_internal,   step_leave,        step_close_table,     step_drain_usage,
+    step_close_tls,        step_shut_queues,  step_close_http,      step_close_work_gate,
+    step_close_watch_feed, step_close_usage,  step_close_passwords, step_end_audit,
+    step_close_canary,     step_close_report, step_stop_checker,    step_close_members,
+    step_close_store,      step_close_audit,
 };
 
 static void node_next_step(struct node *node)

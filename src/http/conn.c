@@ -26,6 +26,22 @@ void conn_enter(struct conn *conn, enum conn_state state)
     deadline_set(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[state]);
 }
 
+/* What has arrived may not have been read yet. Part of a handshake or of a PROXY header is not a request. */
+static bool has_input(const struct conn *conn)
+{
+    char byte;
+
+    return (conn->state == CONN_IDLE && conn->stash.len > 0) ||
+           recv(conn->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+bool conn_is_quiet_since(const struct conn *conn, uint64_t ms)
+{
+    return (conn->state == CONN_IDLE || conn->state == CONN_PROXY || conn->state == CONN_HANDSHAKE) &&
+           deadline_began_ms(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[conn->state]) <= ms &&
+           !has_input(conn);
+}
+
 void conn_part(struct conn *conn)
 {
     struct http_request *request = conn->request;
@@ -185,10 +201,7 @@ void conn_next_request(struct conn *conn)
     conn_part(conn);
     conn->scan = (struct head_scan){0};
     conn_enter(conn, CONN_IDLE);
-    if (conn->all->answers->are_last)
-        conn_linger(conn);
-    else
-        conn_go_on(conn);
+    conn_go_on(conn);
 }
 
 static void conn_answered(struct conn *conn)

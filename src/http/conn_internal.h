@@ -88,6 +88,8 @@ void conn_refuse(struct conn *conn, enum http_error error);
 void conn_disconnect(struct conn *conn);
 
 /* Callbacks of the parts. */
+/* It has neither a request nor input, and has been so since then, by uv_now(). */
+bool conn_is_quiet_since(const struct conn *conn, uint64_t ms);
 void conn_expire(struct deadline *deadline);
 void conn_cut(struct load *load);
 void conn_resume(struct list *in_ready);

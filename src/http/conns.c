@@ -39,12 +39,18 @@ void conns_finish(struct conns *conns)
 }
 
 /* Iterating is safe: conn_disconnect() only marks a connection, which leaves the list once its handle has closed. */
-void conns_disconnect(struct conns *conns, bool only_idle)
+void conns_disconnect(struct conns *conns)
+{
+    for (struct list *node = conns->all.next; node != &conns->all; node = node->next)
+        conn_disconnect(LIST_ENTRY(node, struct conn, in_all));
+}
+
+void conns_end_quiet(struct conns *conns, uint64_t since_ms)
 {
     for (struct list *node = conns->all.next; node != &conns->all; node = node->next) {
         struct conn *conn = LIST_ENTRY(node, struct conn, in_all);
 
-        if (!only_idle || conn->state == CONN_IDLE || conn->state == CONN_PROXY || conn->state == CONN_HANDSHAKE)
+        if (conn_is_quiet_since(conn, since_ms))
             conn_disconnect(conn);
     }
 }

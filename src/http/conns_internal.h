@@ -11,7 +11,9 @@ void conns_accept(struct conns *conns, int fd, const struct sockaddr *peer, bool
 void conns_set_tls(struct conns *conns, struct tls_context *tls);
 /* Counts and logs that a connection could not be accepted. error: a libuv error. */
 void conns_note_failure(struct conns *conns, int error);
-void conns_disconnect(struct conns *conns, bool only_idle);
+void conns_disconnect(struct conns *conns);
+/* Closes the connections that have been quiet since then, by uv_now(). */
+void conns_end_quiet(struct conns *conns, uint64_t since_ms);
 /* Call it when no connection is left. Closes its handles; closed gets each of them, with arg as its data. */
 enum { CONNS_HANDLES = 3 };
 void conns_close(struct conns *conns, uv_close_cb closed, void *arg);

@@ -52,6 +52,12 @@ void deadline_init(struct deadline *deadline)
     list_init(&deadline->in_class);
 }
 
+uint64_t deadline_began_ms(const struct deadlines *deadlines, const struct deadline *deadline,
+                           enum deadline_class class)
+{
+    return deadline->due_ms - deadlines->timeouts_ms[class];
+}
+
 struct deadline *deadline_first(struct deadlines *deadlines, enum deadline_class class)
 {
     struct list *node = list_first(&deadlines->classes[class]);

@@ -42,5 +42,8 @@ void deadlines_close(struct deadlines *deadlines, uv_close_cb closed, void *arg)
 void deadline_init(struct deadline *deadline);
 /* Moves the deadline to that class and starts its timeout. DEADLINE_NONE: only stops it. */
 void deadline_set(struct deadlines *deadlines, struct deadline *deadline, enum deadline_class class);
+/* When it was moved to that class, by uv_now(). */
+uint64_t deadline_began_ms(const struct deadlines *deadlines, const struct deadline *deadline,
+                           enum deadline_class class);
 /* The deadline of the class that is due first; NULL if the class is empty. */
 struct deadline *deadline_first(struct deadlines *deadlines, enum deadline_class class);

@@ -53,10 +53,9 @@ static void refuse_waiting(struct listener *listener)
 }
 
 /* Ignores connections that ended before they were accepted. After any other error, the next turn of the loop goes
- * on. */
-static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNUSED)
+ * on. Returns whether more may wait. */
+static bool accept_waiting(struct listener *listener)
 {
-    struct listener *listener = poll->data;
     const struct listeners *all = listener->all;
 
     for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
@@ -69,14 +68,20 @@ static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNU
             continue;
         }
         if (error == EAGAIN)
-            return;
+            return false;
         if (error == EINTR || error == ECONNABORTED)
             continue;
         all->failed(all->arg, uv_translate_sys_error(error));
         if (error != EMFILE && error != ENFILE)
-            return;
+            return false;
         refuse_waiting(listener);
     }
+    return true;
+}
+
+static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNUSED)
+{
+    (void)accept_waiting(poll->data);
 }
 
 /* Releases everything but the handle. */
@@ -107,6 +112,17 @@ static void listener_close(struct listener *listener)
         return;
     uv_close((uv_handle_t *)&listener->poll, listener_on_closed);
     give_up(listener);
+}
+
+void listeners_accept_waiting(struct listeners *listeners)
+{
+    for (struct list *node = listeners->all.next; node != &listeners->all; node = node->next) {
+        struct listener *listener = LIST_ENTRY(node, struct listener, in_all);
+        int turns = BACKLOG / ACCEPTS_AT_ONCE;
+
+        while (!uv_is_closing((uv_handle_t *)&listener->poll) && turns-- > 0 && accept_waiting(listener))
+            continue;
+    }
 }
 
 void listeners_close(struct listeners *listeners)

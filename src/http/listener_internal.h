@@ -21,4 +21,6 @@ MUST_CHECK int listeners_add(struct listeners *listeners, const char *address, b
                              char ret_bound[HTTP_ADDRESS_BYTES]);
 /* See http_server_listen_socket(). */
 MUST_CHECK int listeners_add_socket(struct listeners *listeners, const char *path, mode_t mode);
+/* Accepts the connections that wait now; the loop does so later. */
+void listeners_accept_waiting(struct listeners *listeners);
 void listeners_close(struct listeners *listeners);

@@ -12,6 +12,7 @@ static void server_on_accepted(void *arg, int fd, const struct sockaddr *peer, b
 {
     struct http_server *server = arg;
 
+    server->accepted_ms = uv_now(server->drain_timer.loop);
     conns_accept(&server->conns, fd, peer, is_local);
 }
 
@@ -97,33 +98,83 @@ size_t http_server_connections(const struct http_server *server)
 
 static void tell_drained(struct http_server *server)
 {
-    void (*drained)(void *arg) = server->drained;
+    void (*drained)(void *arg) = server->drain.drained;
 
-    server->drained = NULL;
+    server->drain.drained = NULL;
     if (drained)
-        drained(server->drained_arg);
+        drained(server->drain.arg);
+}
+
+static bool is_quiet(const struct http_server *server, uint64_t now_ms)
+{
+    return server->conns.count == 0 && now_ms - server->accepted_ms >= server->quiet_ms;
+}
+
+/* Whoever has connected may have sent a request, so nobody who waits to be accepted is left behind. */
+static void stop_listening(struct http_server *server)
+{
+    listeners_accept_waiting(&server->listeners);
+    listeners_close(&server->listeners);
+}
+
+static void drain_go_on(struct http_server *server, uint64_t now_ms)
+{
+    uint64_t left_ms = server->drain_ends_ms > now_ms ? server->drain_ends_ms - now_ms : 0;
+
+    if (left_ms <= server->quiet_ms && !server->is_late) {
+        server->is_late = true;
+        server->drain.late(server->drain.arg);
+    }
+    if (left_ms <= server->quiet_ms / 2 || is_quiet(server, now_ms))
+        stop_listening(server);
+    if (left_ms == 0)
+        conns_disconnect(&server->conns);
+    if (list_empty(&server->listeners.all) && server->conns.count == 0)
+        tell_drained(server);
 }
 
 static void server_on_drain_timer(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
+    uint64_t now_ms = uv_now(timer->loop);
 
-    if (server->conns.count == 0)
-        tell_drained(server);
-    else
-        conns_disconnect(&server->conns, false);
+    if (now_ms - server->waned_ms >= server->quiet_ms)
+        conns_end_quiet(&server->conns, now_ms - server->quiet_ms);
+    if (server->state == SERVER_DRAINING)
+        drain_go_on(server, now_ms);
 }
 
-void http_server_drain(struct http_server *server, int64_t grace_ms, void (*drained)(void *arg), void *arg)
+/* The timer looks this often within quiet_ms. */
+enum { LOOKS = 8 };
+
+static void look_often(struct http_server *server, uint64_t first_ms)
+{
+    uint64_t each_ms = server->quiet_ms / LOOKS;
+
+    uv_timer_start(&server->drain_timer, server_on_drain_timer, first_ms, each_ms > 0 ? each_ms : 1);
+}
+
+void http_server_wane(struct http_server *server, int64_t quiet_ms)
 {
     CHECK(server->state == SERVER_OPEN);
-    server->state = SERVER_DRAINING;
+    server->state = SERVER_WANING;
     server->answers.are_last = true;
-    server->drained = drained;
-    server->drained_arg = arg;
-    listeners_close(&server->listeners);
-    conns_disconnect(&server->conns, true);
-    uv_timer_start(&server->drain_timer, server_on_drain_timer, server->conns.count == 0 ? 0 : (uint64_t)grace_ms, 0);
+    server->quiet_ms = (uint64_t)quiet_ms;
+    server->waned_ms = uv_now(server->drain_timer.loop);
+    server->drain_ends_ms = UINT64_MAX;
+    look_often(server, server->quiet_ms);
+}
+
+void http_server_drain(struct http_server *server, const struct http_drain *drain)
+{
+    if (server->state == SERVER_OPEN)
+        http_server_wane(server, drain->quiet_ms);
+    CHECK(server->state == SERVER_WANING);
+    server->state = SERVER_DRAINING;
+    server->drain = *drain;
+    server->quiet_ms = (uint64_t)drain->quiet_ms;
+    server->drain_ends_ms = uv_now(server->drain_timer.loop) + (uint64_t)drain->grace_ms;
+    look_often(server, 0);
 }
 
 static void server_free(struct http_server *server)
@@ -161,8 +212,8 @@ static void server_part_ended(void *arg)
 
     if (server->conns.count > 0)
         return;
-    if (server->state == SERVER_DRAINING && server->drained)
-        uv_timer_start(&server->drain_timer, server_on_drain_timer, 0, 0);
+    if (server->state == SERVER_DRAINING && server->drain.drained)
+        look_often(server, 0);
     if (server->state == SERVER_CLOSING && server->requests.count == 0 && list_empty(&server->listeners.all) &&
         server->open_handles == 0)
         close_own_handles(server);
@@ -178,6 +229,6 @@ void http_server_close(struct http_server *server, void (*closed)(void *arg), vo
     server->closed_arg = arg;
     uv_timer_stop(&server->drain_timer);
     listeners_close(&server->listeners);
-    conns_disconnect(&server->conns, false);
+    conns_disconnect(&server->conns);
     server_part_ended(server);
 }

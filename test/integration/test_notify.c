@@ -27,7 +27,8 @@ static void start(struct fixture *fixture, const char *watchdog_usec)
     notify_socket_open(&notify, path);
     if (watchdog_usec)
         setenv("WATCHDOG_USEC", watchdog_usec, 1);
-    fixture_add_node(fixture, (const char *const[]){"--redis-timeout-ms", "1000", "--head-timeout-ms", "600000", NULL});
+    fixture_add_node(fixture, (const char *const[]){"--redis-timeout-ms", "1000", "--head-timeout-ms", "600000",
+                                                    "--drain-ms", "30000", NULL});
 }
 
 static void stop(struct fixture *fixture)

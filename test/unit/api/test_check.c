@@ -147,6 +147,8 @@ Test(check, refusals_with_two_statuses)
     world.session_result = STORE_CONFLICT; /* an answer that no session gets */
     expect(SESSION_COOKIE PAIR("GET", "/v1/console/session"), 500, "internal_error");
     world.service.draining = true;
+    expect(GOOD_KEY PAIR("GET", "/v1/patients"), 200, NULL);
+    world.service.refuses_new = true;
     expect(GOOD_KEY PAIR("GET", "/v1/patients"), 503, "shutting_down");
 }
 

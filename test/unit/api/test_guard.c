@@ -542,11 +542,15 @@ Test(guard, permission_comes_before_the_body)
 
 Test(guard, draining)
 {
-    static const struct step STEP = {"draining", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 503, "shutting_down"};
+    static const struct step STEP = {"draining", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 200, NULL};
+    static const struct step LATE = {"late", HTTP_GET, "/v1/whoami", GOOD_KEY, NULL, 503, "shutting_down"};
 
     world.service.draining = true;
     expect(&STEP);
-    cr_assert_eq(world.uses, 0);
+    cr_assert_eq(world.uses, 1);
+    world.service.refuses_new = true;
+    expect(&LATE);
+    cr_assert_eq(world.uses, 1);
 }
 
 Test(guard, client_that_left_is_no_trouble)

@@ -258,6 +258,24 @@ static void handle(struct http_request *request, void *arg)
         reply_hello(request);
 }
 
+static void on_late(void *arg)
+{
+    ((struct fixture *)arg)->is_late = true;
+}
+
+static void on_drained(void *arg)
+{
+    ((struct fixture *)arg)->is_drained = true;
+}
+
+void fixture_drain(struct fixture *fixture, int64_t grace_ms, int64_t quiet_ms)
+{
+    http_server_drain(
+        fixture->server,
+        &(struct http_drain){
+            .grace_ms = grace_ms, .quiet_ms = quiet_ms, .late = on_late, .drained = on_drained, .arg = fixture});
+}
+
 void fixture_answer_held(struct fixture *fixture)
 {
     struct http_request *request = fixture->held;

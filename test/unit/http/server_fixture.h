@@ -33,6 +33,7 @@ struct fixture {
     unsigned pieces;        /* of streams, made so far */
     unsigned streams_gone;  /* streams whose handler was told that the client is gone */
     enum told told;
+    bool is_late, is_drained; /* of a drain */
     bool is_closed;
 };
 
@@ -60,6 +61,9 @@ void fixture_close(struct fixture *fixture);
 void fixture_finish(struct fixture *fixture);
 void fixture_answer_held(struct fixture *fixture);
 void fixture_run_until_held(struct fixture *fixture);
+
+/* http_server_drain() */
+void fixture_drain(struct fixture *fixture, int64_t grace_ms, int64_t quiet_ms);
 
 /* Speaks TLS if the fixture's server does. */
 void peer_connect(struct peer *peer, struct fixture *fixture);

@@ -4,6 +4,8 @@
 #include "test_loop.h"
 
 #include <criterion/criterion.h>
+
+#include <poll.h>
 #include <string.h>
 
 TestSuite(http_ends, .fini = leak_guard);
@@ -47,57 +49,128 @@ Test(http_ends, survives_a_reset_in_every_state)
     }
 }
 
-static void on_drained(void *arg)
-{
-    *(bool *)arg = true;
-}
+enum { QUIET_MS = 40, NEVER_QUIET_MS = FIXTURE_TIMEOUT_MS / 2 };
 
 Test(http_ends, drains)
 {
     struct peer idle;
-    bool is_drained = false;
 
     start();
     peer_connect(&idle, &fixture);
     peer_send_str(&peer, "GET /hold?late HTTP/1.1\r\nHost: t\r\n\r\n");
     fixture_run_until_held(&fixture);
     cr_assert(fixture_until_connections(&fixture, 2));
-    http_server_drain(fixture.server, FIXTURE_TIMEOUT_MS, on_drained, &is_drained);
+    fixture_drain(&fixture, FIXTURE_TIMEOUT_MS, QUIET_MS);
     cr_assert(peer_is_ended(&idle));
-    cr_assert_not(is_drained);
+    cr_assert_not(fixture.is_drained);
     fixture_answer_held(&fixture);
     cr_assert(peer_gets(&peer, "\r\n\r\nlate"));
     cr_assert(strstr(peer.input, "Connection: close\r\n"));
     cr_assert(peer_is_ended(&peer));
     peer_close(&peer);
     peer_close(&idle);
-    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_drained, FIXTURE_TIMEOUT_MS));
+    cr_assert_not(fixture.is_late);
     fixture_finish(&fixture);
+}
+
+/* On a connection from before, on one that began later, and at a server that as yet only wanes. */
+Test(http_ends, answers_while_it_drains_and_says_that_it_closes)
+{
+    for (int only_wanes = 0; only_wanes < 2; only_wanes++) {
+        struct peer second;
+
+        start();
+        peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
+        cr_assert_null(strstr(peer.input, "Connection: close\r\n"));
+        peer_forget(&peer);
+        if (only_wanes)
+            http_server_wane(fixture.server, NEVER_QUIET_MS);
+        else
+            fixture_drain(&fixture, FIXTURE_TIMEOUT_MS, NEVER_QUIET_MS);
+        test_loop_for(&fixture.loop, 5);
+        peer_connect(&second, &fixture);
+        peer_send_str(&second, HELLO);
+        peer_send_str(&peer, HELLO);
+        cr_assert(peer_gets(&peer, "Connection: close\r\n\r\nhi"));
+        cr_assert(peer_is_ended(&peer));
+        cr_assert(peer_gets(&second, "Connection: close\r\n\r\nhi"));
+        cr_assert(peer_is_ended(&second));
+        peer_close(&second);
+        finish();
+    }
+}
+
+/* Its client has read no "Connection: close", so it may send another request. */
+Test(http_ends, a_response_from_before_the_drain_keeps_its_connection)
+{
+    start();
+    peer_pause(&peer, true);
+    peer_send_str(&peer, "GET /big?8000000 HTTP/1.1\r\nHost: t\r\n\r\n");
+    while (fixture.handled == 0)
+        test_loop_for(&fixture.loop, 1);
+    fixture_drain(&fixture, FIXTURE_TIMEOUT_MS, NEVER_QUIET_MS);
+    peer_pause(&peer, false);
+    while (peer.bytes < 8000000)
+        test_loop_for(&fixture.loop, 1);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "Connection: close\r\n\r\nhi"));
+    cr_assert(peer_is_ended(&peer));
+    finish();
+}
+
+/* What a client has sent is read before its connection counts as quiet. */
+Test(http_ends, what_has_arrived_is_answered_though_the_loop_was_busy)
+{
+    start();
+    cr_assert(fixture_until_connections(&fixture, 1));
+    fixture_drain(&fixture, FIXTURE_TIMEOUT_MS, QUIET_MS);
+    peer_send_at_once(&peer, HELLO);
+    poll(NULL, 0, 3 * QUIET_MS);
+    cr_assert(peer_gets(&peer, "Connection: close\r\n\r\nhi"));
+    finish();
+}
+
+/* Whoever has connected is answered, though the server stops listening in that turn. */
+Test(http_ends, who_waits_to_be_accepted_is_not_left_behind)
+{
+    struct http_settings settings = fixture_settings();
+
+    fixture_start(&fixture, &settings, "127.0.0.1:0");
+    fixture_drain(&fixture, FIXTURE_TIMEOUT_MS, QUIET_MS);
+    poll(NULL, 0, 3 * QUIET_MS);
+    peer_connect(&peer, &fixture);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "Connection: close\r\n\r\nhi"));
+    cr_assert(peer_is_ended(&peer));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_drained, FIXTURE_TIMEOUT_MS));
+    finish();
 }
 
 Test(http_ends, cuts_what_is_open_when_the_grace_ends)
 {
-    bool is_drained = false;
-
     start();
     peer_send_str(&peer, "GET /hold?late HTTP/1.1\r\nHost: t\r\n\r\n");
     fixture_run_until_held(&fixture);
-    http_server_drain(fixture.server, 30, on_drained, &is_drained);
-    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
+    fixture_drain(&fixture, 30, 5);
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_drained, FIXTURE_TIMEOUT_MS));
+    cr_assert(fixture.is_late);
     cr_assert(http_request_gone(fixture.held));
     finish();
 }
 
 Test(http_ends, drained_is_told_later_also_without_connections)
 {
-    struct http_settings settings = fixture_settings();
-    bool is_drained = false;
+    for (int64_t grace_ms = 0; grace_ms <= 30; grace_ms += 30) {
+        struct http_settings settings = fixture_settings();
 
-    fixture_start(&fixture, &settings, "127.0.0.1:0");
-    http_server_drain(fixture.server, 30, on_drained, &is_drained);
-    cr_assert_not(is_drained);
-    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
-    fixture_finish(&fixture);
+        fixture_start(&fixture, &settings, "127.0.0.1:0");
+        fixture_drain(&fixture, grace_ms, grace_ms / 4);
+        cr_assert_not(fixture.is_drained);
+        cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_drained, FIXTURE_TIMEOUT_MS));
+        fixture_finish(&fixture);
+    }
 }
 
 Test(http_ends, closes_in_every_state)

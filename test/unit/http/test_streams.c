@@ -164,42 +164,33 @@ Test(http_streams, a_client_that_goes_ends_its_stream)
     cr_expect_eq(fixture.streams_gone, 1);
 }
 
-static void on_drained(void *arg)
-{
-    *(bool *)arg = true;
-}
-
 Test(http_streams, one_that_ends_while_the_server_drains_is_whole)
 {
-    bool is_drained = false;
-
     start();
     peer_pause(&peer, true);
     peer_send_str(&peer, STREAM("/stream?600"));
     while (fixture.pieces == 0)
         test_loop_for(&fixture.loop, 1);
-    http_server_drain(fixture.server, FIXTURE_TIMEOUT_MS, on_drained, &is_drained);
-    test_loop_for(&fixture.loop, 5);
-    cr_assert_not(is_drained);
+    fixture_drain(&fixture, FIXTURE_TIMEOUT_MS, 5);
+    test_loop_for(&fixture.loop, 20);
+    cr_assert_not(fixture.is_drained);
     peer_pause(&peer, false);
     cr_assert(peer_is_ended(&peer));
     cr_expect_eq(chunked_bytes(body()), 600 * (size_t)FIXTURE_PIECE_BYTES);
     peer_close(&peer);
-    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_drained, FIXTURE_TIMEOUT_MS));
     fixture_finish(&fixture);
 }
 
 Test(http_streams, one_that_does_not_is_cut)
 {
-    bool is_drained = false;
-
     start();
     peer_pause(&peer, true);
     peer_send_str(&peer, STREAM("/stream?1000000"));
     while (fixture.pieces == 0)
         test_loop_for(&fixture.loop, 1);
-    http_server_drain(fixture.server, 30, on_drained, &is_drained);
-    cr_assert(test_loop_until_set(&fixture.loop, &is_drained, FIXTURE_TIMEOUT_MS));
+    fixture_drain(&fixture, 30, 5);
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_drained, FIXTURE_TIMEOUT_MS));
     cr_assert(fixture_until(&fixture, has_streams_gone, &(unsigned){1}));
     finish();
 }
