@@ -5,7 +5,7 @@
 
 enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3, EXIT_UNPROVEN = 3 };
 
-enum { COMMAND_GROUPS_MAX = 16, COMMAND_ROWS_MAX = 256 };
+enum { COMMAND_GROUPS_MAX = 16 };
 
 /* What a command needs of the master keys, by the names that the store keeps of those that made its records. Enforced
  * in command_open(). */
@@ -60,7 +60,7 @@ struct command_line {
     int64_t lines;
     int operand_count;
     char **operands;
-    uint8_t origins[COMMAND_ROWS_MAX]; /* an enum option_origin per row, in the order of the command's groups */
+    uint8_t origins[OPTION_ROWS_MAX]; /* an enum option_origin per row, in the order of the command's groups */
 };
 
 struct option_group {

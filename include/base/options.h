@@ -23,8 +23,11 @@ struct option_row {
     const char *choices;      /* "strict401|full" */
     const char *value_name;   /* "URL", for help */
     const char *help;
-    char letter; /* 'f' for "-f"; 0: none */
+    char letter;            /* 'f' for "-f"; 0: none */
+    const char *instead_of; /* another row of its table, of which it is another form: "redis"; NULL: none */
 };
+
+enum { OPTION_ROWS_MAX = 256 }; /* in all tables of one call */
 
 enum option_origin { OPTION_FROM_DEFAULT, OPTION_FROM_ENVIRONMENT, OPTION_FROM_ARGUMENT };
 
@@ -36,8 +39,10 @@ struct option_table {
 /* Fills the target from the defaults, then the environment (an empty variable counts as unset), then argv, in which the
  * last occurrence wins. Accepts "--name value", "--name=value" and "-letter value"; a flag takes a value (true or
  * false) only in the second form. Operands, and everything after "--", move to the front of argv and are counted in
- * *ret_rest, a program name in argv[0] included. False on failure; ret_why is then a sentence that names the option.
- * Text values point into argv, the environment or the table. A default that its own row refuses aborts. */
+ * *ret_rest, a program name in argv[0] included. Of two forms of one setting the one from argv wins over the other from
+ * the environment, and then only that has a value; both from one place fail. False on failure; ret_why is then a
+ * sentence that names the option. Text values point into argv, the environment or the table. A default that its own row
+ * refuses aborts. */
 MUST_CHECK bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                              int *ret_rest, struct buf *ret_why);
 /* The same, and says of each row, in the order of the tables, where its value came from: an enum option_origin. */

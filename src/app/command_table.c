@@ -554,7 +554,7 @@ int command_read(const struct command *command, int argc, char **argv, struct co
     }
     *ret_line = (struct command_line){.command = command, .operands = argv};
     buf_init_fixed(&why, storage, sizeof storage);
-    CHECK(row_count(tables, count) <= COMMAND_ROWS_MAX);
+    CHECK(row_count(tables, count) <= OPTION_ROWS_MAX);
     if (!options_read_with_origins(tables, count, ret_line, argc, argv, &ret_line->operand_count, ret_line->origins,
                                    &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));

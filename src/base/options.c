@@ -16,7 +16,7 @@ struct reader {
     const struct option_table *tables;
     size_t table_count;
     void *target;
-    uint8_t *origins; /* NULL: not wanted */
+    uint8_t *origins;
     struct buf *why;
 };
 
@@ -157,23 +157,23 @@ static bool set_choice(const struct reader *r, const struct setting *s)
     return true;
 }
 
-static void note_origin(const struct reader *r, const struct setting *s)
+static uint8_t *origin_of(const struct reader *r, const struct option_row *row)
 {
-    size_t before = 0;
+    uint8_t *before = r->origins;
 
-    for (size_t t = 0; r->origins && t < r->table_count; t++) {
+    for (size_t t = 0; t < r->table_count; t++) {
         const struct option_table *table = &r->tables[t];
 
-        for (size_t i = 0; i < table->count; i++)
-            if (&table->rows[i] == s->row)
-                r->origins[before + i] = (uint8_t)s->origin;
+        if (row >= table->rows && row < table->rows + table->count)
+            return before + (row - table->rows);
         before += table->count;
     }
+    UNREACHABLE();
 }
 
 static bool set(const struct reader *r, const struct setting *s)
 {
-    note_origin(r, s);
+    *origin_of(r, s->row) = (uint8_t)s->origin;
     switch (s->row->type) {
     case OPTION_TEXT:
         return set_text(r, s);
@@ -214,7 +214,7 @@ static bool set_default(const struct reader *r, const struct option_row *row)
 {
     if (row->default_text)
         return set(r, &(struct setting){row, OPTION_FROM_DEFAULT, text_of(row->name), row->default_text});
-    note_origin(r, &(struct setting){.row = row});
+    *origin_of(r, row) = OPTION_FROM_DEFAULT;
     set_to_nothing(r, row);
     return true;
 }
@@ -344,18 +344,52 @@ static bool read_arguments(const struct reader *r, int argc, char **argv, int *r
     return true;
 }
 
+static void print_source(const struct option_row *row, enum option_origin origin, struct buf *out)
+{
+    if (origin == OPTION_FROM_ENVIRONMENT)
+        options_print_variable(row, out);
+    else
+        buf_printf(out, "--%s", row->name);
+}
+
+/* Whoever names a Redis on the command line means it, whatever the environment says. */
+static bool choose_form(const struct reader *r, const struct option_row *row)
+{
+    const struct option_row *other = row->instead_of ? find_row(r, text_of(row->instead_of)) : NULL;
+
+    if (!other)
+        return true;
+    uint8_t own = *origin_of(r, row), others = *origin_of(r, other);
+    if (own != others)
+        return set_default(r, own > others ? other : row);
+    if (own == OPTION_FROM_DEFAULT)
+        return true;
+    print_source(other, own, r->why);
+    buf_append_str(r->why, " and ");
+    print_source(row, own, r->why);
+    buf_append_str(r->why, " are two forms of one setting: give one of them.");
+    return false;
+}
+
 bool options_read_with_origins(const struct option_table *tables, size_t table_count, void *target, int argc,
                                char **argv, int *ret_rest, uint8_t *ret_origins, struct buf *ret_why)
 {
     struct reader r = {tables, table_count, target, ret_origins, ret_why};
     CHECK(for_each_row(&r, set_default));
-    return for_each_row(&r, set_from_environment) && read_arguments(&r, argc, argv, ret_rest);
+    return for_each_row(&r, set_from_environment) && read_arguments(&r, argc, argv, ret_rest) &&
+           for_each_row(&r, choose_form);
 }
 
 bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                   int *ret_rest, struct buf *ret_why)
 {
-    return options_read_with_origins(tables, table_count, target, argc, argv, ret_rest, NULL, ret_why);
+    uint8_t origins[OPTION_ROWS_MAX];
+    size_t rows = 0;
+
+    for (size_t i = 0; i < table_count; i++)
+        rows += tables[i].count;
+    CHECK(rows <= OPTION_ROWS_MAX);
+    return options_read_with_origins(tables, table_count, target, argc, argv, ret_rest, origins, ret_why);
 }
 
 static void print_choice(const struct option_row *row, int index, struct buf *out)

@@ -80,6 +80,31 @@ Test(cli_config, values_and_their_sources)
     folder_remove(fixture.folder);
 }
 
+/* A trial on a restored copy must not be done to production. */
+Test(cli_config, an_address_on_the_command_line_is_the_one)
+{
+    char url_path[PROCESS_PATH_BYTES];
+    struct fixture fixture = {0};
+    struct cli_run run;
+
+    folder_make(fixture.folder);
+    snprintf(url_path, sizeof url_path, "%.150s/redis.url", fixture.folder);
+    file_write(url_path, "redis://production.example:6380\n");
+    setenv("CHATELAINE_REDIS_FILE", url_path, 1);
+    cli_run_bare(&fixture, &run, (const char *const[]){"config", "show", "--redis", "redis://restored.example", NULL});
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "redis://restored.example:6379 "), "%s", run.out);
+    cr_expect_null(strstr(run.out, "production"), "%s", run.out);
+    cli_finish(&run);
+    setenv("CHATELAINE_REDIS", "redis://restored.example", 1);
+    cli_run_bare(&fixture, &run, (const char *const[]){"config", "show", NULL});
+    cr_expect_eq(run.exit_code, 2, "%s", run.out);
+    cr_expect(strstr(run.err, "CHATELAINE_REDIS and CHATELAINE_REDIS_FILE are two forms of one setting"), "%s",
+              run.err);
+    cli_finish(&run);
+    folder_remove(fixture.folder);
+}
+
 /* Whatever is wrong with an address, its password is not shown. */
 Test(cli_config, wrong_addresses_keep_their_password)
 {

@@ -14,7 +14,7 @@
 TestSuite(options, .fini = leak_guard);
 
 struct target {
-    const char *redis, *name, *key_file;
+    const char *redis, *redis_file, *name, *key_file;
     int64_t timeout_ms, offset, count;
     int64_t lease_ms, cache_bytes;
     bool unsafe, help, follow;
@@ -22,22 +22,28 @@ struct target {
 };
 
 static const struct option_row STORE_ROWS[] = {
-    {"redis", OPTION_TEXT, offsetof(struct target, redis), "redis://127.0.0.1", 0, 0, NULL, "URL", "Where Redis is.",
-     0},
+    {"redis", OPTION_TEXT, offsetof(struct target, redis), "redis://127.0.0.1", 0, 0, NULL, "URL", "Where Redis is.", 0,
+     NULL},
     {"redis-timeout-ms", OPTION_INTEGER, offsetof(struct target, timeout_ms), "1000", 1, 60000, NULL, "N",
-     "How long a command may take.", 0},
+     "How long a command may take.", 0, NULL},
     {"unsafe-redis", OPTION_FLAG, offsetof(struct target, unsafe), NULL, 0, 0, NULL, NULL,
-     "Serve with a Redis that may lose acknowledged changes, which endangers every promise that is made here.", 0},
+     "Serve with a Redis that may lose acknowledged changes, which endangers every promise that is made here.", 0,
+     NULL},
     {"grant-policy", OPTION_CHOICE, offsetof(struct target, policy), "subset", 0, 0, "subset|any|none", NULL,
-     "What keys may grant.", 0},
+     "What keys may grant.", 0, NULL},
+    {.name = "redis-file",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct target, redis_file),
+     .instead_of = "redis",
+     .help = "A file that says where Redis is."},
 };
 static const struct option_row OTHER_ROWS[] = {
-    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name.", 0},
-    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset.", 0},
-    {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key.", 0},
-    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much.", 0},
-    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many.", 0},
-    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this.", 0},
+    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name.", 0, NULL},
+    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset.", 0, NULL},
+    {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key.", 0, NULL},
+    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much.", 0, NULL},
+    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many.", 0, NULL},
+    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this.", 0, NULL},
 };
 static const struct option_row QUANTITY_ROWS[] = {
     {.name = "lease-ms",
@@ -88,6 +94,31 @@ static bool read_options(const char *const *argv)
 }
 
 #define READ(...) read_options((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+/* What was given nearer wins, whichever form it has; the other one then has no value. */
+Test(options, two_forms_of_one_setting)
+{
+    setenv("CHATELAINE_REDIS_FILE", "/of/the/environment", 1);
+    cr_assert(READ());
+    cr_expect_str_eq(target.redis_file, "/of/the/environment");
+    cr_expect_str_eq(target.redis, "redis://127.0.0.1");
+    cr_assert(READ("--redis", "redis://restored"));
+    cr_expect_str_eq(target.redis, "redis://restored");
+    cr_expect_null(target.redis_file);
+    cr_expect_eq(origins[4], OPTION_FROM_DEFAULT);
+    cr_assert(READ("--redis-file", "/given"));
+    cr_expect_str_eq(target.redis_file, "/given");
+    cr_assert_not(READ("--redis-file", "/given", "--redis", "redis://restored"));
+    cr_expect_str_eq(why, "--redis and --redis-file are two forms of one setting: give one of them.");
+    setenv("CHATELAINE_REDIS", "redis://other", 1);
+    cr_assert_not(READ());
+    cr_expect_str_eq(why, "CHATELAINE_REDIS and CHATELAINE_REDIS_FILE are two forms of one setting: give one of them.");
+    unsetenv("CHATELAINE_REDIS_FILE");
+    cr_assert(READ("--redis-file", "/given"));
+    cr_expect_str_eq(target.redis_file, "/given");
+    cr_expect_str_eq(target.redis, "redis://127.0.0.1");
+    unsetenv("CHATELAINE_REDIS");
+}
 
 Test(options, defaults)
 {
@@ -339,7 +370,8 @@ Test(options, help)
                    "endangers every\n"
                    "                              promise that is made here.\n"
                    "  --grant-policy subset|any|none\n"
-                   "                              What keys may grant. (default subset)\n");
+                   "                              What keys may grant. (default subset)\n"
+                   "  --redis-file TEXT           A file that says where Redis is.\n");
     expect_printed(options_print_help, &TABLES[1],
                    "  --name TEXT                 Its name.\n"
                    "  --offset N                  An offset. (default -5)\n"
@@ -366,10 +398,11 @@ Test(options, help_of_quantities_and_letters)
 Test(options, help_counts_characters)
 {
     static const struct option_row ROWS[] = {
-        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe.", 0},
-        {"at", OPTION_TEXT, 0, NULL, 0, 0, NULL, "–––––––––––––––––––––", "One line: it has 30 characters before.", 0},
+        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe.", 0, NULL},
+        {"at", OPTION_TEXT, 0, NULL, 0, 0, NULL, "–––––––––––––––––––––", "One line: it has 30 characters before.", 0,
+         NULL},
         {"ellipses", OPTION_FLAG, 0, NULL, 0, 0, NULL, NULL, "……………………………………………………………………………………………………… ……………… ends it.",
-         0},
+         0, NULL},
     };
     static const struct option_table TABLE = {ROWS, COUNT(ROWS)};
 
