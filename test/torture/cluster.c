@@ -110,6 +110,8 @@ static void prepare_parts(struct cluster *cluster, unsigned lease_ms)
     cluster->args[7] = "10000000";
     cluster->args[8] = "--session-idle-ms"; /* people sign in once, however long it takes */
     cluster->args[9] = "604800000";
+    cluster->args[10] = "--drain-ms"; /* clients go on asking, so a drain lasts as long */
+    cluster->args[11] = "1000";
 }
 
 /* The fixture's patience is not that of the nodes and commands that are tortured. */

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CLUSTER_NODES = 3, CLUSTER_INCARNATIONS_MAX = 1 << 14, CLUSTER_ACCOUNTS_MAX = 16, CLUSTER_ARGS_MAX = 10 };
+enum { CLUSTER_NODES = 3, CLUSTER_INCARNATIONS_MAX = 1 << 14, CLUSTER_ACCOUNTS_MAX = 16, CLUSTER_ARGS_MAX = 12 };
 
 struct netns;
 struct shards;
