@@ -225,7 +225,7 @@ export class Deployment {
         const name = `node${this.nodes.length}`;
         const ready = this.#path(`${name}.ready`);
         const listen = ['--listen', `127.0.0.1:${port}`, '--internal-listen', '127.0.0.1:0', '--ready-file', ready];
-        const args = ['serve', ...this.#store, '--public-origin', origin, ...listen, ...more];
+        const args = ['serve', ...this.#store, '--public-origin', origin, '--drain-ms', '400', ...listen, ...more];
         const node = this.launch(name, process.env.CHATELAINE_BINARY, args);
 
         node.isNode = true;

@@ -86,12 +86,13 @@ stop_redis() {
     forget "${redis_pid_of[$server]}"
     rm -r "${dir:?}/$server"
 }
-# start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url. Waits up to SECONDS until it is ready.
+# start_node ID SECONDS [COMMAND PREFIX…]: sets node_pid and url. Waits up to SECONDS until it is ready. Gateways that do
+# not look at /readyz go on asking it while it drains, so the drain is short.
 start_node() {
     local id=$1 patience=$2
     shift 2
     "$@" "$binary" serve --listen "$node_listen" --internal-listen 127.0.0.1:0 --public-origin https://console.test \
-        --ready-file "$dir/ready.$id" --log-level warn "${node_flags[@]}" &
+        --ready-file "$dir/ready.$id" --log-level warn --drain-ms 2s "${node_flags[@]}" &
     node_pid=$!
     pids+=("$node_pid")
     for _ in $(seq $((patience * 500))); do
