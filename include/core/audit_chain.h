@@ -15,6 +15,7 @@ enum audit_finding_kind {
     AUDIT_REORDERED,  /* this line follows a later one */
     AUDIT_FORKED,     /* this line exists in two forms, or does not follow the one before it: the log was put back to an
                          earlier state, and the node went on from there */
+    AUDIT_LOST,       /* lines seq to seq_end are in no file: theirs was removed, replaced or cut, as this line says */
     AUDIT_CUT,        /* the chain ends at seq - 1, but this line, in another node's file, saw it reach seq_end */
     /* Something may be missing, and nothing here can tell. */
     AUDIT_UNFINISHED,  /* the file's last line is incomplete: being written, or cut */

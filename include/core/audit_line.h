@@ -21,7 +21,9 @@ enum {
 
 #define AUDIT_LINE_BEGAN "log.began"         /* a new chain; `prev` is AUDIT_NO_MAC */
 #define AUDIT_LINE_CONTINUED "log.continued" /* a new file of the same chain */
-#define AUDIT_LINE_TORN "log.torn"           /* follows a line that a crash or a full disk cut short */
+/* The file was removed, replaced or cut: lines `lost_from` to `lost_to` are gone from it. lost_from 0: not known. */
+#define AUDIT_LINE_REOPENED "log.reopened"
+#define AUDIT_LINE_TORN "log.torn"       /* follows a line that a crash or a full disk cut short */
 #define AUDIT_LINE_HEAD "log.head"       /* how far another node's chain has come: data chain, node, seq, mac, time */
 #define AUDIT_LINE_STARTED "log.started" /* the node has started; if no AUDIT_LINE_ENDED came before, it was killed */
 #define AUDIT_LINE_RESUMED "log.resumed" /* the log can be written again; missing events follow, taken over */
@@ -59,6 +61,14 @@ void audit_body_print(const struct audit_line *line, struct buf *out);
 /* Appends the line with this body, and its newline, behind *head, which moves on. */
 void audit_line_print(struct keyring *keyring, struct text body, struct audit_head *head, struct buf *out);
 
+/* A line about the chain itself, with so many of the numbers as have a name. */
+struct audit_number {
+    const char *name;
+    uint64_t value;
+};
+void audit_line_print_own(struct keyring *keyring, struct text node, const char *type, struct audit_number first,
+                          struct audit_number second, struct audit_head *head, struct buf *out);
+
 enum audit_line_state {
     AUDIT_LINE_GENUINE,
     AUDIT_LINE_ALTERED,    /* a line, but none of our master keys made its MAC */
@@ -72,9 +82,15 @@ struct audit_line_read {
     char type[40], node[AUDIT_NODE_BYTES], time[32];
     struct audit_head other; /* of AUDIT_LINE_HEAD; else chain is empty */
     char other_node[AUDIT_NODE_BYTES];
+    uint64_t lost_from; /* of AUDIT_LINE_REOPENED */
 };
 /* line: without its newline. keyring NULL: checks the form only; a well-formed line is AUDIT_LINE_ALTERED. */
 enum audit_line_state audit_line_read(struct keyring *keyring, struct text line, struct audit_line_read *ret_line);
+
+/* Finds the last genuine line in a file's last bytes; its newline may be missing. False if there is none. *ret_after:
+ * bytes behind it. */
+MUST_CHECK bool audit_line_find_last(struct keyring *keyring, struct text end, struct audit_line_read *ret_line,
+                                     size_t *ret_after);
 
 /* An event that says that a key was revoked, and when it was written. */
 struct audit_key_end {

@@ -191,7 +191,7 @@ static const char *const KINDS[] = {
     [AUDIT_TORN] = "torn",           [AUDIT_UNFINISHED] = "unfinished",
     [AUDIT_REPEATED] = "repeated",   [AUDIT_EARLIER] = "earlier",
     [AUDIT_NOT_GIVEN] = "not_given", [AUDIT_UNCONFIRMED] = "unconfirmed",
-    [AUDIT_ABSENT] = "absent",
+    [AUDIT_ABSENT] = "absent",       [AUDIT_LOST] = "lost",
 };
 static const char *const WEIGHTS[] = {[AUDIT_WRONG] = "WRONG", [AUDIT_UNPROVEN] = "unproven", [AUDIT_NOTE] = "note"};
 
@@ -201,6 +201,7 @@ static const char *const SENTENCES[] = {
     [AUDIT_MISSING] = "lines before it are missing",
     [AUDIT_REORDERED] = "is out of order: it follows a later line",
     [AUDIT_FORKED] = "contradicts other lines: the log was put back to an earlier state",
+    [AUDIT_LOST] = "says that the lines before it were lost: their file was removed, replaced or cut under the node",
     [AUDIT_CUT] = "saw lines that the log lacks: its end was cut off, or it was copied earlier",
     [AUDIT_TORN] = "was cut short while it was written, as the node noted; it was never confirmed",
     [AUDIT_UNFINISHED] = "is incomplete: it is being written, or was cut",

@@ -11,7 +11,8 @@ struct record {
     uint32_t chain, file;
     uint64_t seq, line;
     char mac[MAC_KEPT_CHARS], prev[MAC_KEPT_CHARS];
-    bool is_altered, is_continued, has_ended;
+    bool is_altered, is_continued, is_reopened, has_ended;
+    uint64_t lost_from;
     char time[32];
 };
 
@@ -218,6 +219,8 @@ static void add_record(struct audit_verifier *v, const struct audit_line_read *l
     record->line = v->line;
     record->is_altered = is_altered;
     record->is_continued = strcmp(line->type, AUDIT_LINE_CONTINUED) == 0;
+    record->is_reopened = strcmp(line->type, AUDIT_LINE_REOPENED) == 0;
+    record->lost_from = line->lost_from;
     record->has_ended = strcmp(line->type, AUDIT_LINE_ENDED) == 0;
     memcpy(record->mac, line->head.mac, MAC_KEPT_CHARS);
     memcpy(record->prev, line->prev, MAC_KEPT_CHARS);
@@ -309,6 +312,21 @@ static bool is_same_mac(const char *one, const char *other)
     return one[0] == '\0' || other[0] == '\0' || memcmp(one, other, MAC_KEPT_CHARS) == 0;
 }
 
+/* Lines from expected on are in no file. What a line says of a loss explains only what it says is lost. */
+static void judge_gap(struct audit_verifier *v, const struct record *before, const struct record *record,
+                      uint64_t expected)
+{
+    uint64_t lost_from = record->is_reopened ? record->lost_from : record->seq;
+
+    if (expected < lost_from)
+        find_in(v, !before && (record->is_continued || record->is_reopened) ? AUDIT_EARLIER : AUDIT_MISSING, record,
+                expected, lost_from - 1);
+    else
+        lost_from = expected;
+    if (lost_from < record->seq)
+        find_in(v, AUDIT_LOST, record, lost_from, record->seq - 1);
+}
+
 /* before: the line with the next lower number, NULL: there is none. What an altered line claims proves nothing. */
 static void judge_step(struct audit_verifier *v, const struct record *before, const struct record *record)
 {
@@ -320,7 +338,7 @@ static void judge_step(struct audit_verifier *v, const struct record *before, co
     else if (before && record->seq == before->seq && memcmp(record->mac, before->mac, MAC_KEPT_CHARS) == 0)
         note_repeated(v, record);
     else if (record->seq > expected)
-        find_in(v, !before && record->is_continued ? AUDIT_EARLIER : AUDIT_MISSING, record, expected, record->seq - 1);
+        judge_gap(v, before, record, expected);
     else if (before ? !before->is_altered && (record->seq == before->seq || !is_same_mac(record->prev, before->mac))
                     : record->seq == chain->known + 1 && !is_same_mac(record->prev, chain->known_mac))
         find_in(v, AUDIT_FORKED, record, record->seq, record->seq);

@@ -6,7 +6,9 @@
 #include "base/random.h"
 #include "base/secure.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Each byte may become an escape of six. */
 enum { TEXT_MAX_BYTES = 1000, NAME_MAX_BYTES = 64, ESCAPE_BYTES = 6, TEXTS = 8, FIXED_BYTES = 700, TAG_CHARS = 43 };
@@ -150,6 +152,23 @@ void audit_line_print(struct keyring *keyring, struct text body, struct audit_he
     buf_append_char(out, '\n');
 }
 
+void audit_line_print_own(struct keyring *keyring, struct text node, const char *type, struct audit_number first,
+                          struct audit_number second, struct audit_head *head, struct buf *out)
+{
+    const struct audit_number numbers[] = {first, second};
+    struct audit_line line = {.time_ms = clock_wall_ms(), .node = node, .type = text_of(type)};
+    char digits[sizeof numbers / sizeof *numbers][24];
+    struct buf body CLEANUP(buf_finish) = {0};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && numbers[i].name; i++) {
+        snprintf(digits[i], sizeof digits[i], "%" PRIu64, numbers[i].value);
+        line.data[line.data_count++] = (struct audit_line_datum){text_of(numbers[i].name), text_of(digits[i])};
+    }
+    buf_init(&body, AUDIT_LINE_MAX_BYTES);
+    audit_body_print(&line, &body);
+    audit_line_print(keyring, buf_text(&body), head, out);
+}
+
 /* Reading */
 
 /* A member's text, with a NUL behind it. False: it is missing, is no text, has a NUL in it, or is too long. */
@@ -173,13 +192,19 @@ static bool is_mac(const char *mac)
     return strlen(mac) == AUDIT_MAC_CHARS;
 }
 
+static bool take_number(const struct json *data, const char *name, uint64_t *ret_number)
+{
+    char digits[24];
+
+    return data && json_type(data) == JSON_OBJECT && take(data, name, digits, sizeof digits) &&
+           text_to_u64(text_of(digits), UINT64_MAX, ret_number);
+}
+
 static bool take_other(const struct json *data, struct audit_line_read *ret_line)
 {
     struct audit_head *other = &ret_line->other;
-    char seq[24];
 
-    return data && json_type(data) == JSON_OBJECT && take(data, "chain", other->chain, sizeof other->chain) &&
-           take(data, "seq", seq, sizeof seq) && text_to_u64(text_of(seq), UINT64_MAX, &other->seq) &&
+    return take_number(data, "seq", &other->seq) && take(data, "chain", other->chain, sizeof other->chain) &&
            take(data, "mac", other->mac, sizeof other->mac) && is_mac(other->mac) &&
            take(data, "node", ret_line->other_node, sizeof ret_line->other_node);
 }
@@ -200,6 +225,8 @@ static bool take_line(const struct json *object, struct audit_line_read *ret_lin
         !take(object, "node", ret_line->node, sizeof ret_line->node) ||
         !take(object, "time", ret_line->time, sizeof ret_line->time))
         return false;
+    if (strcmp(ret_line->type, AUDIT_LINE_REOPENED) == 0)
+        return take_number(json_member(object, "data"), "lost_from", &ret_line->lost_from);
     return strcmp(ret_line->type, AUDIT_LINE_HEAD) != 0 || take_other(json_member(object, "data"), ret_line);
 }
 
@@ -233,6 +260,24 @@ enum audit_line_state audit_line_read(struct keyring *keyring, struct text line,
         return AUDIT_LINE_UNREADABLE;
     }
     return keyring && is_mac_ours(keyring, bound, mac) ? AUDIT_LINE_GENUINE : AUDIT_LINE_ALTERED;
+}
+
+bool audit_line_find_last(struct keyring *keyring, struct text end, struct audit_line_read *ret_line, size_t *ret_after)
+{
+    size_t line_end = end.len;
+
+    while (line_end > 0) {
+        const char *newline = memrchr(end.ptr, '\n', line_end);
+        size_t from = newline ? (size_t)(newline - end.ptr) + 1 : 0;
+        struct text line = {end.ptr + from, line_end - from};
+
+        if (line.len > 0 && audit_line_read(keyring, line, ret_line) == AUDIT_LINE_GENUINE) {
+            *ret_after = end.len - line_end - (line_end < end.len);
+            return true;
+        }
+        line_end = from > 0 ? from - 1 : 0;
+    }
+    return false;
 }
 
 #define KEY_ENDED "_key.revoked"

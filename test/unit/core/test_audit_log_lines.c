@@ -288,9 +288,9 @@ static void feed(struct audit_verifier *v, const char *name, const struct log *l
 /* Judges and checks the findings: "kind seq seq_end file:line; …". Frees the verifier. */
 static void expect(struct audit_verifier *v, const char *expected)
 {
-    static const char *const NAMES[] = {"changed",     "unreadable", "missing", "reordered", "forked",
-                                        "cut",         "unfinished", "earlier", "not given", "absent",
-                                        "unconfirmed", "torn",       "repeated"};
+    static const char *const NAMES[] = {"changed", "unreadable",  "missing",    "reordered", "forked",
+                                        "lost",    "cut",         "unfinished", "earlier",   "not given",
+                                        "absent",  "unconfirmed", "torn",       "repeated"};
     const struct audit_finding *findings;
     struct buf out CLEANUP(buf_finish);
 
@@ -370,6 +370,49 @@ Test(audit_chain, what_is_wrong_with_a_file_shows)
         expect(v, CASES[i].findings);
     }
     free_log(&log);
+}
+
+/* Says that the lines from there on were lost. */
+static void add_loss(struct log *log, uint64_t lost_from)
+{
+    const struct audit_number from = {"lost_from", lost_from}, to = {"lost_to", log->head.seq};
+    struct buf out;
+
+    buf_init(&out, AUDIT_LINE_MAX_BYTES);
+    audit_line_print_own(keyring, TEXT("n1"), AUDIT_LINE_REOPENED, from, to, &log->head, &out);
+    buf_append_char(&out, '\0');
+    log->lines[log->count++] = out.ptr;
+}
+
+/* Of lines 1 to 8, 5 to 8 were lost, says line 9. Files with lines 1 to `end`, and from line `begin` on. */
+Test(audit_chain, a_loss_that_a_line_tells_explains_what_it_names)
+{
+    static const struct {
+        uint64_t lost_from;
+        size_t end, begin;
+        const char *findings;
+    } CASES[] = {
+        {5, 4, 8, "lost 5 8 b:1; unconfirmed 1 10 b:2"},
+        {0, 4, 8, "lost 5 8 b:1; unconfirmed 1 10 b:2"}, /* the node could not tell from where on */
+        {5, 8, 8, "unconfirmed 1 10 b:2"},               /* a copy was kept */
+        {5, 6, 8, "lost 7 8 b:1; unconfirmed 1 10 b:2"},
+        {5, 3, 8, "missing 4 4 b:1; lost 5 8 b:1; unconfirmed 1 10 b:2"},
+        {5, 0, 8, "earlier 1 4 b:1; lost 5 8 b:1; unconfirmed 1 10 b:2"},
+        {5, 4, 9, "missing 5 9 b:1; unconfirmed 1 10 b:1"}, /* without the line that tells */
+        {9, 4, 8, "missing 5 8 b:1; unconfirmed 1 10 b:2"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct audit_verifier *v = audit_verifier_create(keyring);
+        struct log log = make_log(7);
+
+        add_loss(&log, CASES[i].lost_from);
+        add(&log, "api_key.revoked", NULL, NULL);
+        feed(v, "a", &log, 0, CASES[i].end);
+        feed(v, "b", &log, CASES[i].begin, log.count);
+        expect(v, CASES[i].findings);
+        free_log(&log);
+    }
 }
 
 static void see(struct audit_verifier *v, const struct log *log, uint64_t seq, bool has_mac, bool is_current,
