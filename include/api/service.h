@@ -45,7 +45,6 @@ struct service {
     struct log_pause watch_peers_pause;
     struct text watch_names;               /* --watch-names; empty: all may watch who may ask at all */
     struct revocation_log *revocation_log; /* NULL: none */
-    struct log_pause revocation_log_pause; /* limits its error lines */
     bool has_warned_of_proxy;              /* an ignored X-Forwarded-For was logged; that happens once */
     struct log_pause refusal_pauses[SERVICE_REFUSALS];
     const struct route_policy *policy;            /* replaced on SIGHUP */

@@ -25,8 +25,8 @@ MUST_CHECK int node_open(struct node *node);
 /* Stops accepting connections, gives requests drain_ms to finish, writes pending usage counts, and closes
  * everything. */
 void node_close(struct node *node, int64_t drain_ms);
-/* Reloads the policy file and reopens the revocation log. If one fails, the old one stays in use and an error is
- * logged. */
+/* Reloads the policy file, and looks whether the logs were renamed. A policy with a mistake is logged, and the old one
+ * stays in use. */
 void node_reload(struct node *node);
 /* What a node does now, for a status line. Pointers are NULL before node_open() and once the node stops. */
 struct node_view {

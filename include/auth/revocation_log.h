@@ -20,14 +20,18 @@ struct revocation_log;
 
 /* Opens the file, and creates it (0600) if there is none. On failure NULL, with one sentence in ret_why. */
 struct revocation_log *revocation_log_open(const char *path, struct buf *ret_why);
-/* Reopens the path, because the file may have been moved away (logrotate). On failure false, with one sentence in
- * ret_why; lines still go to the old file. */
-MUST_CHECK bool revocation_log_reopen(struct revocation_log *log, struct buf *ret_why);
+/* Looks whether the path still leads to the file, as each append does, and writes what could not be written; call it
+ * each second, and once the file was renamed. If not, the log goes on in what is there, and what
+ * was lost or cannot be written is logged. */
+void revocation_log_look(struct revocation_log *log);
+/* NULL, or a sentence that says why lines wait; valid until the next call. */
+const char *revocation_log_trouble(struct revocation_log *log);
 /* NULL is fine. */
 void revocation_log_close(struct revocation_log *log);
 
 /* Appends a revoked key. store: the id of the store that it belongs to. 0, or an errno if the line could not be
- * written, which must not keep a revocation from being answered. A partial line is terminated before the next one. */
+ * written yet, which must not keep a revocation from being answered: it waits in memory, with up to 1 MiB of others. A
+ * partial line is terminated before the next one. */
 MUST_CHECK int revocation_log_append(struct revocation_log *log, const struct key_record *key, struct text store);
 
 /* The same for a key that will be revoked at ends_ms, or whose scheduled revocation was withdrawn (0), as was said at

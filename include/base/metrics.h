@@ -94,6 +94,11 @@
       "Time between runs of the canary (--canary-interval-ms); 0: it is off.")                                         \
     X(METRIC_REVOCATION_LOG_FAILED, counter, "chatelaine_revocation_log_failed_total", "",                             \
       "Revocations that were answered but could not be written to the revocation log.")                                \
+    X(METRIC_REVOCATION_LOG_UNWRITTEN, gauge, "chatelaine_revocation_log_unwritten", "",                               \
+      "Revocations that are not in the revocation log yet, because it could not be written.")                          \
+    X(METRIC_REVOCATION_LOG_LOST, counter, "chatelaine_log_losses_total", "log=\"revocation\"",                        \
+      "Times that a log's file was found removed, replaced or cut, with lines in it.")                                 \
+    X(METRIC_AUDIT_LOG_LOST, counter, "chatelaine_log_losses_total", "log=\"audit\"", "")                              \
     X(METRIC_AUDIT_LOG_LINES, counter, "chatelaine_audit_log_lines_total", "", "Lines synced to the audit log.")       \
     X(METRIC_AUDIT_LOG_FAILED, counter, "chatelaine_audit_log_failed_total", "",                                       \
       "Lines that could not be written to the audit log; they follow later, from Redis.")                              \

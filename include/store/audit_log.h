@@ -33,9 +33,11 @@ typedef void audit_logged(void *arg, bool is_synced);
 /* Copies the line; its node is the log's. done runs once, later. */
 void audit_log_append(struct audit_log *log, const struct audit_line *line, audit_logged *done, void *arg);
 
-/* Goes on in a new file at the same path, because the old one was moved away; a line in it names the chain's head. On
- * failure false, with one sentence in ret_why, and lines still go to the old file. */
-MUST_CHECK bool audit_log_reopen(struct audit_log *log, struct buf *ret_why);
+/* Looks whether the path still leads to the file, as each write does; call it each second, and once the file was
+ * renamed. If not, the log goes on in what is there: AUDIT_LINE_CONTINUED names the head in a file that is new because
+ * the former was renamed, and AUDIT_LINE_REOPENED names the lines that were lost with one that was removed, replaced or
+ * cut. If nothing can be opened there, lines fail as on a full disk. */
+void audit_log_look(struct audit_log *log);
 
 /* NULL, or why the last write failed. */
 const char *audit_log_trouble(const struct audit_log *log);

@@ -3,12 +3,15 @@
 #include "admin_internal.h"
 #include "doctor_internal.h"
 #include "examine_internal.h"
+#include "status_internal.h"
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "config/tls_files.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -90,14 +93,14 @@ static void examine_transport(const struct store_client *client, struct doctor_e
     tls_context_release(context);
 }
 
-struct backlog_call {
+struct evidence_call {
     struct store_client *client;
     struct doctor_evidence *evidence;
 };
 
 static void on_backlog(void *arg, enum store_result result, const struct audit_backlog *backlog)
 {
-    struct backlog_call *call = arg;
+    struct evidence_call *call = arg;
 
     struct audit_backlog *all = &call->evidence->backlog;
 
@@ -108,6 +111,29 @@ static void on_backlog(void *arg, enum store_result result, const struct audit_b
     if (backlog->oldest_ms > all->oldest_ms)
         all->oldest_ms = backlog->oldest_ms;
     store_client_done(call->client);
+}
+
+static void on_nodes(void *arg, enum store_result result, const struct node_list *list)
+{
+    struct evidence_call *call = arg;
+    struct status_node *node = mem_alloc(sizeof *node);
+
+    for (size_t i = 0; result == STORE_OK && i < list->node_count; i++) {
+        status_read_node(&list->nodes[i], node);
+        if (node->age_ms > STATUS_SILENT_MS)
+            continue;
+        call->evidence->lost_audit_logs += node->has_lost_audit_log;
+        call->evidence->lost_revocation_logs += node->has_lost_revocation_log;
+    }
+    free(node);
+    store_client_done(call->client);
+}
+
+/* What nodes say of themselves is in the first partition. */
+static void examine_nodes(struct store_client *client, struct doctor_evidence *evidence)
+{
+    node_store_list(partitions_at(client->partitions, 0), on_nodes, &(struct evidence_call){client, evidence});
+    store_client_wait(client);
 }
 
 /* Collects the evidence from Redis. trouble holds the text that evidence->trouble points to, and has a byte more than
@@ -127,9 +153,11 @@ static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyri
     evidence->partitions = partitions_count(client.partitions);
     evidence->has_backlog = evidence->is_counted;
     for (unsigned i = 0; i < evidence->partitions && evidence->is_counted; i++) {
-        audit_backlog_read(partitions_at(client.partitions, i), on_backlog, &(struct backlog_call){&client, evidence});
+        audit_backlog_read(partitions_at(client.partitions, i), on_backlog, &(struct evidence_call){&client, evidence});
         store_client_wait(&client);
     }
+    if (evidence->is_counted)
+        examine_nodes(&client, evidence);
     partitions_trouble(client.partitions, trouble);
     trouble->ptr[trouble->len] = '\0';
     evidence->trouble = trouble->ptr;

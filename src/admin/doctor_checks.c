@@ -553,12 +553,22 @@ static void check_backlog(struct doctor_report *report, const struct audit_backl
         backlog->oldest_ms / BACKLOG_MS_PER_S, backlog->dropped);
 }
 
+static void check_lost_log(struct doctor_report *report, const char *name, unsigned nodes)
+{
+    add(report, name, DOCTOR_WARN,
+        "Find out who did it, and keep the copies elsewhere: the nodes' log lines say what was lost. This stays until "
+        "those nodes start again.",
+        "removed, replaced or cut under %u of the nodes: lines are lost", nodes);
+}
+
 static void check_audit_log(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     const struct audit_backlog *backlog = &evidence->backlog;
 
     if (evidence->has_backlog && needs_attention(backlog))
         check_backlog(report, backlog);
+    else if (evidence->lost_audit_logs > 0)
+        check_lost_log(report, "audit-log", evidence->lost_audit_logs);
     else if (!evidence->settings->audit_log)
         add(report, "audit-log", DOCTOR_WARN,
             "Whoever can write to Redis can change the audit trail, and nothing proves it: set --audit-log, a file of "
@@ -575,6 +585,10 @@ static void check_logs(struct doctor_report *report, const struct doctor_evidenc
     bool has_log = evidence->settings->revocation_log;
 
     check_audit_log(report, evidence);
+    if (evidence->lost_revocation_logs > 0) {
+        check_lost_log(report, "revocation-log", evidence->lost_revocation_logs);
+        return;
+    }
     add(report, "revocation-log", has_log ? DOCTOR_OK : DOCTOR_WARN,
         "Once a backup of Redis is restored, keys that were revoked since work again: set --revocation-log.",
         has_log ? "set" : "not set");

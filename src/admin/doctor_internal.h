@@ -44,6 +44,7 @@ struct doctor_evidence {
     struct key_census census;
     bool has_backlog; /* it could be read */
     struct audit_backlog backlog;
+    unsigned lost_audit_logs, lost_revocation_logs; /* nodes that report such a loss */
     const char *origin_trouble;
     struct doctor_tls tls, internal_tls;
     uint64_t file_limit; /* the hard limit: the node raises the soft limit to it */

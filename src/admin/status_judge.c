@@ -76,6 +76,8 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
     ret_node->has_lease = copy_flag(report, "has_lease");
     ret_node->canary_ms = copy_integer(report, "canary_ms");
     ret_node->has_revocation_log = copy_flag(report, "has_revocation_log");
+    ret_node->has_lost_revocation_log = copy_flag(report, "has_lost_revocation_log");
+    ret_node->has_lost_audit_log = copy_flag(report, "has_lost_audit_log");
     copy_reasons(report, ret_node);
     json_free(report);
 }

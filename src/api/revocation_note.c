@@ -4,38 +4,27 @@
 #include "base/metrics.h"
 #include "exchange_log_internal.h"
 
-#include <string.h>
-
-/* If the disk is full, every revocation fails to be logged. */
-enum { LOG_FAILED_PAUSE_MS = 1000 };
-
-static void note_failure(struct service *service, const struct key_record *key, int error)
-{
-    if (error == 0)
-        return;
-    metric_add(METRIC_REVOCATION_LOG_FAILED, 1);
-    if (!log_pause_is_over(&service->revocation_log_pause, clock_boot_ns() / CLOCK_NS_PER_MS, LOG_FAILED_PAUSE_MS))
-        return;
-    LOG(LOG_ERROR, "revocation log write failed; the missing keys are in 'key revoked' log lines",
-        log_str("why", strerror(error)), log_text("key", id_text(&key->id)));
-}
-
 static struct text store_of(const struct service *service, const struct key_record *key)
 {
     return store_id(partition_of_account(service->partitions, &key->account));
 }
 
+/* The log tells why. */
+static void count_failure(int error)
+{
+    metric_add(METRIC_REVOCATION_LOG_FAILED, error != 0);
+}
+
 static void append(struct service *service, const struct key_record *key)
 {
     if (service->revocation_log)
-        note_failure(service, key, revocation_log_append(service->revocation_log, key, store_of(service, key)));
+        count_failure(revocation_log_append(service->revocation_log, key, store_of(service, key)));
 }
 
 static const char *append_end(struct service *service, const struct key_record *key, int64_t said_ms)
 {
     if (service->revocation_log)
-        note_failure(service, key,
-                     revocation_log_append_end(service->revocation_log, key, said_ms, store_of(service, key)));
+        count_failure(revocation_log_append_end(service->revocation_log, key, said_ms, store_of(service, key)));
     return key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn";
 }
 

@@ -506,6 +506,7 @@ static void node_begin_reports(struct node *node)
                                                                           .partitions = node->partitions,
                                                                           .members = node->members,
                                                                           .keyring = node->keyring,
+                                                                          .revocation_log = node->revocation_log,
                                                                           .address = node->address,
                                                                           .internal_address = node->internal_address});
     if (node->audit_log)
@@ -571,32 +572,6 @@ static void reload_policy(struct node *node)
     LOG(LOG_INFO, "policy file reloaded", log_str("path", node->settings->policy_file));
 }
 
-static void reopen_revocation_log(struct node *node)
-{
-    char storage[NODE_WHY_MAX_BYTES];
-    struct buf why;
-
-    buf_init_fixed(&why, storage, sizeof storage);
-    if (revocation_log_reopen(node->revocation_log, &why))
-        LOG(LOG_INFO, "revocation log reopened", log_str("path", node->settings->revocation_log));
-    else
-        LOG(LOG_ERROR, "cannot reopen the revocation log: still writing to the old file",
-            log_text("why", buf_text(&why)));
-}
-
-static void reopen_audit_log(struct node *node)
-{
-    char storage[NODE_WHY_MAX_BYTES];
-    struct buf why;
-
-    buf_init_fixed(&why, storage, sizeof storage);
-    if (audit_log_reopen(node->audit_log, &why))
-        LOG(LOG_INFO, "audit log reopened", log_str("path", node->settings->audit_log));
-    else
-        LOG(LOG_ERROR, "cannot reopen the audit log: still writing to the old file", log_text("why", buf_text(&why)));
-    audit_keeper_hurry(node->audit_keeper);
-}
-
 void node_reload(struct node *node)
 {
     bool has_policy = node->settings->policy_file && !node->is_stopping;
@@ -606,7 +581,9 @@ void node_reload(struct node *node)
     if (has_policy)
         reload_policy(node);
     if (node->revocation_log)
-        reopen_revocation_log(node);
-    if (node->audit_log && node->audit_keeper && !node->is_stopping)
-        reopen_audit_log(node);
+        revocation_log_look(node->revocation_log);
+    if (node->audit_log && node->audit_keeper && !node->is_stopping) {
+        audit_log_look(node->audit_log);
+        audit_keeper_hurry(node->audit_keeper);
+    }
 }

@@ -24,6 +24,7 @@ struct node_report {
     int64_t started_ms, lease_since_ms;
     bool has_lease, is_draining;
     char trouble[TROUBLE_BYTES]; /* the store's, as last seen */
+    int64_t log_troubles;        /* the same */
     unsigned looks;              /* until the next report */
     void (*closed)(void *arg);
     void *closed_arg;
@@ -56,6 +57,20 @@ static void put_flag(struct json_writer *w, const char *name, bool value)
     json_put_bool(w, value);
 }
 
+static void put_log_troubles(struct json_writer *w, const struct node_report *report)
+{
+    struct revocation_log *log = report->about.revocation_log;
+
+    if (log && revocation_log_trouble(log))
+        json_put_text(w, text_of(revocation_log_trouble(log)));
+    if (metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] > 0)
+        json_put_text(w, TEXT("Revocations are missing from the revocation log; their log lines name them."));
+    if (metric_values[METRIC_REVOCATION_LOG_LOST] > 0)
+        json_put_text(w, TEXT("The revocation log was removed, replaced or cut since the node started."));
+    if (metric_values[METRIC_AUDIT_LOG_LOST] > 0)
+        json_put_text(w, TEXT("The audit log was removed, replaced or cut since the node started."));
+}
+
 /* What others must know to judge this node. */
 static void put_degraded(struct json_writer *w, const struct node_report *report)
 {
@@ -69,8 +84,7 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
         json_put_text(w, partitions_count(about->partitions) == 1
                              ? TEXT("No lease: checks read Redis.")
                              : TEXT("No lease in some partitions: their checks read Redis."));
-    if (metric_values[METRIC_REVOCATION_LOG_FAILED] > 0)
-        json_put_text(w, TEXT("Revocations are missing from the revocation log; their log lines name them."));
+    put_log_troubles(w, report);
     if (metric_values[METRIC_RECORDS_ALTERED] > 0)
         json_put_text(w, TEXT("Records were altered in Redis, and refused; log lines name them."));
     if (about->settings->unsafe_redis)
@@ -114,6 +128,8 @@ static void print(const struct node_report *report, struct buf *out)
     json_put_member(&w, "master_key", keyring_short_name(about->keyring, 0));
     put_flag(&w, "has_revocation_log", about->settings->revocation_log);
     put_flag(&w, "has_audit_log", about->settings->audit_log);
+    put_flag(&w, "has_lost_revocation_log", metric_values[METRIC_REVOCATION_LOG_LOST] > 0);
+    put_flag(&w, "has_lost_audit_log", metric_values[METRIC_AUDIT_LOG_LOST] > 0);
     put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
     put_degraded(&w, report);
     json_object_end(&w);
@@ -141,10 +157,20 @@ static bool has_all_leases(const struct node_reported *about)
     return true;
 }
 
+/* A number that is another one if what is told of the logs changes. */
+static int64_t count_log_troubles(struct revocation_log *log)
+{
+    if (log)
+        revocation_log_look(log);
+    return metric_values[METRIC_REVOCATION_LOG_LOST] + metric_values[METRIC_AUDIT_LOG_LOST] +
+           metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log));
+}
+
 /* Notes what has changed since the last look. */
 static bool look(struct node_report *report)
 {
     bool has_lease = has_all_leases(&report->about), has_changed = false;
+    int64_t troubles = count_log_troubles(report->about.revocation_log);
     char trouble[TROUBLE_BYTES] = "";
     struct buf all;
 
@@ -160,6 +186,8 @@ static bool look(struct node_report *report)
         memcpy(report->trouble, trouble, sizeof trouble);
         has_changed = true;
     }
+    has_changed |= troubles != report->log_troubles;
+    report->log_troubles = troubles;
     return has_changed;
 }
 

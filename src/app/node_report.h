@@ -1,6 +1,7 @@
 /* Tells operators about this node: every ten seconds, and within a second of a change, it writes a report to Redis that
  * 'chatelaine status' reads. Losing one changes nothing. */
 #pragma once
+#include "auth/revocation_log.h"
 #include "config/settings.h"
 #include "lease/membership.h"
 #include "store/partitions.h"
@@ -13,6 +14,7 @@ struct node_reported {
     const struct partitions *partitions; /* the report is in the first */
     struct membership *const *members;   /* of the partitions, in their order */
     struct keyring *keyring;
+    struct revocation_log *revocation_log;  /* NULL: none; looked at each second */
     const char *address, *internal_address; /* as bound */
 };
 

@@ -1,78 +1,187 @@
 #include "auth/revocation_log.h"
 
+#include "base/append_file.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FILE_NAME "revocation log"
 
 #define SCHEDULED "scheduled"
 #define WITHDRAWN "withdrawn"
 
 #define STORE "store="
 
-enum { STORE_MAX_CHARS = 64 };
+enum { STORE_MAX_CHARS = 64, TROUBLE_BYTES = 256, TROUBLE_PAUSE_MS = 10000 };
 /* A newline first if one is missing, two times, a word, two ids, a store, the blanks between them, the newline. */
 enum {
     LINE_MAX_BYTES = 2 * CLOCK_RFC3339_BYTES + 2 * ID_TEXT_BYTES + sizeof SCHEDULED + sizeof STORE + STORE_MAX_CHARS + 8
 };
 
+/* Some 8,000 lines. */
+enum { WAITING_MAX_BYTES = 1024 * 1024 };
+
 struct revocation_log {
     char *path;
     int fd;
-    bool is_torn; /* the file does not end with a newline: a crash or a full disk cut its last line */
+    off_t size;         /* bytes that must be in the file */
+    bool is_torn;       /* the file does not end with a newline: a crash or a full disk cut its last line */
+    struct buf waiting; /* lines that could not be written yet */
+    int64_t unwritten;  /* their number, and of those for which there was no room */
+    int error;          /* why the last line could not be written, or the file not be opened again; 0: it could */
+    int looked;         /* the same, at the last look */
+    char trouble[TROUBLE_BYTES];
+    struct log_pause pause;
 };
 
 /* Only a regular file can be inspected; a pipe has no partial line. */
-static bool ends_torn(int fd)
+static bool ends_torn(int fd, off_t size)
 {
     struct stat about;
     char last;
 
-    return fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 &&
-           pread(fd, &last, 1, about.st_size - 1) == 1 && last != '\n';
+    return fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && size > 0 && pread(fd, &last, 1, size - 1) == 1 &&
+           last != '\n';
 }
 
-bool revocation_log_reopen(struct revocation_log *log, struct buf *ret_why)
+static void begin_in(struct revocation_log *log, int fd)
 {
-    /* Readable for ends_torn(). Non-blocking, because a pipe that nobody reads must not stop the loop. */
-    int fd = open(log->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, S_IRUSR | S_IWUSR);
-
-    if (fd < 0) {
-        buf_printf(ret_why, "cannot open the revocation log %s: %s", log->path, strerror(errno));
-        return false;
-    }
-    if (log->fd >= 0)
+    if (log->fd >= 0 && log->fd != fd)
         close(log->fd);
     log->fd = fd;
-    log->is_torn = ends_torn(fd);
-    return true;
+    (void)append_file_look(log->path, fd, 0, &log->size);
+    log->is_torn = ends_torn(fd, log->size);
 }
 
 struct revocation_log *revocation_log_open(const char *path, struct buf *ret_why)
 {
-    struct revocation_log *log = mem_alloc(sizeof *log);
+    struct revocation_log *log;
+    int fd = append_file_open(path, FILE_NAME, false, ret_why);
 
+    if (fd < 0)
+        return NULL;
+    log = mem_alloc(sizeof *log);
     log->path = mem_copy_text(path, strlen(path));
     log->fd = -1;
-    if (revocation_log_reopen(log, ret_why))
-        return log;
-    revocation_log_close(log);
-    return NULL;
+    buf_init(&log->waiting, WAITING_MAX_BYTES);
+    begin_in(log, fd);
+    return log;
+}
+
+/* Another node may share the file, and each tells the loss. */
+static void tell_loss(struct revocation_log *log, off_t left)
+{
+    if (log->size == 0)
+        return;
+    metric_add(METRIC_REVOCATION_LOG_LOST, 1);
+    LOG(LOG_ERROR, "the revocation log was removed, replaced or cut: lines are lost", log_str("path", log->path),
+        log_int("bytes", log->size - left));
+    log->size = 0;
+}
+
+/* Goes on in what is at the path now. 0, or an errno. */
+static int follow_path(struct revocation_log *log)
+{
+    char storage[TROUBLE_BYTES];
+    struct buf why;
+    off_t bytes;
+    enum append_fate fate = append_file_look(log->path, log->fd, log->size, &bytes);
+    int fd = log->fd;
+
+    if (fate == APPEND_THERE) {
+        log->size = bytes;
+        return 0;
+    }
+    if (fate != APPEND_MOVED)
+        tell_loss(log, fate == APPEND_CUT ? bytes : 0);
+    buf_init_fixed(&why, storage, sizeof storage);
+    if (fate != APPEND_CUT && (fd = append_file_open(log->path, FILE_NAME, false, &why)) < 0)
+        return errno;
+    begin_in(log, fd);
+    if (fate != APPEND_CUT)
+        LOG(LOG_INFO, "revocation log reopened", log_str("path", log->path));
+    return 0;
+}
+
+/* 0, or an errno. In one write, in which a newline ends what was torn. */
+static int write_line(struct revocation_log *log, struct text line)
+{
+    char storage[LINE_MAX_BYTES];
+    struct buf bytes;
+    ssize_t written;
+
+    buf_init_fixed(&bytes, storage, sizeof storage);
+    if (log->is_torn)
+        buf_append_char(&bytes, '\n');
+    buf_append_text(&bytes, line);
+    do
+        written = write(log->fd, bytes.ptr, bytes.len);
+    while (written < 0 && errno == EINTR);
+    if (written < 0)
+        return errno;
+    log->size += written;
+    log->is_torn = (size_t)written < bytes.len && (written > 0 || log->is_torn);
+    return (size_t)written < bytes.len ? ENOSPC : 0;
+}
+
+/* Writes what waits, as far as it can be written. */
+static int write_waiting(struct revocation_log *log)
+{
+    struct text rest = buf_text(&log->waiting), line;
+    size_t written = 0;
+    int error = follow_path(log);
+
+    while (error == 0 && written < log->waiting.len && text_next(&rest, '\n', &line)) {
+        error = write_line(log, (struct text){line.ptr, line.len + 1});
+        if (error == 0) {
+            written += line.len + 1;
+            log->unwritten--;
+        }
+    }
+    buf_consume(&log->waiting, written);
+    metric_set(METRIC_REVOCATION_LOG_UNWRITTEN, log->unwritten);
+    return error;
 }
 
 void revocation_log_close(struct revocation_log *log)
 {
     if (!log)
         return;
-    if (log->fd >= 0)
-        close(log->fd);
+    if (log->waiting.len > 0)
+        (void)write_waiting(log);
+    close(log->fd);
+    buf_finish(&log->waiting);
     free(log->path);
     free(log);
+}
+
+void revocation_log_look(struct revocation_log *log)
+{
+    int before = log->looked;
+
+    log->looked = log->error = write_waiting(log);
+    if (log->error == 0 && before != 0)
+        LOG(LOG_INFO, "the revocation log can be written again", log_str("path", log->path));
+    if (log->error != 0 &&
+        (before == 0 || log_pause_is_over(&log->pause, clock_boot_ns() / CLOCK_NS_PER_MS, TROUBLE_PAUSE_MS)))
+        LOG(LOG_ERROR, "the revocation log cannot be written: lines wait in memory", log_str("path", log->path),
+            log_int("lines", log->unwritten), log_str("why", strerror(log->error)));
+}
+
+const char *revocation_log_trouble(struct revocation_log *log)
+{
+    if (log->error == 0)
+        return NULL;
+    snprintf(log->trouble, sizeof log->trouble, "The revocation log cannot be written: %s.", strerror(log->error));
+    return log->trouble;
 }
 
 static void put_time(struct buf *line, int64_t ms)
@@ -83,29 +192,27 @@ static void put_time(struct buf *line, int64_t ms)
     buf_append_str(line, time);
 }
 
-static void line_begin(const struct revocation_log *log, struct buf *line, char storage[LINE_MAX_BYTES], int64_t ms)
+static void line_begin(struct buf *line, char storage[LINE_MAX_BYTES], int64_t ms)
 {
     buf_init_fixed(line, storage, LINE_MAX_BYTES);
-    if (log->is_torn)
-        buf_append_char(line, '\n');
     put_time(line, ms);
     buf_append_char(line, ' ');
 }
 
+/* Behind those that wait, which name earlier endings. */
 static int line_end(struct revocation_log *log, struct buf *line, struct text store)
 {
-    ssize_t written;
-
     if (store.len > 0 && store.len <= STORE_MAX_CHARS)
         buf_printf(line, " " STORE "%.*s", TEXT_ARG(store));
     buf_append_char(line, '\n');
-    do
-        written = write(log->fd, line->ptr, line->len);
-    while (written < 0 && errno == EINTR);
-    if (written < 0)
-        return errno;
-    log->is_torn = (size_t)written < line->len && (written > 0 || log->is_torn);
-    return (size_t)written < line->len ? ENOSPC : 0;
+    log->unwritten++;
+    if (log->waiting.len + line->len > WAITING_MAX_BYTES)
+        log->error = write_waiting(log);
+    if (log->waiting.len + line->len > WAITING_MAX_BYTES)
+        return log->error;
+    buf_append_text(&log->waiting, buf_text(line));
+    log->error = write_waiting(log);
+    return log->error;
 }
 
 int revocation_log_append(struct revocation_log *log, const struct key_record *key, struct text store)
@@ -113,7 +220,7 @@ int revocation_log_append(struct revocation_log *log, const struct key_record *k
     char storage[LINE_MAX_BYTES];
     struct buf line;
 
-    line_begin(log, &line, storage, key->revoked_ms);
+    line_begin(&line, storage, key->revoked_ms);
     buf_printf(&line, "%s %s", key->id.text, key->account.text);
     return line_end(log, &line, store);
 }
@@ -124,7 +231,7 @@ int revocation_log_append_end(struct revocation_log *log, const struct key_recor
     char storage[LINE_MAX_BYTES];
     struct buf line;
 
-    line_begin(log, &line, storage, said_ms);
+    line_begin(&line, storage, said_ms);
     buf_printf(&line, "%s %s %s", key->ends_ms > 0 ? SCHEDULED : WITHDRAWN, key->id.text, key->account.text);
     if (key->ends_ms > 0) {
         buf_append_char(&line, ' ');

@@ -527,6 +527,8 @@ static void on_tick(uv_timer_t *timer)
         append_own(keeper, TEXT(AUDIT_LINE_STARTED), on_own_logged);
     else if (has_trouble && keeper->ticks % RESUME_EVERY == 0)
         append_own(keeper, TEXT(AUDIT_LINE_RESUMED), on_own_logged);
+    else
+        audit_log_look(keeper->log);
     for (unsigned i = 0; i < keeper->part_count; i++)
         look_at_part(&keeper->parts[i], has_trouble);
 }

@@ -1,5 +1,6 @@
 #include "store/audit_log.h"
 
+#include "base/append_file.h"
 #include "base/background.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -9,15 +10,12 @@
 #include "base/metrics.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROUP_MAX_BYTES = 4 * 1024 * 1024, END_MAX_BYTES = 1024 * 1024, WHY_BYTES = 256 };
+#define FILE_NAME "audit log"
+enum { GROUP_MAX_BYTES = 4 * 1024 * 1024, END_MAX_BYTES = 1024 * 1024, WHY_BYTES = 256, MOVES_MAX = 4 };
 
 /* A line that waits for its sync. */
 struct waiter {
@@ -34,7 +32,7 @@ struct audit_log {
     struct audit_log_settings settings;
     char *path;
     char node[AUDIT_NODE_BYTES];
-    int fd, next_fd; /* next_fd: a file to go on in; -1: none */
+    int fd;
 
     struct audit_head head;      /* of what is synced; seq 0: the chain has no line yet */
     uint64_t event_seq;          /* of the last event among it */
@@ -43,11 +41,24 @@ struct audit_log {
     bool is_new_file; /* its first line will name the chain */
     size_t torn;      /* bytes behind the last line that is ours: an unfinished one */
     bool needs_newline;
-    off_t size; /* after the last sync */
+    off_t size;         /* after the last sync */
+    uint64_t first_seq; /* of the file's first line; 0: it is not of this chain */
+    bool has_lost;      /* lines lost_from to head.seq, which the next line says */
+    uint64_t lost_from; /* 0: not known */
+    bool is_loss_told;  /* to operators */
 
     struct list waiting, writing; /* struct waiter */
     struct buf out;               /* what is being written */
-    int error;                    /* of the thread: an errno, or 0 */
+
+    /* Of the thread. */
+    int error;               /* an errno, or 0 */
+    enum append_fate fate;   /* of the file, before it was written, or after */
+    bool was_written;        /* all of it */
+    off_t found;             /* bytes that the file had before */
+    int next_fd;             /* the file that is at the path now; -1: none */
+    char why[2 * WHY_BYTES]; /* there is none, as a sentence; else empty */
+
+    unsigned moves; /* of this group, to another file */
     bool is_writing, must_read_end, is_closing;
     bool is_hung; /* what is being written takes too long, and whoever waited for it was told */
     uv_timer_t patience;
@@ -62,52 +73,40 @@ struct audit_log {
 
 /* The file's end */
 
-/* Finds the last genuine line in the file's last bytes; its newline may be missing. False if there is none. *ret_after:
- * bytes behind it. */
-static bool find_last_line(struct audit_log *log, struct text end, struct audit_line_read *ret_line, size_t *ret_after)
+static bool is_ours(const struct audit_log *log, const struct audit_head *head)
 {
-    size_t total = end.len, line_end = end.len;
-
-    while (line_end > 0) {
-        const char *newline = memrchr(end.ptr, '\n', line_end);
-        size_t from = newline ? (size_t)(newline - end.ptr) + 1 : 0;
-        struct text line = {end.ptr + from, line_end - from};
-
-        if (line.len > 0 && audit_line_read(log->settings.keyring, line, ret_line) == AUDIT_LINE_GENUINE) {
-            *ret_after = total - line_end - (line_end < total);
-            return true;
-        }
-        line_end = from > 0 ? from - 1 : 0;
-    }
-    return false;
+    return log->head.chain[0] == '\0' || strcmp(head->chain, log->head.chain) == 0;
 }
 
-static bool read_at(int fd, off_t from, struct buf *ret_bytes, size_t count)
+/* Where the file begins; the head is known. */
+static uint64_t read_first_seq(struct audit_log *log)
 {
-    char *room = buf_reserve(ret_bytes, count);
+    size_t count = log->size < AUDIT_LINE_MAX_BYTES ? (size_t)log->size : AUDIT_LINE_MAX_BYTES;
+    struct buf begin CLEANUP(buf_finish);
+    struct audit_line_read first;
+    struct text rest, line;
 
-    while (room && ret_bytes->len < count) {
-        ssize_t got = pread(fd, ret_bytes->ptr + ret_bytes->len, count - ret_bytes->len, from + (off_t)ret_bytes->len);
-
-        if (got <= 0)
-            return false;
-        ret_bytes->len += (size_t)got;
-    }
-    return room;
-}
-
-static bool has_chain(const struct audit_log *log)
-{
-    return log->head.chain[0] != '\0';
+    buf_init(&begin, AUDIT_LINE_MAX_BYTES);
+    if (count == 0)
+        return log->head.seq + 1;
+    if (!append_file_read(log->fd, 0, count, &begin))
+        return 0;
+    rest = buf_text(&begin);
+    if (!text_next(&rest, '\n', &line) || audit_line_read(log->settings.keyring, line, &first) != AUDIT_LINE_GENUINE ||
+        !is_ours(log, &first.head))
+        return 0;
+    return first.head.seq;
 }
 
 /* The last genuine line of the file is known. After a failed write, lines that were not confirmed may stand there. */
 static void go_on_after(struct audit_log *log, const struct audit_head *last)
 {
-    bool is_ours = !has_chain(log) || strcmp(last->chain, log->head.chain) == 0;
-
-    log->is_new_file = !is_ours;
-    if (is_ours && last->seq > log->head.seq) {
+    log->is_new_file = !is_ours(log, last);
+    if (log->is_new_file)
+        return;
+    if (last->seq >= log->lost_from)
+        log->lost_from = last->seq + 1;
+    if (last->seq > log->head.seq) {
         log->head = *last;
         log->event_seq = last->seq;
     }
@@ -117,7 +116,7 @@ static void go_on_after(struct audit_log *log, const struct audit_head *last)
 static void begin_in_file(struct audit_log *log)
 {
     log->is_new_file = true;
-    if (has_chain(log))
+    if (log->head.chain[0])
         return;
     if (log->size > 0)
         LOG(LOG_ERROR, "the audit log's end was not written by this node, or with another master key: a chain begins",
@@ -130,68 +129,31 @@ static bool read_end(struct audit_log *log)
 {
     struct buf end CLEANUP(buf_finish) = {0};
     struct audit_line_read last;
-    struct stat about;
     size_t count;
 
-    if (fstat(log->fd, &about) != 0)
-        return false;
-    log->size = about.st_size;
-    count = about.st_size < END_MAX_BYTES ? (size_t)about.st_size : END_MAX_BYTES;
+    (void)append_file_look(log->path, log->fd, 0, &log->size);
+    count = log->size < END_MAX_BYTES ? (size_t)log->size : END_MAX_BYTES;
     log->torn = count;
     buf_init(&end, END_MAX_BYTES);
-    if (count > 0 && !read_at(log->fd, about.st_size - (off_t)count, &end, count))
+    if (count > 0 && !append_file_read(log->fd, log->size - (off_t)count, count, &end))
         return false;
     log->needs_newline = count > 0 && end.ptr[count - 1] != '\n';
-    if (find_last_line(log, buf_text(&end), &last, &log->torn))
+    if (audit_line_find_last(log->settings.keyring, buf_text(&end), &last, &log->torn))
         go_on_after(log, &last.head);
     else
         begin_in_file(log);
+    log->first_seq = read_first_seq(log);
     return true;
 }
 
 /* Opening */
-
-/* So that the file's name survives a power cut. */
-static bool sync_folder(const char *path)
-{
-    char *copy = mem_copy_text(path, strlen(path));
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool is_synced = fd >= 0 && fsync(fd) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    free(copy);
-    return is_synced;
-}
-
-/* -1 on failure, with one sentence in ret_why. */
-static int open_file(const char *path, struct buf *ret_why)
-{
-    struct stat about;
-    int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, S_IRUSR | S_IWUSR);
-
-    if (fd < 0) {
-        buf_printf(ret_why, "cannot open the audit log %s: %s", path, strerror(errno));
-        return -1;
-    }
-    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))
-        buf_printf(ret_why, "the audit log %s must be a regular file", path);
-    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        buf_printf(ret_why, "the audit log %s is in use by another node: give each node a file of its own", path);
-    else if (about.st_size == 0 && !sync_folder(path))
-        buf_printf(ret_why, "cannot sync the folder of the audit log %s: %s", path, strerror(errno));
-    else
-        return fd;
-    close(fd);
-    return -1;
-}
 
 static void on_idle(uv_idle_t *idle);
 
 struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_settings *settings, struct buf *ret_why)
 {
     struct audit_log *log;
-    int fd = open_file(settings->path, ret_why);
+    int fd = append_file_open(settings->path, FILE_NAME, true, ret_why);
 
     if (fd < 0)
         return NULL;
@@ -200,7 +162,6 @@ struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_setting
     log->settings = *settings;
     log->path = mem_copy_text(settings->path, strlen(settings->path));
     log->fd = fd;
-    log->next_fd = -1;
     audit_log_name(log, "unnamed");
     list_init(&log->waiting);
     list_init(&log->writing);
@@ -236,8 +197,6 @@ static void on_idle_closed(uv_handle_t *idle)
     void *arg = log->closed_arg;
 
     close(log->fd);
-    if (log->next_fd >= 0)
-        close(log->next_fd);
     buf_finish(&log->out);
     free(log->path);
     free(log);
@@ -270,6 +229,7 @@ void audit_log_close(struct audit_log *log, void (*closed)(void *arg), void *arg
 /* Writing */
 
 static void begin_group(struct audit_log *log);
+static void on_written(struct background *background);
 static void fail_waiting(struct audit_log *log);
 
 static void on_idle(uv_idle_t *idle)
@@ -306,35 +266,25 @@ void audit_log_append(struct audit_log *log, const struct audit_line *line, audi
     wake(log);
 }
 
-/* A line about the chain itself. */
-static void print_own(struct audit_log *log, const char *type, const char *name, const char *value)
+static void print_own(struct audit_log *log, const char *type, struct audit_number first, struct audit_number second)
 {
-    struct audit_line line = {.time_ms = clock_wall_ms(), .node = text_of(log->node), .type = text_of(type)};
-    struct buf body CLEANUP(buf_finish) = {0};
-
-    if (name) {
-        line.data[0] = (struct audit_line_datum){text_of(name), text_of(value)};
-        line.data_count = 1;
-    }
-    buf_init(&body, AUDIT_LINE_MAX_BYTES);
-    audit_body_print(&line, &body);
-    audit_line_print(log->settings.keyring, buf_text(&body), &log->next_head, &log->out);
+    audit_line_print_own(log->settings.keyring, text_of(log->node), type, first, second, &log->next_head, &log->out);
 }
 
 /* What must stand in front of the next line. */
 static void print_opening(struct audit_log *log)
 {
-    char bytes[24];
+    const struct audit_number none = {0};
 
     if (log->needs_newline)
         buf_append_char(&log->out, '\n');
-    snprintf(bytes, sizeof bytes, "%zu", log->torn);
-    if (log->torn > 0 && !log->is_new_file)
-        print_own(log, AUDIT_LINE_TORN, "bytes", bytes);
-    if (log->is_new_file && log->next_head.seq == 0)
-        print_own(log, AUDIT_LINE_BEGAN, NULL, NULL);
+    if (log->has_lost)
+        print_own(log, AUDIT_LINE_REOPENED, (struct audit_number){"lost_from", log->lost_from},
+                  (struct audit_number){"lost_to", log->head.seq});
+    else if (log->torn > 0 && !log->is_new_file)
+        print_own(log, AUDIT_LINE_TORN, (struct audit_number){"bytes", log->torn}, none);
     else if (log->is_new_file)
-        print_own(log, AUDIT_LINE_CONTINUED, NULL, NULL);
+        print_own(log, log->next_head.seq == 0 ? AUDIT_LINE_BEGAN : AUDIT_LINE_CONTINUED, none, none);
 }
 
 static void take_waiting(struct audit_log *log)
@@ -353,35 +303,57 @@ static void take_waiting(struct audit_log *log)
     CHECK(!log->out.failed);
 }
 
-/* On its thread. */
+/* On its thread, as is what calls it. */
+static void open_next(struct audit_log *log)
+{
+    struct buf why;
+
+    buf_init_fixed(&why, log->why, sizeof log->why - 1);
+    log->next_fd = append_file_open(log->path, FILE_NAME, true, &why);
+    log->why[why.len] = '\0';
+}
+
+/* What was written while the file was renamed is confirmed: it is there, and the next group goes on at the path. */
 static void write_and_sync(struct background *background)
 {
     struct audit_log *log = (struct audit_log *)background;
-    size_t done = 0;
+    off_t after;
 
     log->error = 0;
-    while (done < log->out.len && log->error == 0) {
-        ssize_t written = write(log->fd, log->out.ptr + done, log->out.len - done);
-
-        if (written > 0)
-            done += (size_t)written;
-        else if (written == 0 || errno != EINTR)
-            log->error = written == 0 ? ENOSPC : errno;
+    log->was_written = false;
+    log->fate = append_file_look(log->path, log->fd, log->size, &log->found);
+    if (log->fate == APPEND_THERE && log->out.len > 0) {
+        log->error = append_file_sync(log->fd, buf_text(&log->out));
+        log->was_written = log->error == 0;
+        if (log->was_written)
+            log->fate = append_file_look(log->path, log->fd, log->found + (off_t)log->out.len, &after);
+        if (log->was_written && log->fate == APPEND_MOVED)
+            log->fate = APPEND_THERE;
     }
-    if (log->error == 0 && fdatasync(log->fd) != 0)
-        log->error = errno;
+    if (log->fate == APPEND_MOVED || log->fate == APPEND_GONE)
+        open_next(log);
 }
 
-/* Somebody else wrote to the file, or cut it: the chain goes on, and the verifier tells. */
+/* Somebody else wrote to the file: the chain goes on, and the verifier tells. */
 static void watch_size(struct audit_log *log)
 {
-    struct stat about;
+    if (log->found != log->size)
+        LOG(LOG_ERROR, "somebody else wrote to the audit log", log_str("path", log->path), log_int("bytes", log->found),
+            log_int("expected", log->size));
+    log->size = log->found + (off_t)log->out.len;
+}
 
-    if (fstat(log->fd, &about) != 0 || about.st_size == log->size)
+/* A copy with all lines may have been put there. */
+static void settle_loss(struct audit_log *log)
+{
+    log->has_lost &= log->lost_from <= log->head.seq;
+    log->is_loss_told &= log->has_lost;
+    if (!log->has_lost || log->is_loss_told)
         return;
-    LOG(LOG_ERROR, "somebody else wrote to the audit log, or cut it", log_str("path", log->path),
-        log_int("bytes", about.st_size), log_int("expected", log->size));
-    log->size = about.st_size;
+    log->is_loss_told = true;
+    metric_add(METRIC_AUDIT_LOG_LOST, 1);
+    LOG(LOG_ERROR, "the audit log was removed, replaced or cut: lines are lost", log_str("path", log->path),
+        log_int("lost_from", (int64_t)log->lost_from), log_int("lost_to", (int64_t)log->head.seq));
 }
 
 /* why NULL: there is none. */
@@ -424,35 +396,30 @@ static void tell_group(struct audit_log *log, bool is_synced)
     }
 }
 
-static void end_group(struct audit_log *log, int error)
+/* why NULL: it is synced, or there was nothing to write. */
+static void end_group(struct audit_log *log, const char *why)
 {
     log->is_writing = false;
-    log->must_read_end = error != 0;
-    if (error == 0) {
+    log->moves = 0;
+    log->must_read_end = why != NULL;
+    if (!why)
+        watch_size(log);
+    if (!why && log->out.len > 0) {
         log->head = log->next_head;
         log->event_seq = log->next_event_seq;
-        log->size += (off_t)log->out.len;
-        log->is_new_file = log->needs_newline = false;
+        log->is_new_file = log->needs_newline = log->has_lost = log->is_loss_told = false;
         log->torn = 0;
     }
+    if (why || log->out.len > 0)
+        note_trouble(log, why);
     buf_clear(&log->out);
-    note_trouble(log, error ? strerror(error) : NULL);
-    tell_group(log, error == 0);
+    tell_group(log, !why);
     if (log->synced)
         log->synced(log->synced_arg);
     if (!list_empty(&log->waiting))
         wake(log);
     else if (log->is_closing)
         close_handles(log);
-}
-
-static void on_written(struct background *background)
-{
-    struct audit_log *log = (struct audit_log *)background;
-
-    CHECK(uv_timer_stop(&log->patience) == 0);
-    log->is_hung = false;
-    end_group(log, background->status != 0 ? EAGAIN : log->error);
 }
 
 static void join_group(struct audit_log *log)
@@ -466,10 +433,10 @@ static void join_group(struct audit_log *log)
 }
 
 /* Fails all that wait. */
-static void fail_group(struct audit_log *log, int error)
+static void fail_group(struct audit_log *log, const char *why)
 {
     join_group(log);
-    end_group(log, error);
+    end_group(log, why);
 }
 
 /* Fails them, and those of the group that is being written, while it still is. */
@@ -490,51 +457,84 @@ static void on_patience_over(uv_timer_t *patience)
     fail_waiting(log);
 }
 
-/* Goes on in the file that audit_log_reopen() has opened. It is empty, unless somebody put one there. */
-static void adopt_next_file(struct audit_log *log)
-{
-    if (log->next_fd < 0)
-        return;
-    close(log->fd);
-    log->fd = log->next_fd;
-    log->next_fd = -1;
-    log->must_read_end = true;
-}
-
 static void begin_group(struct audit_log *log)
 {
-    adopt_next_file(log);
     if (log->must_read_end && !read_end(log)) {
-        fail_group(log, errno);
+        fail_group(log, strerror(errno));
         return;
     }
     log->must_read_end = false;
-    watch_size(log);
+    settle_loss(log);
     log->is_writing = true;
     log->next_head = log->head;
     log->next_event_seq = log->event_seq;
-    print_opening(log);
+    if (log->has_lost || !list_empty(&log->waiting))
+        print_opening(log);
     take_waiting(log);
     CHECK(uv_timer_start(&log->patience, on_patience_over, log->settings.write_within_ms, 0) == 0);
     background_start(&log->background, log->loop, write_and_sync, on_written);
 }
 
-bool audit_log_reopen(struct audit_log *log, struct buf *ret_why)
+static void write_again(struct audit_log *log)
 {
-    struct stat now, there;
-    int current = log->next_fd >= 0 ? log->next_fd : log->fd;
+    struct list *node;
 
-    /* If it was not moved away there is nothing to do, and our own lock would refuse it. */
-    if (fstat(current, &now) == 0 && stat(log->path, &there) == 0 && now.st_dev == there.st_dev &&
-        now.st_ino == there.st_ino)
-        return true;
-    int fd = open_file(log->path, ret_why);
-    if (fd < 0)
-        return false;
-    if (log->next_fd >= 0)
-        close(log->next_fd);
-    log->next_fd = fd;
-    return true;
+    join_group(log);
+    while ((node = list_first(&log->writing))) {
+        list_remove(node);
+        list_append(&log->waiting, node);
+    }
+    buf_clear(&log->out);
+    begin_group(log);
+}
+
+/* The path does not lead to what was written: goes on in what is there now. */
+static void follow_path(struct audit_log *log)
+{
+    if (log->was_written) {
+        log->head = log->next_head;
+        log->event_seq = log->next_event_seq;
+    }
+    if (log->fate != APPEND_MOVED && log->head.seq > 0 && !log->has_lost) {
+        log->has_lost = true;
+        log->lost_from = log->first_seq;
+    }
+    if (log->fate != APPEND_CUT && log->next_fd < 0) {
+        settle_loss(log);
+        fail_group(log, log->why);
+        log->must_read_end = false; /* of what is gone */
+        return;
+    }
+    if (log->fate != APPEND_CUT) {
+        close(log->fd);
+        log->fd = log->next_fd;
+        LOG(LOG_INFO, "audit log reopened", log_str("path", log->path));
+    }
+    log->must_read_end = true;
+    if (++log->moves > MOVES_MAX)
+        fail_group(log, "its file is removed, replaced or cut again and again");
+    else
+        write_again(log);
+}
+
+static void on_written(struct background *background)
+{
+    struct audit_log *log = (struct audit_log *)background;
+
+    CHECK(uv_timer_stop(&log->patience) == 0);
+    log->is_hung = false;
+    if (background->status != 0)
+        end_group(log, strerror(EAGAIN));
+    else if (log->fate != APPEND_THERE)
+        follow_path(log);
+    else
+        end_group(log, log->error ? strerror(log->error) : NULL);
+}
+
+void audit_log_look(struct audit_log *log)
+{
+    if (!log->is_writing && !log->is_closing && list_empty(&log->waiting))
+        begin_group(log);
 }
 
 const char *audit_log_trouble(const struct audit_log *log)

@@ -79,6 +79,11 @@ cause_RevocationLogIncomplete() {
     read -r id rest < <(create_key)
     revoke_key "$id" >/dev/null
 }
+cause_LogLost() {
+    scene --audit-log "$dir/audit.log"
+    create_key >/dev/null
+    rm "$dir/audit.log"
+}
 cause_RevocationsLost() {
     scene
     redis hset chatelaine:store missing 1 >/dev/null

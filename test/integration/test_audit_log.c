@@ -601,3 +601,231 @@ Test(audit_log, a_flood_drops_nothing_that_is_in_no_log)
     verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], NULL);
     fixture_stop(&logs.fixture);
 }
+
+/* A file that is no longer what the node wrote */
+
+static void remove_log(const struct logs *logs, const char *moved)
+{
+    (void)moved;
+    cr_assert_eq(unlink(logs->path[0]), 0);
+}
+
+static void replace_log(const struct logs *logs, const char *moved)
+{
+    file_write(moved, "");
+    cr_assert_eq(rename(moved, logs->path[0]), 0);
+}
+
+static void empty_log(const struct logs *logs, const char *moved)
+{
+    (void)moved;
+    cr_assert_eq(truncate(logs->path[0], 0), 0);
+}
+
+/* In the middle of its last line. */
+static void cut_log(const struct logs *logs, const char *moved)
+{
+    (void)moved;
+    cr_assert_eq(truncate(logs->path[0], size_of(logs->path[0]) - 100), 0);
+}
+
+static void move_log(const struct logs *logs, const char *moved)
+{
+    cr_assert_eq(rename(logs->path[0], moved), 0);
+}
+
+static void folder_of(const struct logs *logs, char folder[PROCESS_PATH_BYTES])
+{
+    snprintf(folder, PROCESS_PATH_BYTES, "%.*s", (int)(strrchr(logs->path[0], '/') - logs->path[0]), logs->path[0]);
+}
+
+static void replace_folder(const struct logs *logs, const char *moved)
+{
+    char folder[PROCESS_PATH_BYTES];
+
+    (void)moved;
+    folder_of(logs, folder);
+    folder_remove(folder);
+    cr_assert_eq(mkdir(folder, 0700), 0);
+}
+
+static void move_folder(const struct logs *logs, const char *moved)
+{
+    char folder[PROCESS_PATH_BYTES], other[PROCESS_PATH_BYTES + 16];
+
+    folder_of(logs, folder);
+    snprintf(other, sizeof other, "%s.old", folder);
+    cr_assert_eq(rename(folder, other), 0);
+    snprintf(other, sizeof other, "%s.old/audit.log", folder);
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    cr_assert_eq(rename(other, moved), 0);
+}
+
+/* A node whose log has a folder of its own. */
+static void start_in_folder(struct logs *logs)
+{
+    char folder[PROCESS_PATH_BYTES];
+
+    fixture_start(&logs->fixture, 0, NULL);
+    snprintf(folder, sizeof folder, "%.150s/logs", logs->fixture.folder);
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    snprintf(logs->path[0], sizeof logs->path[0], "%.170s/audit.log", folder);
+    fixture_add_node(&logs->fixture, (const char *const[]){"--audit-log", logs->path[0], NULL});
+    await_published(logs, 1);
+}
+
+/* For people and for programs, once the node's report is there. */
+static void await_told(struct logs *logs, const char *says)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct cli_run run;
+
+    for (;;) {
+        RUN(&logs->fixture, &run, "status");
+        if (strstr(run.out, says))
+            break;
+        cr_assert_gt(deadline_left_ms(deadline), 0, "\"%s\" lacks: %s%s", says, run.out, run.err);
+        cli_finish(&run);
+        poll(NULL, 0, 100);
+    }
+    cr_expect_eq(run.exit_code, 3, "%s", run.out);
+    cli_finish(&run);
+}
+
+static void expect_lost(struct logs *logs, const struct fixture_key *key)
+{
+    struct cli_run run;
+
+    await_line(logs->path[0], "\"log.reopened\"", "\"lost_from\":\"");
+    cr_expect_eq(fixture_metric(&logs->fixture, 0, "chatelaine_log_losses_total{log=\"audit\"}"), 1);
+    cr_expect(file_contains(logs->fixture.nodes[0].process.err_path, "the audit log was removed, replaced or cut"));
+    await_told(logs, "The audit log was removed, replaced or cut since the node started.");
+    RUN(&logs->fixture, &run, "doctor", "--public-origin", NODE_ORIGIN);
+    cr_expect_not_null(strstr(run.out, "removed, replaced or cut under 1 of the nodes"), "%s%s", run.out, run.err);
+    cli_finish(&run);
+    cr_expect_eq(revoke_key(logs, 0, key), 200);
+    stop_nodes(logs);
+    verify_by_redis(logs, 1, "were lost: their file was removed, replaced or cut", logs->path[0], NULL);
+    verify_by_redis(logs, 1, "\nBROKEN", logs->path[0], NULL);
+}
+
+static const struct harm {
+    const char *name;
+    void (*inflict)(const struct logs *logs, const char *moved);
+    bool loses;
+} HARMS[] = {
+    {"removed", remove_log, true},        {"replaced", replace_log, true},
+    {"emptied", empty_log, true},         {"cut", cut_log, true},
+    {"moved", move_log, false},           {"folder replaced", replace_folder, true},
+    {"folder moved", move_folder, false},
+};
+
+/* At once, and even if nothing is written. */
+static void expect_followed(const struct harm *harm)
+{
+    struct fixture_key key, other;
+    char moved[PROCESS_PATH_BYTES];
+    struct logs logs;
+
+    start_in_folder(&logs);
+    snprintf(moved, sizeof moved, "%.150s/moved", logs.fixture.folder);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    harm->inflict(&logs, moved);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other);
+    cr_expect(has_line(logs.path[0], "\"api_key.created\"", other.id), "%s: at once", harm->name);
+    if (harm->loses) {
+        expect_lost(&logs, &key);
+    } else {
+        cr_expect_eq(fixture_metric(&logs.fixture, 0, "chatelaine_log_losses_total{log=\"audit\"}"), 0);
+        stop_nodes(&logs);
+        verify_by_redis(&logs, 0, "Nothing is wrong.", moved, logs.path[0]);
+    }
+    fixture_stop(&logs.fixture);
+}
+
+Test(audit_log, goes_on_at_its_path_if_it_is_removed)
+{
+    expect_followed(&HARMS[0]);
+}
+
+Test(audit_log, goes_on_at_its_path_if_it_is_replaced)
+{
+    expect_followed(&HARMS[1]);
+}
+
+Test(audit_log, goes_on_at_its_path_if_it_is_emptied)
+{
+    expect_followed(&HARMS[2]);
+}
+
+Test(audit_log, goes_on_at_its_path_if_it_is_cut)
+{
+    expect_followed(&HARMS[3]);
+}
+
+Test(audit_log, goes_on_at_its_path_if_it_is_moved)
+{
+    expect_followed(&HARMS[4]);
+}
+
+Test(audit_log, goes_on_at_its_path_if_its_folder_is_replaced)
+{
+    expect_followed(&HARMS[5]);
+}
+
+Test(audit_log, goes_on_at_its_path_if_its_folder_is_moved)
+{
+    expect_followed(&HARMS[6]);
+}
+
+/* As with a full disk, until there is a folder again. */
+Test(audit_log, nothing_is_confirmed_while_its_folder_is_gone)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char folder[PROCESS_PATH_BYTES];
+    struct fixture_key key, other;
+    struct http_answer answer;
+    struct logs logs;
+
+    start_in_folder(&logs);
+    folder_of(&logs, folder);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    folder_remove(folder);
+    cr_expect_eq(try_to_revoke(&logs, 0, &key, &answer), 503, "not confirmed");
+    cr_expect_eq(fixture_try_key(&logs.fixture, 0, key.secret), 401, "but in effect");
+    await_told(&logs, "The audit log cannot be written");
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    while (fixture_try_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other) != 201) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "the node creates again");
+        poll(NULL, 0, 20);
+    }
+    cr_expect(has_line(logs.path[0], "\"api_key.created\"", other.id));
+    cr_expect(has_line(logs.path[0], "\"log.reopened\"", "\"lost_from\":\"1\""));
+    hurry(&logs, 0);
+    stop_nodes(&logs);
+    verify_by_redis(&logs, 1, "were lost", logs.path[0], NULL);
+    fixture_stop(&logs.fixture);
+}
+
+/* SIGHUP does not make a rotation of it; and the loss names what was in that file only. */
+Test(audit_log, a_loss_does_not_pass_for_a_rotation)
+{
+    char rotated[PROCESS_PATH_BYTES];
+    struct fixture_key key;
+    struct logs logs;
+
+    start(&logs, 1);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    snprintf(rotated, sizeof rotated, "%.150s/audit0.log.1", logs.fixture.folder);
+    cr_assert_eq(rename(logs.path[0], rotated), 0);
+    hurry(&logs, 0);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &key);
+    cr_expect(has_line(logs.path[0], "\"log.continued\"", ""));
+    cr_assert_eq(unlink(logs.path[0]), 0);
+    hurry(&logs, 0);
+    await_line(logs.path[0], "\"log.reopened\"", "\"lost_to\":\"");
+    stop_nodes(&logs);
+    verify_by_redis(&logs, 1, "were lost", rotated, logs.path[0]);
+    verify_by_redis(&logs, 1, "continues an earlier file", logs.path[0], NULL);
+    fixture_stop(&logs.fixture);
+}

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 TestSuite(revocation_log, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
@@ -384,5 +387,181 @@ Test(revocation_log, a_partition_that_cannot_be_asked_is_named)
     redis_server_tell(&fixture.redis, "HSET", fixture_name_in(1 - home, "store"), "partition", home == 0 ? "0" : "1",
                       NULL);
     EXPECT_REPLAY(&fixture, 0, fixture.manager.id, "", fixture.manager.id);
+    fixture_stop(&fixture);
+}
+
+/* A file that is no longer what the node wrote */
+
+static void start_with_log(struct fixture *fixture, char path[PROCESS_PATH_BYTES], struct fixture_key *keys,
+                           size_t count)
+{
+    char folder[PROCESS_PATH_BYTES];
+
+    fixture_start(fixture, 0, NULL);
+    snprintf(folder, sizeof folder, "%.150s/logs", fixture->folder);
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    snprintf(path, PROCESS_PATH_BYTES, "%.170s/revocations", folder);
+    fixture_add_node(fixture, (const char *const[]){"--revocation-log", path, NULL});
+    for (size_t i = 0; i < count; i++)
+        fixture_create_key(fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &keys[i]);
+}
+
+static void expect_line(const char *path, const struct fixture_key *key)
+{
+    char line[64];
+
+    snprintf(line, sizeof line, "Z %s ", key->id);
+    cr_expect(file_contains(path, line), "%s", line);
+}
+
+static void await_status(struct fixture *fixture, const char *says)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char *out, *err;
+    int code;
+
+    for (;;) {
+        code = fixture_run(fixture, (const char *const[]){"status", NULL}, NULL, &out, &err);
+        if (strstr(out, says))
+            break;
+        cr_assert_gt(deadline_left_ms(deadline), 0, "\"%s\" lacks: %s%s", says, out, err);
+        free(out);
+        free(err);
+        poll(NULL, 0, 100);
+    }
+    cr_expect_eq(code, 3, "%s", out);
+    free(out);
+    free(err);
+}
+
+static void expect_loss_told(struct fixture *fixture)
+{
+    char *out, *err;
+
+    await_status(fixture, "The revocation log was removed, replaced or cut since the node started.");
+    cr_expect_eq(fixture_metric(fixture, 0, "chatelaine_log_losses_total{log=\"revocation\"}"), 1);
+    cr_expect(file_contains(fixture->nodes[0].process.err_path, "the revocation log was removed, replaced or cut"));
+    (void)fixture_run(fixture, (const char *const[]){"doctor", "--public-origin", NODE_ORIGIN, NULL}, NULL, &out, &err);
+    cr_expect_not_null(strstr(out, "removed, replaced or cut under 1 of the nodes"), "%s%s", out, err);
+    free(out);
+    free(err);
+}
+
+enum harm { REMOVED, REPLACED, CUT, FOLDER_REPLACED };
+
+static void inflict(enum harm harm, const char *path)
+{
+    char folder[PROCESS_PATH_BYTES];
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (harm == REMOVED || harm == REPLACED)
+        cr_assert_eq(unlink(path), 0);
+    if (harm == REPLACED)
+        file_write(path, "");
+    if (harm == CUT)
+        cr_assert_eq(truncate(path, 10), 0);
+    if (harm != FOLDER_REPLACED)
+        return;
+    folder_remove(folder);
+    cr_assert_eq(mkdir(folder, 0700), 0);
+}
+
+static void expect_followed(enum harm harm)
+{
+    char path[PROCESS_PATH_BYTES];
+    struct fixture_key keys[2];
+    struct fixture fixture;
+
+    start_with_log(&fixture, path, keys, 2);
+    revoke_by_api(&fixture, &keys[0]);
+    expect_line(path, &keys[0]);
+    inflict(harm, path);
+    revoke_by_api(&fixture, &keys[1]);
+    expect_line(path, &keys[1]);
+    expect_loss_told(&fixture);
+    fixture_stop(&fixture);
+}
+
+Test(revocation_log, goes_on_at_its_path_if_it_is_removed)
+{
+    expect_followed(REMOVED);
+}
+
+Test(revocation_log, goes_on_at_its_path_if_it_is_replaced)
+{
+    expect_followed(REPLACED);
+}
+
+Test(revocation_log, goes_on_at_its_path_if_it_is_cut)
+{
+    expect_followed(CUT);
+}
+
+Test(revocation_log, goes_on_at_its_path_if_its_folder_is_replaced)
+{
+    expect_followed(FOLDER_REPLACED);
+}
+
+/* Without a revocation, too. A file that was only renamed is no loss. */
+Test(revocation_log, is_looked_at_by_its_path)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char path[PROCESS_PATH_BYTES], moved[PROCESS_PATH_BYTES];
+    struct fixture_key key;
+    struct fixture fixture;
+
+    start_with_log(&fixture, path, &key, 1);
+    revoke_by_api(&fixture, &key);
+    snprintf(moved, sizeof moved, "%.150s/moved", fixture.folder);
+    cr_assert_eq(rename(path, moved), 0);
+    while (access(path, F_OK) != 0 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 10);
+    cr_assert_eq(access(path, F_OK), 0);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_log_losses_total{log=\"revocation\"}"), 0);
+    expect_line(moved, &key);
+    fixture_stop(&fixture);
+}
+
+/* What could not be written is, as soon as there is a folder again. */
+Test(revocation_log, catches_up)
+{
+    char path[PROCESS_PATH_BYTES], folder[PROCESS_PATH_BYTES];
+    struct fixture_key keys[2];
+    struct fixture fixture;
+
+    start_with_log(&fixture, path, keys, 2);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    folder_remove(folder);
+    revoke_by_api(&fixture, &keys[0]);
+    revoke_by_api(&fixture, &keys[1]);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_revocation_log_unwritten"), 2);
+    await_status(&fixture, "The revocation log cannot be written: No such file or directory.");
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    await_line(path, keys[0].id);
+    await_line(path, keys[1].id);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_revocation_log_unwritten"), 0);
+    fixture_stop(&fixture);
+}
+
+Test(revocation_log, catches_up_after_a_full_disk)
+{
+    char path[PROCESS_PATH_BYTES];
+    struct fixture_key keys[3];
+    struct fixture fixture;
+    struct rlimit limit = {.rlim_cur = 20, .rlim_max = RLIM_INFINITY};
+
+    start_with_log(&fixture, path, keys, 3);
+    cr_assert_eq(prlimit(fixture.nodes[0].process.pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    revoke_by_api(&fixture, &keys[0]);
+    revoke_by_api(&fixture, &keys[1]);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_revocation_log_unwritten"), 2);
+    limit.rlim_cur = RLIM_INFINITY;
+    cr_assert_eq(prlimit(fixture.nodes[0].process.pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    await_line(path, keys[0].id);
+    await_line(path, keys[1].id);
+    revoke_by_api(&fixture, &keys[2]);
+    await_line(path, keys[2].id);
+    EXPECT_REPLAY(&fixture, 0, "0 keys revoked, 3 were revoked already, 0 unknown, 1 line unreadable\n", "",
+                  "--from-log", path);
     fixture_stop(&fixture);
 }

@@ -530,6 +530,15 @@ static void no_revocation_log(void)
     settings.revocation_log = NULL;
 }
 
+static void lost_audit_log(void)
+{
+    evidence.lost_audit_logs = 1;
+}
+static void lost_revocation_log(void)
+{
+    evidence.lost_revocation_logs = 1;
+}
+
 Test(doctor, finds_each_single_fault)
 {
     static const struct {
@@ -569,7 +578,9 @@ Test(doctor, finds_each_single_fault)
         {plain_origin, "public-origin", DOCTOR_WARN},
         {no_audit_log, "audit-log", DOCTOR_WARN},
         {no_audit_log_here, "audit-log", DOCTOR_WARN},
+        {lost_audit_log, "audit-log", DOCTOR_WARN},
         {no_revocation_log, "revocation-log", DOCTOR_WARN},
+        {lost_revocation_log, "revocation-log", DOCTOR_WARN},
         {few_files, "file-limit", DOCTOR_WARN},
         {unreachable, "redis", DOCTOR_FAIL},
     };

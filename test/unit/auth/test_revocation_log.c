@@ -1,6 +1,7 @@
 #include "auth/revocation_log.h"
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "leak_guard.h"
 #include "process.h"
 
@@ -117,7 +118,7 @@ Test(revocation_log, does_not_wait_for_a_pipe_that_nobody_reads)
     revocation_log_close(log);
 }
 
-Test(revocation_log, is_opened_again_after_it_was_moved_away)
+Test(revocation_log, goes_on_at_its_path_after_it_was_moved_away)
 {
     struct revocation_log *log = open_log(path);
     char moved[PROCESS_PATH_BYTES + 16];
@@ -125,15 +126,15 @@ Test(revocation_log, is_opened_again_after_it_was_moved_away)
     snprintf(moved, sizeof moved, "%.180s/revocations.1", folder);
     cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     cr_assert_eq(rename(path, moved), 0);
-    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
-    cr_assert(revocation_log_reopen(log, &why));
+    revocation_log_look(log);
+    expect_content(path, "");
     cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
     revocation_log_close(log);
-    expect_content(moved, KEY_LINE KEY_LINE);
+    expect_content(moved, KEY_LINE);
     expect_content(path, KEY_LINE);
 }
 
-Test(revocation_log, stays_where_it_was_when_it_cannot_be_opened_again)
+Test(revocation_log, what_cannot_be_written_waits)
 {
     struct revocation_log *log = open_log(path);
     char moved[PROCESS_PATH_BYTES + 16];
@@ -141,11 +142,36 @@ Test(revocation_log, stays_where_it_was_when_it_cannot_be_opened_again)
     snprintf(moved, sizeof moved, "%.180s/revocations.1", folder);
     cr_assert_eq(rename(path, moved), 0);
     cr_assert_eq(mkdir(path, 0700), 0);
-    cr_assert_not(revocation_log_reopen(log, &why));
-    cr_expect(memmem(why.ptr, why.len, path, strlen(path)), "%.*s", TEXT_ARG(buf_text(&why)));
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), EISDIR);
+    cr_expect_not_null(strstr(revocation_log_trouble(log), "Is a directory"));
+    cr_assert_eq(rmdir(path), 0);
     cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
+    cr_expect_null(revocation_log_trouble(log));
     revocation_log_close(log);
-    expect_content(moved, KEY_LINE);
+    expect_content(path, KEY_LINE KEY_LINE);
+    expect_content(moved, "");
+}
+
+/* Beyond its memory, lines are only counted; those in it are still written. */
+Test(revocation_log, waits_with_bounded_memory)
+{
+    enum { LINES = 20000 };
+    struct revocation_log *log = open_log(path);
+    struct stat about;
+
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    for (size_t i = 0; i < LINES; i++)
+        cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), EISDIR);
+    cr_expect_eq(metric_values[METRIC_REVOCATION_LOG_UNWRITTEN], LINES);
+    cr_assert_eq(rmdir(path), 0);
+    cr_expect_eq(revocation_log_append(log, &REVOKED, TEXT("")), 0);
+    cr_assert_eq(stat(path, &about), 0);
+    off_t written = about.st_size / (off_t)(sizeof KEY_LINE - 1);
+    cr_expect_eq(metric_values[METRIC_REVOCATION_LOG_UNWRITTEN], LINES + 1 - written);
+    cr_expect_gt(written, 8000);
+    cr_expect_leq(about.st_size, 1024 * 1024 + (off_t)sizeof KEY_LINE);
+    revocation_log_close(log);
 }
 
 Test(revocation_log, needs_a_file_that_can_be_opened)

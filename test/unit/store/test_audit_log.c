@@ -209,28 +209,108 @@ Test(audit_log_file, a_foreign_end_begins_a_chain)
     expect_types(path, 1, "? log.began x ");
 }
 
+static void look(struct audit_log *log)
+{
+    audit_log_look(log);
+    uv_run(&loop, UV_RUN_DEFAULT);
+}
+
 Test(audit_log_file, goes_on_in_a_new_file)
 {
     struct audit_log *log = open_log();
-    char moved[80], why_storage[256];
     struct audit_published head;
-    struct buf why;
+    char moved[80];
 
-    buf_init_fixed(&why, why_storage, sizeof why_storage);
     append_now(log, "x");
-    cr_expect(audit_log_reopen(log, &why), "it was not moved");
+    look(log);
     append_now(log, "y");
     snprintf(moved, sizeof moved, "%s.1", path);
     cr_assert_eq(rename(path, moved), 0);
-    append(log, "z"); /* to the old file, or the new one: never lost */
-    cr_assert(audit_log_reopen(log, &why), "%.*s", TEXT_ARG(buf_text(&why)));
-    uv_run(&loop, UV_RUN_DEFAULT);
+    append(log, "z");
+    look(log);
     append_now(log, "z");
     audit_log_head(log, &head);
     cr_expect_eq(head.head.seq, 6);
     close_log(log);
     expect_types(moved, 1, "log.began x y ");
     expect_types(path, 4, "log.continued z z ");
+}
+
+/* A look writes nothing by itself, and ends no trouble. */
+Test(audit_log_file, a_look_at_what_is_well_changes_nothing)
+{
+    struct audit_log *log = open_log();
+
+    look(log);
+    expect_types(path, 1, "");
+    append_now(log, "x");
+    look(log);
+    close_log(log);
+    expect_types(path, 1, "log.began x ");
+}
+
+Test(audit_log_file, tells_what_is_lost)
+{
+    struct audit_log *log = open_log();
+    char moved[80];
+
+    append_now(log, "x");
+    cr_assert_eq(unlink(path), 0);
+    look(log);
+    expect_types(path, 3, "log.reopened ");
+    append_now(log, "y");
+    cr_assert_eq(truncate(path, 0), 0);
+    append_now(log, "z");
+    expect_types(path, 5, "log.reopened z ");
+    snprintf(moved, sizeof moved, "%s.1", path);
+    cr_assert_eq(rename(path, moved), 0);
+    look(log);
+    cr_assert_eq(unlink(path), 0);
+    append_now(log, "z");
+    close_log(log);
+    expect_types(path, 7, "log.continued z ");
+}
+
+/* Whoever edits a file writes another one and renames it. */
+Test(audit_log_file, a_whole_copy_loses_nothing)
+{
+    static char content[FILE_MAX];
+    struct audit_log *log = open_log();
+    char copy[80];
+
+    append_now(log, "x");
+    snprintf(copy, sizeof copy, "%s.new", path);
+    write_file(copy, content, read_file(path, content));
+    cr_assert_eq(rename(copy, path), 0);
+    append_now(log, "y");
+    close_log(log);
+    expect_types(path, 1, "log.began x y ");
+}
+
+static unsigned waiting_for_folder;
+
+static void on_trouble(void *arg)
+{
+    waiting_for_folder += audit_log_trouble(arg) != NULL;
+}
+
+Test(audit_log_file, fails_while_there_is_no_file)
+{
+    struct audit_log *log = open_log();
+
+    append_now(log, "x");
+    audit_log_watch(log, on_trouble, log);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    look(log);
+    cr_expect_eq(waiting_for_folder, 1, "without a line");
+    append_now(log, "y");
+    cr_expect_eq(failed, 1);
+    cr_assert_eq(rmdir(path), 0);
+    append_now(log, "z");
+    cr_expect_null(audit_log_trouble(log));
+    close_log(log);
+    expect_types(path, 3, "log.reopened z ");
 }
 
 Test(audit_log_file, is_locked)
