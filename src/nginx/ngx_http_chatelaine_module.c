@@ -35,6 +35,11 @@ enum variable {
     VARIABLE_ERROR,
     VARIABLE_REQUEST_ID,
     VARIABLE_TRACEPARENT,
+    VARIABLE_CHALLENGE,
+    VARIABLE_ALLOW,
+    VARIABLE_RETRY_AFTER,
+    VARIABLE_TRANSPORT,
+    VARIABLE_STATUS,
     VARIABLE_FROM,
     VARIABLE_COUNT,
 };
@@ -52,6 +57,11 @@ static const struct {
     [VARIABLE_ERROR] = {ngx_string("chatelaine_error"), ngx_string("x-auth-error")},
     [VARIABLE_REQUEST_ID] = {ngx_string("chatelaine_request_id"), ngx_string("x-request-id")},
     [VARIABLE_TRACEPARENT] = {ngx_string("chatelaine_traceparent"), ngx_string("traceparent")},
+    [VARIABLE_CHALLENGE] = {ngx_string("chatelaine_challenge"), ngx_string("www-authenticate")},
+    [VARIABLE_ALLOW] = {ngx_string("chatelaine_allow"), ngx_string("allow")},
+    [VARIABLE_RETRY_AFTER] = {ngx_string("chatelaine_retry_after"), ngx_string("retry-after")},
+    [VARIABLE_TRANSPORT] = {ngx_string("chatelaine_transport"), ngx_string("strict-transport-security")},
+    [VARIABLE_STATUS] = {ngx_string("chatelaine_status"), ngx_null_string},
     [VARIABLE_FROM] = {ngx_string("chatelaine_from"), ngx_null_string},
 };
 
@@ -75,6 +85,7 @@ struct location_conf {
 struct question {
     ngx_http_request_t *subrequest;
     ngx_uint_t status;
+    u_char status_text[NGX_INT_T_LEN];
     unsigned is_done;
 };
 
@@ -527,9 +538,10 @@ static void take_header(const ngx_table_elt_t *header, ngx_str_t values[VARIABLE
     }
 }
 
-static void set_answered(ngx_http_request_t *r, ngx_http_request_t *subrequest)
+static void set_answered(ngx_http_request_t *r, struct question *question)
 {
-    ngx_list_part_t *part =
+    const ngx_http_request_t *subrequest = question->subrequest;
+    const ngx_list_part_t *part =
         subrequest->upstream ? &subrequest->upstream->headers_in.headers.part : &subrequest->headers_out.headers.part;
     ngx_str_t values[VARIABLE_COUNT];
 
@@ -537,6 +549,9 @@ static void set_answered(ngx_http_request_t *r, ngx_http_request_t *subrequest)
     for (; part; part = part->next)
         for (ngx_uint_t i = 0; i < part->nelts; i++)
             take_header(&((const ngx_table_elt_t *)part->elts)[i], values);
+    values[VARIABLE_STATUS].data = question->status_text;
+    values[VARIABLE_STATUS].len =
+        (size_t)(ngx_sprintf(question->status_text, "%ui", question->status) - question->status_text);
     values[VARIABLE_FROM] = str_of("node");
     set_variables(r, values);
 }
@@ -673,11 +688,11 @@ static ngx_int_t copy_challenge(ngx_http_request_t *r, ngx_http_request_t *subre
 }
 
 /* As auth_request reads statuses. */
-static ngx_int_t take_answer(ngx_http_request_t *r, const struct question *question)
+static ngx_int_t take_answer(ngx_http_request_t *r, struct question *question)
 {
     if (!question->is_done)
         return NGX_AGAIN;
-    set_answered(r, question->subrequest);
+    set_answered(r, question);
     if (question->status == NGX_HTTP_FORBIDDEN)
         return NGX_HTTP_FORBIDDEN;
     if (question->status == NGX_HTTP_UNAUTHORIZED)
@@ -693,7 +708,7 @@ static ngx_int_t take_answer(ngx_http_request_t *r, const struct question *quest
 static ngx_int_t check_access(ngx_http_request_t *r)
 {
     const struct location_conf *location = ngx_http_get_module_loc_conf(r, ngx_http_chatelaine_module);
-    const struct question *question;
+    struct question *question;
 
     if (location->uri.len == 0)
         return NGX_DECLINED;

@@ -3,11 +3,16 @@
 # shellcheck shell=bash
 
 declare -A port=() node_pids=() gateway_url=()
-for server in backend h2c healthbackend healthh2c healthsample node1 check1 node2 check2 node3 check3 node4 check4 healthsidecar "${gateways[@]}" "${gateways[@]/%/-h2c}" \
-    "${gateways[@]/%/-sidecar}"; do
+copies=(nochecks nobackend small) # test/gateways/outages.sh
+for server in backend h2c nobody healthbackend healthh2c healthsample healthsidecar "${copies[@]/#/health}" \
+    node1 check1 node2 check2 node3 check3 node4 check4 "${gateways[@]}" "${gateways[@]/%/-h2c}" "${gateways[@]/%/-sidecar}"; do
     port[$server]=$(test/support/free-port)
 done
-port[sidecar]=${port[backend]}
+for server in "${copies[@]}"; do
+    port[$server]=${port[backend]}
+    for gateway in "${gateways[@]}"; do port["$gateway-$server"]=$(test/support/free-port); done
+done
+port[sidecar]=${port[backend]} port[nobackend]=${port[nobody]}
 check_socket=$dir/check.sock # of the fourth node
 
 export CHATELAINE_TRUSTED_PROXIES=127.0.0.1/32
@@ -21,17 +26,19 @@ run_node() { # NUMBER: the fourth is the one that gateways know by its socket al
 }
 
 # fitted FILE FOLDER BACKEND: with the addresses of this deployment, and what it writes in that folder. A node's socket is
-# there only for the backend that is called sidecar.
+# there only for the backend that is called sidecar, and no other node for the one called nochecks.
 fitted() {
-    local socket=$2/none
+    local socket=$2/none table=$dir/table1.sock checks='check\1'
     [ "$3" != sidecar ] || socket=$check_socket
-    sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port check\1#; s#node([123]):8081#127.0.0.1:check\1#g; s#node([123]):8080#127.0.0.1:node\1#g" \
+    [ "$3" != nochecks ] || table=$2/none checks=${port[nobody]}
+    sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port check\1#; s#node([123]):8081#127.0.0.1:$checks#g; s#node([123]):8080#127.0.0.1:node\1#g" \
         -e "s#check1#${port[check1]}#g; s#check2#${port[check2]}#g; s#check3#${port[check3]}#g" \
         -e "s#:node1#:${port[node1]}#g; s#:node2#:${port[node2]}#g; s#:node3#:${port[node3]}#g" \
         -e "s#backend:(8080|8443)#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
         -e "s#https://(nodes|checks|backend)#http://\1#; /include tls.conf;/d; s#listen 8443 ssl#listen 8080#" \
         -e "s#/tmp/#$2/#g; s#/dev/stdout#$2/log#g; s#/etc/haproxy/#$2/#g" \
-        -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g; s#/run/chatelaine/check.sock#$socket#g" "$1"
+        -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g; s#/run/chatelaine/check.sock#$socket#g" \
+        -e "s#/run/chatelaine/table.sock#$table#" "$1"
 }
 
 await_port() { # PORT NAME
@@ -47,10 +54,17 @@ run_nginx() { # FILE FOLDER NAME: its workers as whoever runs this, or they coul
     nginx -e "$2/error" -c "$1" -g "daemon off; user $(id -un) $(id -gn);" >"$dir/$3.log" 2>&1 &
     pids+=($!)
 }
+# padded PATH NUMBER: a location whose answers have so many headers of 1,500 bytes.
+padded() {
+    echo "location = $1 {"
+    for _ in $(seq "$2"); do printf 'add_header X-Padding %01500d;\n' 0; done
+    echo 'return 200 "{}"; }'
+}
 start_backend() {
     mkdir "$dir/backend"
+    { padded /v1/patients/head-6000 4 && padded /v1/patients/head-15000 10; } >"$dir/backend/padded"
     sed -e "s#listen 8443 ssl#listen 127.0.0.1:${port[backend]}#; /include tls.conf;/d; s#127.0.0.1:8082#127.0.0.1:${port[healthsample]}#" \
-        -e "s#/tmp/#$dir/backend/#g" docker/backend/nginx.conf >"$dir/backend/conf"
+        -e "s#/tmp/#$dir/backend/#g" -e "/location \/ {/r $dir/backend/padded" docker/backend/nginx.conf >"$dir/backend/conf"
     run_nginx "$dir/backend/conf" "$dir/backend" backend
     await_port "${port[backend]}" backend
     # Passes on what it gets, and adds nothing.
@@ -61,8 +75,11 @@ start_backend() {
     pids+=("$h2c_pid")
     await_port "${port[h2c]}" h2c
 }
+limit_bodies() { # FILE: for our own routes, and less strictly for the backend
+    sed -i -e 's#client_max_body_size 64m;#client_max_body_size 1k;#; /location \/ {/a client_max_body_size 100k;' "$1"
+}
 # start_gateway NAME BACKEND: as NAME before the sample backend, as NAME-h2c before the server that upgrades, as
-# NAME-sidecar before the sample backend and with a node's socket.
+# NAME-sidecar before the sample backend and with a node's socket; NAME-nochecks, NAME-small and so on: test/gateways/outages.sh.
 start_gateway() {
     local as=$1 folder listen
     [ "$2" = backend ] || as=$1-$2
@@ -71,14 +88,16 @@ start_gateway() {
     case $1 in
         nginx)
             fitted docker/gateways/nginx/nginx.conf "$folder" "$2" | sed "s#listen 8080#listen $listen#" >"$folder/conf"
+            [ "$2" != small ] || limit_bodies "$folder/conf"
             run_nginx "$folder/conf" "$folder" "$as"
             ;;
         nginx-module)
             sed -f docker/gateways/nginx/module.sed docker/gateways/nginx/nginx.conf >"$folder/with-module"
             fitted "$folder/with-module" "$folder" "$2" | sed -e "s#listen 8080#listen $listen#" \
                 -e "s#listen 127.0.0.1:${port[health$2]}#listen unix:$folder/health.sock#" \
-                -e "s#modules/ngx_http_chatelaine_module.so#$module#; s#/run/chatelaine/table.sock#$dir/table1.sock#" \
+                -e "s#modules/ngx_http_chatelaine_module.so#$module#" \
                 -e '/location \/ {/a add_header Checked-By $chatelaine_from always;' >"$folder/conf"
+            [ "$2" != small ] || limit_bodies "$folder/conf"
             LD_PRELOAD=$(sanitizers_of "$module") ASAN_OPTIONS=detect_leaks=0 run_nginx "$folder/conf" "$folder" "$as"
             ;;
         haproxy)
@@ -89,7 +108,7 @@ start_gateway() {
             ;;
         caddy)
             # One health_port for all nodes fits nodes of different machines: here Caddy has to find out by the requests.
-            fitted docker/gateways/caddy/Caddyfile "$folder" "$2" | sed "s#^:8080 {#http://$listen {#; /health_/d" >"$folder/conf"
+            fitted docker/gateways/caddy/Caddyfile "$folder" "$2" | sed "s#^:8080 {#http://:${port[$as]} {\nbind 127.0.0.1#; /health_/d" >"$folder/conf"
             XDG_DATA_HOME=$folder XDG_CONFIG_HOME=$folder caddy run --adapter caddyfile --config "$folder/conf" >"$dir/$as.log" 2>&1 &
             pids+=($!)
             ;;

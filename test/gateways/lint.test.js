@@ -51,6 +51,7 @@ const PLAIN = [
 
 const capitalized = (name) => name[0].toUpperCase() + name.slice(1);
 const all = (text, pattern) => [...text.matchAll(pattern)].map((match) => match[1]);
+const all2 = (text, pattern) => [...text.matchAll(pattern)].map(([, first, second]) => [first, second]);
 const one = (text, pattern) => {
   const match = text.match(pattern);
   assert.ok(match, `nothing is like ${pattern}`);
@@ -112,8 +113,26 @@ const LINTS = {
     const sidecar = one(text, /upstream sidecar \{([^}]*)\}/);
     expect(!/server (?!unix:|127\.0\.0\.1:1 down;)/.test(sidecar), 'the sidecar is elsewhere');
     expect(text.includes('error_page 502 503 504 = /_check_elsewhere;'), 'a failing sidecar ends the check');
-    for (const name of ['_check', '_check_elsewhere'])
-      expect(text.includes(`location = /${name} {\n            internal;`), `clients reach /${name}`);
+    for (const name of ['_check', '_check_elsewhere']) {
+      const inside = one(text, new RegExp(`location = /${name} \\{([^}]*)\\}`));
+      expect(inside.startsWith('\n            internal;'), `clients reach /${name}`);
+      expect(inside.includes('client_max_body_size 0;'), `/${name} has a limit for bodies that it does not get`);
+    }
+    const told = new Map(all2(one(text, /map \$refusal_code \$refusal_message \{(.*?)\n {4}\}/s), /^ +([a-z_]+) "(.*)";$/gm));
+    // Where other words are right.
+    for (const name of ['default', 'overloaded']) told.delete(name);
+    const catalogue = new Map(all2(read('../src/api/problem_internal.h'), /"([a-z_]+)",[\s\\]+"([^"]*)"\)/g));
+    for (const [code, message] of told) expect(catalogue.get(code) === message, `${code} is told in other words than a node's`);
+    expect(told.size > 20, 'refusals are not told');
+    const denials = one(text, /location @refused \{(.*?)location = /s);
+    expect(!/_pass /.test(denials), 'a refusal is asked twice');
+    for (const [, asked, answered] of denials.matchAll(/\$refusal = (\d+)\) \{\s+return (\d+)/g))
+      expect(asked === answered, `${asked} becomes ${answered}`);
+    const [ofServer, ofBackend] = ['        error_page', '            error_page'].map((words) =>
+      all(text, new RegExp(`^${words} ([^;]*);`, 'gm')),
+    );
+    for (const page of ['400 /_bad_request', '413 @body_too_large', '502 504 =503 @no_server'])
+      expect(ofBackend.includes(page) && ofServer.some((each) => each.endsWith(page)), `no error_page ${page}`);
   },
 
   module(read, expect) {

@@ -48,7 +48,13 @@ function startNode() {
         traceparent: 'of the node',
       });
     } else if (authorization.startsWith('Bearer forbidden')) {
-      response.writeHead(403, { 'X-Auth-Error': 'insufficient_scope' });
+      response.writeHead(403, {
+        'X-Auth-Error': 'insufficient_scope',
+        'WWW-Authenticate': 'Bearer scope="a"',
+        'Retry-After': '7',
+        Allow: 'GET',
+        'Strict-Transport-Security': 'max-age=1',
+      });
     } else if (authorization.startsWith('Bearer busy')) {
       response.writeHead(503, { 'X-Auth-Error': 'overloaded' });
     } else {
@@ -102,6 +108,8 @@ async function serveTable(mode, { keys = KEYS, as = [] } = {}) {
 }
 
 const VARIABLES = 'account principal kind mode role scopes billable error request_id traceparent from'.split(' ');
+// What is told of a refusal.
+const REFUSAL = 'status challenge retry_after allow transport'.split(' ');
 function configuration({ workers = 1, table: words = 'deployment=test', more = '', location = '' } = {}) {
   const headers = VARIABLES.map((name) => `proxy_set_header X-${name.replace('_', '-')} $chatelaine_${name};`).join('\n');
   const log = VARIABLES.map((name) => `"${name}":"$chatelaine_${name}"`).join(',');
@@ -153,7 +161,7 @@ http {
     }
     location /v1/rewritten { rewrite ^ /v1/patients/1 last; }
     location @moved { chatelaine_check off; proxy_pass http://127.0.0.1:${backend.port}; }
-    location @denied { chatelaine_check off; add_header X-Error $chatelaine_error always; return 403; }
+    location @denied { chatelaine_check off; add_header X-Error $chatelaine_error always; ${REFUSAL.map((name) => `add_header X-${name.replace('_', '-')} $chatelaine_${name} always;`).join(' ')} return 403; }
     location = /_check {
       internal;
       proxy_pass_request_body off;
@@ -337,7 +345,10 @@ test('who is not accepted by the table is asked of a node', async (context) => {
     assert.equal(answer.status, status, headers.join(': '));
     assert.equal(checks.length, asked + 1);
     assert.equal(answer.headers['www-authenticate'], status === 401 ? 'Bearer realm="node"' : undefined);
-    if (status === 403) assert.equal(answer.headers['x-error'], 'insufficient_scope');
+    if (status !== 403) continue;
+    assert.equal(answer.headers['x-error'], 'insufficient_scope');
+    const told = REFUSAL.map((name) => answer.headers[`x-${name.replace('_', '-')}`]);
+    assert.deepEqual(told, ['403', 'Bearer scope="a"', '7', 'GET', 'max-age=1']);
   }
   const two = await send('GET', '/v1/patients', [...bearer('known'), ...bearer('known')]);
   assert.equal(two.status, 400, 'two credentials, which nginx itself refuses');
