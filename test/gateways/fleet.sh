@@ -103,7 +103,7 @@ start_gateway() {
         haproxy)
             fitted docker/gateways/haproxy/haproxy.cfg "$folder" "$2" | sed "s#bind :8080#bind $listen#" >"$folder/conf"
             fitted docker/gateways/haproxy/forward-auth.lua "$folder" "$2" >"$folder/forward-auth.lua"
-            haproxy -db -f "$folder/conf" >"$dir/$as.log" 2>&1 &
+            haproxy -db -f "$folder/conf" >"$folder/log" 2>"$dir/$as.log" &
             pids+=($!)
             ;;
         caddy)

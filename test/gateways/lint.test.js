@@ -164,6 +164,9 @@ const LINTS = {
     for (const name of STEERING) expect(deleted(name), `${name} passes`);
     for (const name of ['Connection', 'Upgrade', 'HTTP2-Settings'])
       expect(text.includes(`del-header ${name}\n`), `${name} passes`);
+    const [ofAll, ofClients] = all(text, /^ {4}maxconn (\d+)/gm).map(Number);
+    expect(ofClients <= ofAll / 2, 'clients take the connections of checks');
+    expect(!/local0 info/.test(one(text, /^global\n(.*?)\n\n/ms)), 'checks are logged');
     expect(!/log-format .*(%HU|%r|%hr|capture|%\[path|%\[url)/.test(text), 'targets are logged');
   },
 

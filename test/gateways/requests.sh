@@ -3,6 +3,8 @@
 
 declare -A answer_of=() # GATEWAY, TITLE
 declare -A value=([ORIGIN]=https://console.test [CODE]=BCDF-GHJK)
+printf -v 'value[LONG]' '%015000d' 0
+printf -v 'value[FIELDS]' 'X-Field-%d: 1 ; ' {1..105}
 make_key() { # NAME JSON: by the first node
     http POST /v1/api_keys -H "Authorization: Bearer $first" -H 'Content-Type: application/json' -d "$2" >/dev/null
     expect 201 "making the key $1"
