@@ -53,6 +53,7 @@ export const BROKEN = [
   ['haproxy', HAPROXY, 'acl is_own path /openapi.json', '', "/openapi.json is Chatelaine's own"],
   ['haproxy', HAPROXY, '|\\\\\\\\)', ')', '/v1/a\\b can be read in two ways'],
   ['haproxy', HAPROXY, 'maxconn 2048', 'maxconn 4096', 'clients take the connections of checks'],
+  ['haproxy', HAPROXY, 'option http-no-delay', '', 'lines of streams are held back'],
   ['haproxy', HAPROXY, 'local0 notice', 'local0 info', 'checks are logged'],
   ['haproxy', 'gateways/haproxy/forward-auth.lua', '"x-auth-kind", ', '', 'x-auth-kind is not set'],
   ['caddy', CADDY, '(?i)^[^?]*', '^[^?]*', '/v1/a%5Cb can be read in two ways'],

@@ -166,6 +166,7 @@ const LINTS = {
       expect(text.includes(`del-header ${name}\n`), `${name} passes`);
     const [ofAll, ofClients] = all(text, /^ {4}maxconn (\d+)/gm).map(Number);
     expect(ofClients <= ofAll / 2, 'clients take the connections of checks');
+    expect(/backend backends[^]*option http-no-delay/.test(text), 'lines of streams are held back');
     expect(!/local0 info/.test(one(text, /^global\n(.*?)\n\n/ms)), 'checks are logged');
     expect(!/log-format .*(%HU|%r|%hr|capture|%\[path|%\[url)/.test(text), 'targets are logged');
   },
