@@ -347,8 +347,8 @@ test('who is not accepted by the table is asked of a node', async (context) => {
     assert.equal(answer.headers['www-authenticate'], status === 401 ? 'Bearer realm="node"' : undefined);
     if (status !== 403) continue;
     assert.equal(answer.headers['x-error'], 'insufficient_scope');
-    const told = REFUSAL.map((name) => answer.headers[`x-${name.replace('_', '-')}`]);
-    assert.deepEqual(told, ['403', 'Bearer scope="a"', '7', 'GET', 'max-age=1']);
+    const passedOn = REFUSAL.map((name) => answer.headers[`x-${name.replace('_', '-')}`]);
+    assert.deepEqual(passedOn, ['403', 'Bearer scope="a"', '7', 'GET', 'max-age=1']);
   }
   const two = await send('GET', '/v1/patients', [...bearer('known'), ...bearer('known')]);
   assert.equal(two.status, 400, 'two credentials, which nginx itself refuses');
