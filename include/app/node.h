@@ -22,8 +22,7 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
 /* Sets up the node and listens. Returns EXIT_DONE, or an exit code after printing an error. Call node_close() in both
  * cases. */
 MUST_CHECK int node_open(struct node *node);
-/* Stops accepting connections, gives requests drain_ms to finish, writes pending usage counts, and closes
- * everything. */
+/* Answers requests for at most drain_ms, until nobody sends any, writes pending usage counts, and closes everything. */
 void node_close(struct node *node, int64_t drain_ms);
 /* Reloads the policy file, and looks whether the logs were renamed. A policy with a mistake is logged, and the old one
  * stays in use. */

@@ -39,8 +39,8 @@ struct http_drain {
     void *arg;
 };
 /* Wanes, and stops listening once no connection has been open for quiet_ms; then drained runs, once, later. If some are
- * still used, late runs quiet_ms before the grace ends, for a handler that then refuses what is new; in the middle of
- * what is left the server stops listening, and at the end open connections are cut. */
+ * still used, late runs quiet_ms before the grace ends, for a handler that then refuses what is new. The server stops
+ * listening quiet_ms / 2 before the grace ends. Connections that are open when it ends are cut. */
 void http_server_drain(struct http_server *server, const struct http_drain *drain);
 /* Cuts all connections and frees the server. closed runs once, later, after handlers have released their last request;
  * by then the server is freed. */

@@ -129,7 +129,7 @@ static void on_nodes(void *arg, enum store_result result, const struct node_list
     store_client_done(call->client);
 }
 
-/* What nodes say of themselves is in the first partition. */
+/* Nodes write their reports to the first partition. */
 static void examine_nodes(struct store_client *client, struct doctor_evidence *evidence)
 {
     node_store_list(partitions_at(client->partitions, 0), on_nodes, &(struct evidence_call){client, evidence});

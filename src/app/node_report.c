@@ -157,7 +157,7 @@ static bool has_all_leases(const struct node_reported *about)
     return true;
 }
 
-/* A number that is another one if what is told of the logs changes. */
+/* If this number changes, so has what the report says about the logs. */
 static int64_t count_log_troubles(struct revocation_log *log)
 {
     if (log)

@@ -26,7 +26,7 @@ void conn_enter(struct conn *conn, enum conn_state state)
     deadline_set(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[state]);
 }
 
-/* What has arrived may not have been read yet. Part of a handshake or of a PROXY header is not a request. */
+/* Bytes that have arrived may still be unread. A part of a handshake or of a PROXY header is no request. */
 static bool has_input(const struct conn *conn)
 {
     char byte;

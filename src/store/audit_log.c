@@ -313,7 +313,8 @@ static void open_next(struct audit_log *log)
     log->why[why.len] = '\0';
 }
 
-/* What was written while the file was renamed is confirmed: it is there, and the next group goes on at the path. */
+/* Lines that were written while somebody renamed the file are confirmed, because the renamed file has them. The next
+ * group is written to a file at the path. */
 static void write_and_sync(struct background *background)
 {
     struct audit_log *log = (struct audit_log *)background;
