@@ -172,7 +172,7 @@ static void tell_failure(struct cluster_slot *slot, const char *trouble)
 
     if (!trouble && slot->torn_rounds > 0)
         snprintf(text, sizeof text,
-                 "slot %u is being moved, and its primary does not know: finish the move, as in OPERATIONS.md",
+                 "slot %u is being moved, and its primary does not know: finish the move (docker/redis/CLUSTER.md)",
                  slot->number);
     else if (!trouble && slot->named.port > 0)
         snprintf(text, sizeof text, "its primary %.*s:%u does not answer", (int)sizeof slot->named.host - 1,

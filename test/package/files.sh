@@ -34,6 +34,7 @@ diff <(cd "$work/root" && find . ! -type d -printf '%m %P\n' | LC_ALL=C sort -k 
 755 usr/sbin/chatelaine-as-node
 644 usr/share/bash-completion/completions/chatelaine
 644 $doc/CHANGELOG.md
+644 $doc/CLUSTER.md
 644 $doc/LICENSE
 644 $doc/OPERATIONS.md
 644 $doc/SECURITY.md
