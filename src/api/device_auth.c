@@ -1,6 +1,6 @@
 /* The device's side of the OAuth 2.0 Device Authorization Grant (RFC 8628). A device gets a code for itself and one for
  * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors follow RFC 6749
- * section 5.2, except those outside OAuth: 415, 429, 5xx. */
+ * section 5.2, whoever refuses (ROUTE_OAUTH). */
 #include "base/secure.h"
 #include "core/account.h"
 #include "core/actor_word.h"

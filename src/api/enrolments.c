@@ -25,7 +25,7 @@ static struct enrolment_visit *visit_begin(struct exchange *exchange, const char
     visit->exchange = exchange;
     visit->decision = decision;
     if (!user_code_parse(exchange->match.id, &visit->code)) {
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+        exchange_refuse(exchange, PROBLEM_ENROLMENT_NOT_FOUND);
         return NULL;
     }
     user_code_digests(keyring, &visit->code, &visit->digests);
@@ -98,7 +98,7 @@ static void enrolment_found(void *arg, enum store_result result, const struct de
     if (result == STORE_OK)
         reply_enrolment(visit, enrolment);
     else if (result == STORE_NOT_FOUND)
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+        exchange_refuse(exchange, PROBLEM_ENROLMENT_NOT_FOUND);
     else if (result == STORE_REFUSED)
         refuse_throttled(exchange, retry_after_s);
     else if (result == STORE_LIMITED)

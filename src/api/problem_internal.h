@@ -48,6 +48,8 @@
     X(PROBLEM_SESSION_NOT_FOUND, 404, "session_not_found", "There is no such session, or it has ended.")            \
     X(PROBLEM_AUTHENTICATOR_NOT_FOUND, 404, "authenticator_not_found",                                              \
       "No new authenticator waits: begin again. One waits for 10 minutes, and for 20 tries.")                       \
+    X(PROBLEM_ENROLMENT_NOT_FOUND, 404, "enrolment_not_found",                                                      \
+      "No device waits with this code: it was mistyped, has expired or was decided. Start again on the device.")    \
     X(PROBLEM_USER_NOT_FOUND, 404, "user_not_found", "There is no such user.")                                      \
     X(PROBLEM_INVITATION_NOT_FOUND, 404, "invitation_not_found", "There is no such invitation.")                    \
     X(PROBLEM_LINK_NOT_FOUND, 404, "link_not_found",                                                                \
@@ -109,6 +111,7 @@ struct problem {
     bool has_required_scopes; /* insufficient_scope: print an array, even an empty one. scope_not_grantable: the missing
                                  scopes, named in the message */
     bool session_realm;       /* a 401 of the console: WWW-Authenticate: Session */
+    bool is_oauth;            /* to be answered in the form of RFC 6749 section 5.2 */
     uint32_t retry_after_s;   /* 0: the catalogue's, 1 s for every 503 */
     int status;               /* replaces the catalogue's, for gateways that understand few; 0: the catalogue's */
     const char *allow;        /* with method_not_allowed: "GET, HEAD" */

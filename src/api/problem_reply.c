@@ -2,6 +2,8 @@
 
 #include "api/service.h"
 #include "base/check.h"
+#include "oauth_internal.h"
+#include "routes_internal.h"
 
 enum { BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
 
@@ -26,7 +28,10 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     buf_init_fixed(&body, body_storage, sizeof body_storage);
     buf_init_fixed(&challenge, challenge_storage, sizeof challenge_storage);
     problem_print_challenge(problem, &challenge);
-    problem_print(problem, http_request_id(request), &body);
+    if (problem->is_oauth)
+        status = oauth_print(request, problem, &body);
+    else
+        problem_print(problem, http_request_id(request), &body);
     CHECK(!body.failed && !challenge.failed);
     if (challenge.len > 0)
         http_response_header(request, TEXT("WWW-Authenticate"), buf_text(&challenge));
@@ -41,6 +46,7 @@ void api_print_error(struct http_request *request, enum http_error error, void *
 {
     struct problem problem = problem_of(problem_code_of(error));
 
+    problem.is_oauth = route_is_oauth(http_request_path(request));
     if (error == HTTP_ERROR_BAD_REQUEST)
         problem_blame_authorization(&problem, request);
     problem_reply(request, &problem);

@@ -51,9 +51,9 @@ const struct route ROUTES[] = {
     {HTTP_GET,    "/.well-known/jwks.json",    jwks_show,         WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR, 0,
      GATE_STRANGER},
     {HTTP_POST,   "/v1/auth/device_authorization", device_authorize, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR,
-     ROUTE_FORM | ROUTE_ORIGIN, GATE_STRANGER},
+     ROUTE_FORM | ROUTE_ORIGIN | ROUTE_OAUTH, GATE_STRANGER},
     {HTTP_POST,   "/v1/auth/token",            device_token,      WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
-     ROUTE_FORM | ROUTE_ORIGIN, GATE_STRANGER},
+     ROUTE_FORM | ROUTE_ORIGIN | ROUTE_OAUTH, GATE_STRANGER},
 
     {HTTP_POST,   "/v1/auth/revoke",           token_revoke,      WHO_ANYONE,  SCOPE_NONE, ROLE_AUDITOR,
      ROUTE_FORM | ROUTE_ORIGIN | ROUTE_TEXT, GATE_ONE},
@@ -222,6 +222,13 @@ struct route_match route_find(enum http_method method, struct text path)
         }
     }
     return match;
+}
+
+bool route_is_oauth(struct text path)
+{
+    const struct route *row = route_find(HTTP_POST, path).sibling;
+
+    return row && (row->flags & ROUTE_OAUTH);
 }
 
 bool route_yields(const struct route *row, const struct route_policy *policy)

@@ -349,9 +349,15 @@ void view_token(struct json_writer *w, struct text secret, const struct device_p
 
 void view_oauth_error(struct json_writer *w, const char *error, const char *description)
 {
+    char storage[OAUTH_DESCRIPTION_BYTES];
+
+    snprintf(storage, sizeof storage, "%s", description);
+    for (char *c = storage; *c; c++)
+        if (*c == '"' || *c == '\\' || *c < ' ' || *c > '~')
+            *c = '\'';
     json_object_begin(w);
     json_put_member(w, "error", text_of(error));
-    json_put_member(w, "error_description", text_of(description));
+    json_put_member(w, "error_description", text_of(storage));
     json_object_end(w);
 }
 

@@ -21,6 +21,8 @@ void view_authorization_server(struct json_writer *w, struct text origin);
 void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
                        struct text origin);
 void view_token(struct json_writer *w, struct text secret, const struct device_poll *poll);
+enum { OAUTH_DESCRIPTION_BYTES = 384 }; /* what is longer is cut */
+/* RFC 6749 section 5.2 has a description of printable ASCII without quotes and backslashes: others become '. */
 void view_oauth_error(struct json_writer *w, const char *error, const char *description);
 void view_enrolment(struct json_writer *w, const struct device_enrolment *enrolment, const struct user_code *code);
 

@@ -534,6 +534,15 @@ Test(devices, a_claim_that_died_with_redis_is_made_later)
     fixture_stop(&scene.fixture);
 }
 
+static void expect_slow_down(const struct http_answer *answer)
+{
+    char value[32];
+
+    cr_expect_eq(answer->status, 400, "%d %s", answer->status, answer->body);
+    cr_expect_str_eq(json_of(answer, "error"), "slow_down");
+    cr_expect(http_answer_field(answer, "Retry-After", value, sizeof value));
+}
+
 static void expect_throttled(const struct http_answer *answer)
 {
     char value[32];
@@ -562,15 +571,48 @@ Test(devices, guessing_is_throttled_at_every_node)
     for (size_t i = 0; i < 30; i++)
         expect_error(&scene, i % 2, &wrong, "invalid_grant");
     ask_token(&scene, 0, &wrong, &answer);
-    expect_throttled(&answer);
+    expect_slow_down(&answer);
     expect_error(&scene, 1, &enrolment, "authorization_pending");
     for (size_t i = 1; i < 30; i++)
         begin(&scene, i % 2, &enrolment);
     struct http_call call = {
         .method = "POST", .target = "/v1/auth/device_authorization", .form = "client_id=desktop-agent"};
     fixture_call(&scene.fixture, 0, &call, &answer);
-    expect_throttled(&answer);
+    expect_slow_down(&answer);
     fixture_stop(&scene.fixture);
+}
+
+/* What is refused before any handler: clients of OAuth end the sign-in over an error that is no text. */
+Test(devices, what_the_server_refuses_speaks_oauth)
+{
+    static const char *const TARGETS[] = {"/v1/auth/device_authorization", "/v1/auth/token"};
+    static char large[5000];
+    const struct {
+        struct http_call call;
+        int status;
+    } CASES[] = {
+        {{.method = "POST", .form = large}, 413},
+        {{.method = "POST", .form = "client_id=x", .fields = "Expect: 200-maybe\r\n"}, 417},
+        {{.method = "POST", .form = "client_id=x", .fields = "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n"},
+         400},
+        {{.method = "PUT", .form = "client_id=x"}, 405},
+        {{.method = "POST", .json = "{}"}, 415},
+    };
+    struct http_answer answer;
+    struct fixture fixture;
+
+    memset(large, 'a', sizeof large - 1);
+    fixture_start(&fixture, 1, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        for (size_t t = 0; t < 2; t++) {
+            struct http_call call = CASES[i].call;
+
+            call.target = TARGETS[t];
+            fixture_call(&fixture, 0, &call, &answer);
+            cr_expect_eq(answer.status, CASES[i].status, "%zu: %d %s", i, answer.status, answer.body);
+            cr_expect_str_eq(json_of(&answer, "error"), "invalid_request", "%zu: %s", i, answer.body);
+        }
+    fixture_stop(&fixture);
 }
 
 /* What strangers write counts for their IPv6 /48, so that nobody with one displaces others. */

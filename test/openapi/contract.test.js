@@ -23,6 +23,8 @@ const UNSEEN = new Set([
         ['tls_required', 'client_certificate_required'].map((code) => `${where} is never ${code}`),
     ),
     'TokenRefused is never expired_token',
+    'OAuthOther is never server_error',
+    'Other is never not_found', // a policy file may give a folder of the table to a backend
 ]);
 
 /** Lies that nothing of the day contradicts. */

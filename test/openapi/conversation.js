@@ -43,8 +43,10 @@ export class Conversation {
     /** Through the strict proxy, with one of two outcomes: [status, code] each. */
     async either(title, request, first, second) {
         const answer = await send(this.#places.strict, request);
-        this.#judge(title, request, answer, ...(answer.status === second[0] ? second : first));
-        return {answer};
+        const isSecond =
+            answer.status === second[0] && (first[0] !== second[0] || answer.json?.error === second[1]);
+        this.#judge(title, request, answer, ...(isSecond ? second : first));
+        return {answer, isSecond};
     }
 
     async bytes(title, request, bytes, status, code) {

@@ -178,6 +178,17 @@ static void expect_security(const struct route *route, const struct json *operat
     cr_expect(!scope.len || has_string(scopes, scope), "%s asks for %.*s", name, TEXT_ARG(scope));
 }
 
+/* Of ROUTE_OAUTH rows: the word of OAuth that stands for the code. */
+static bool tells(const struct route *route, const struct json *operation, const char *status, const char *code,
+                  const char *word)
+{
+    const struct json *response = get(operation, "responses", status, NULL);
+
+    if (route->flags & ROUTE_OAUTH)
+        return response && get(response, "content", "application/json", "examples", word, NULL);
+    return tells_code(response, code);
+}
+
 static void expect_body(const struct route *route, const struct json *operation, const char *name)
 {
     const struct json *body = get(operation, "requestBody", "content", NULL);
@@ -185,8 +196,8 @@ static void expect_body(const struct route *route, const struct json *operation,
     cr_expect_eq(body && json_member(body, "application/json"), (route->flags & ROUTE_JSON) != 0, "%s: JSON", name);
     cr_expect_eq(body && json_member(body, "application/x-www-form-urlencoded"), (route->flags & ROUTE_FORM) != 0,
                  "%s: form", name);
-    cr_expect_eq(tells_code(get(operation, "responses", "415", NULL), "unsupported_media_type"), body != NULL,
-                 "%s: 415", name);
+    cr_expect_eq(tells(route, operation, "415", "unsupported_media_type", "invalid_request"), body != NULL, "%s: 415",
+                 name);
     cr_expect_eq(takes_query(operation), (route->flags & ROUTE_QUERY) != 0, "%s: query parameters", name);
 }
 
@@ -212,15 +223,15 @@ static void expect_refusals(const struct route *route, const struct json *operat
     cr_expect_eq(tells_code(r401, "invalid_session"), is_session, "%s: invalid_session", name);
     cr_expect_eq(tells_code(r401, "bearer_not_accepted"), is_session, "%s: bearer_not_accepted", name);
     cr_expect_eq(tells_code(r403, "insufficient_scope"), is_key, "%s: insufficient_scope", name);
-    cr_expect_eq(tells_code(r403, "csrf_failed"), (route->flags & (ROUTE_CSRF | ROUTE_ORIGIN)) != 0, "%s: csrf_failed",
-                 name);
+    cr_expect_eq(tells(route, operation, "403", "csrf_failed", "invalid_request"),
+                 (route->flags & (ROUTE_CSRF | ROUTE_ORIGIN)) != 0, "%s: csrf_failed", name);
     cr_expect_eq(tells_code(r403, "step_up_required"), (route->flags & ROUTE_STEP_UP) || may_ask_for_step_up(route),
                  "%s: step_up_required", name);
     /* Keys manage nobody above a developer. */
     bool has_role =
         is_session ? route->least_role > ROLE_AUDITOR : route->scope == SCOPE_TEAM_MANAGE && route->method != HTTP_GET;
     cr_expect_eq(tells_code(r403, "role_not_permitted"), has_role, "%s: role_not_permitted", name);
-    cr_expect(tells_code(get(operation, "responses", "503", NULL), "shutting_down"), "%s: 503", name);
+    cr_expect(tells(route, operation, "503", "shutting_down", "temporarily_unavailable"), "%s: 503", name);
 }
 
 Test(openapi, every_route_is_an_operation)

@@ -10,6 +10,7 @@
 #include "core/path.h"
 #include "core/secret.h"
 #include "leak_guard.h"
+#include "api/oauth_internal.h"
 #include "store/alias.h"
 #include "store/key_revocation.h"
 #include "store/audit_store.h"
@@ -475,11 +476,15 @@ void problem_reply(struct http_request *request, const struct problem *problem)
 {
     struct buf out CLEANUP(buf_finish);
 
+    int status = problem->status ? problem->status : problem_status(problem->code);
+
     buf_init(&out, 4096);
     request->problem = *problem;
-    problem_print(problem, http_request_id(request), &out);
-    http_reply(request, problem->status ? problem->status : problem_status(problem->code), TEXT("application/json"),
-               buf_text(&out));
+    if (problem->is_oauth)
+        status = oauth_print(request, problem, &out);
+    else
+        problem_print(problem, http_request_id(request), &out);
+    http_reply(request, status, TEXT("application/json"), buf_text(&out));
 }
 
 void http_response_fixed_headers(struct http_request *request, struct text lines)

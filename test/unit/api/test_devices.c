@@ -107,19 +107,45 @@ Test(devices, codes_that_are_taken_are_made_again)
     request_forget(request);
 }
 
-Test(devices, other_types_are_refused_in_our_own_form)
+/* RFC 6749 section 5.2: clients of OAuth read a text as the error, and end the sign-in over anything else. */
+static void expect_oauth_answer(struct http_request *request, int status, const char *error, const char *told)
 {
-    static const char *const TYPES[] = {JSON_TYPE, "Content-Type: multipart/form-data\n", ""};
-    static const char *const TARGETS[] = {"/v1/auth/device_authorization", "/v1/auth/token"};
+    char expected[64];
 
-    for (size_t i = 0; i < 3; i++)
-        for (size_t t = 0; t < 2; t++) {
-            struct http_request *request = request_send(HTTP_POST, TARGETS[t], TYPES[i], "client_id=desktop-agent");
+    snprintf(expected, sizeof expected, "{\"error\":\"%s\",\"error_description\":\"", error);
+    cr_expect_eq(answer_status(request), status, "%s: %d", told, answer_status(request));
+    cr_expect_eq(strncmp(answer_body(request), expected, strlen(expected)), 0, "%s: %s", told, answer_body(request));
+    cr_expect(says(request, told), "%s: %s", told, answer_body(request));
+    cr_expect(strstr(answer_headers(request), "Pragma: no-cache"), "%s", answer_headers(request));
+    request_forget(request);
+}
 
-            cr_assert_eq(answer_problem(request)->code, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "%s", TYPES[i]);
-            cr_assert(says(request, "x-www-form-urlencoded"));
-            request_forget(request);
-        }
+static const char *const OAUTH_TARGETS[] = {"/v1/auth/device_authorization", "/v1/auth/token"};
+
+Test(devices, whatever_refuses_speaks_oauth)
+{
+    static const struct {
+        enum http_method method;
+        const char *headers;
+        int status;
+        const char *told;
+    } CASES[] = {
+        {HTTP_POST, JSON_TYPE, 415, "x-www-form-urlencoded"},
+        {HTTP_POST, "Content-Type: multipart/form-data\n", 415, "x-www-form-urlencoded"},
+        {HTTP_POST, "", 415, "x-www-form-urlencoded"},
+        {HTTP_POST, "Content-Type: application/x-www-form-urlencoded; charset=latin1\n", 415, "not in latin1"},
+        {HTTP_POST, FORM_TYPE "Content-Encoding: gzip\n", 415, "Content-Encoding"},
+        {HTTP_POST, FORM_TYPE "Origin: https://elsewhere.test\n", 403, "Origin"},
+        {HTTP_POST, FORM_TYPE "Authorization: Bearer\n", 400, "Authorization"},
+        {HTTP_GET, "", 405, "method"},
+        {HTTP_DELETE, "", 405, "method"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        for (size_t t = 0; t < 2; t++)
+            expect_oauth_answer(request_send(CASES[i].method, OAUTH_TARGETS[t], CASES[i].headers,
+                                             CASES[i].method == HTTP_POST ? "client_id=desktop-agent" : NULL),
+                                CASES[i].status, "invalid_request", CASES[i].told);
 }
 
 Test(devices, a_wrong_token_request)
@@ -165,9 +191,9 @@ Test(devices, what_polls_are_told)
     cr_assert_eq(world.discards, 0);
 }
 
-static void expect_throttled(enum http_method method, const char *target, const char *headers, const char *body)
+static void expect_throttled(enum http_method method, const char *target)
 {
-    struct http_request *request = request_send(method, target, headers, body);
+    struct http_request *request = request_send(method, target, SESSION_COOKIE RIGHT_CSRF, NULL);
 
     cr_expect_eq(answer_problem(request)->code, PROBLEM_RATE_LIMITED, "%s", target);
     cr_expect_eq(answer_problem(request)->retry_after_s, 30, "%s", target);
@@ -179,10 +205,41 @@ Test(devices, throttled)
     world.begin_result = world.poll_result = world.enrolment_result = STORE_REFUSED;
     world.poll.refusal = DEVICE_THROTTLED;
     world.poll.retry_after_s = 30;
-    expect_throttled(HTTP_POST, "/v1/auth/device_authorization", FORM_TYPE, "client_id=desktop-agent");
-    expect_throttled(HTTP_POST, "/v1/auth/token", FORM_TYPE, POLL);
-    expect_throttled(HTTP_GET, "/v1/console/device_enrolments/WDJB-MJHT", SESSION_COOKIE, NULL);
-    expect_throttled(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/deny", SESSION_COOKIE RIGHT_CSRF, NULL);
+    for (size_t t = 0; t < 2; t++) {
+        struct http_request *request =
+            request_send(HTTP_POST, OAUTH_TARGETS[t], FORM_TYPE, t ? POLL : "client_id=desktop-agent");
+
+        cr_expect_eq(answer_problem(request)->retry_after_s, 30);
+        expect_oauth_answer(request, 400, "slow_down", "");
+    }
+    expect_throttled(HTTP_GET, "/v1/console/device_enrolments/WDJB-MJHT");
+    expect_throttled(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/deny");
+}
+
+Test(devices, what_the_store_refuses_speaks_oauth)
+{
+    static const struct {
+        enum store_result result;
+        int status;
+        const char *error;
+    } CASES[] = {
+        {STORE_FULL, 400, "access_denied"},
+        {STORE_SUSPENDED, 400, "access_denied"},
+        {STORE_LEAVING, 400, "slow_down"},
+        {STORE_UNAVAILABLE, 503, "temporarily_unavailable"},
+        {STORE_UNKNOWN, 503, "temporarily_unavailable"},
+        {STORE_CONFLICT, 500, "server_error"},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        world.poll_result = CASES[i].result;
+        expect_oauth_answer(request_send(HTTP_POST, "/v1/auth/token", FORM_TYPE, POLL), CASES[i].status, CASES[i].error,
+                            "");
+    }
+    world.service.refuses_new = true;
+    for (size_t t = 0; t < 2; t++)
+        expect_oauth_answer(request_send(HTTP_POST, OAUTH_TARGETS[t], FORM_TYPE, POLL), 503, "temporarily_unavailable",
+                            "");
 }
 
 /* Not against the whole account: one user must not lock out the others. */
@@ -300,7 +357,7 @@ Test(devices, unknown_codes_and_a_store_that_is_away)
     static const struct {
         enum store_result result;
         enum problem_code code;
-    } CASES[] = {{STORE_NOT_FOUND, PROBLEM_NOT_FOUND},
+    } CASES[] = {{STORE_NOT_FOUND, PROBLEM_ENROLMENT_NOT_FOUND},
                  {STORE_UNAVAILABLE, PROBLEM_STORE_UNAVAILABLE},
                  {STORE_UNKNOWN, PROBLEM_STORE_UNAVAILABLE},
                  {STORE_ACTOR_UNKNOWN, PROBLEM_INVALID_SESSION},
