@@ -49,8 +49,9 @@ struct tls_server_settings {
  * client comes back in time; a client's certificate ends it when it expires. */
 enum { TLS_TICKET_LIFETIME_S = 3600 };
 
-/* A certificate that has expired or is not valid yet, or whose key is another one, is refused. Negotiates "http/1.1"
- * with clients that use ALPN (RFC 7301), and refuses those that offer only other protocols. */
+/* A certificate whose key is another one is refused. One that has expired or is not valid yet is used: clients decide,
+ * and what else the node serves goes on (tls_context_outdated()). Negotiates "http/1.1" with clients that use ALPN (RFC
+ * 7301), and refuses those that offer only other protocols. */
 struct tls_context *tls_context_create_server(const struct tls_server_settings *settings, struct buf *ret_why);
 
 struct tls_client_settings {
@@ -58,7 +59,7 @@ struct tls_client_settings {
     const struct tls_pair *pair; /* to identify itself with; NULL: none */
 };
 
-/* Every server is verified: its certificate must lead to a CA and cover the name that was connected to (RFC 9525). */
+/* One's own pair must be valid by this machine's clock. Every server is verified: its certificate must lead to a CA and cover the name that was connected to (RFC 9525). */
 struct tls_context *tls_context_create_client(const struct tls_client_settings *settings, struct buf *ret_why);
 
 /* For a client that has the server's own certificate file: accepts the first certificate of any of these files and
@@ -67,6 +68,9 @@ struct tls_context *tls_context_create_pinned(const struct tls_pem *certificates
 
 /* When the first of its own certificates expires, in seconds since 1970; 0: it has none. */
 int64_t tls_context_not_after_s(const struct tls_context *context);
+/* Why the first of its own certificates that was not valid when it was read is not: file, reason and remedy, in one
+ * sentence without a full stop, which lives as long as the context. NULL: all were valid. */
+const char *tls_context_outdated(const struct tls_context *context);
 
 struct tls_context *tls_context_hold(struct tls_context *context);
 /* NULL is fine. */

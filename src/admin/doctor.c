@@ -196,6 +196,8 @@ static void examine_tls(struct tls_file_option certificates, struct tls_file_opt
         return;
     buf_init_fixed(&why, ret_tls->trouble, sizeof ret_tls->trouble - 1);
     context = tls_files_open_server(certificates, keys, client_ca, &settings, &why);
+    if (context && tls_context_outdated(context))
+        buf_append_text(&why, text_of(tls_context_outdated(context)));
     ret_tls->trouble[why.len] = '\0';
     if (context)
         ret_tls->left_s = tls_context_not_after_s(context) - clock_wall_ms() / MS_PER_S;

@@ -43,14 +43,28 @@ static struct tls_context *load(const struct listener_tls *tls, struct buf *ret_
     return tls_files_open_server(settings->certificates, settings->keys, settings->client_ca, &server, ret_why);
 }
 
+static int64_t left_s(const struct tls_context *context)
+{
+    return tls_context_not_after_s(context) - clock_wall_ms() / MS_PER_S;
+}
+
+/* NULL: its certificates are valid. */
+static const char *why_invalid(const struct tls_context *context)
+{
+    const char *outdated = tls_context_outdated(context);
+
+    return outdated || left_s(context) >= 0 ? outdated : "it has expired";
+}
+
 static void warn_of_expiry(const struct listener_tls *tls)
 {
-    int64_t left_s = tls_context_not_after_s(tls->context) - clock_wall_ms() / MS_PER_S;
-
-    if (left_s < (int64_t)WARNING_DAYS * DAY_S)
+    if (why_invalid(tls->context))
+        LOG(LOG_ERROR, "a TLS certificate is not valid now: clients refuse this listener",
+            log_text("listener", tls->settings.listener), log_str("why", why_invalid(tls->context)));
+    else if (left_s(tls->context) < (int64_t)WARNING_DAYS * DAY_S)
         LOG(LOG_WARN, "a TLS certificate expires within 14 days: renew it",
             log_text("listener", tls->settings.listener), log_str("files", tls->settings.certificates.paths),
-            log_int("days", left_s / DAY_S));
+            log_int("days", left_s(tls->context) / DAY_S));
 }
 
 /* Takes over the context. */
@@ -91,6 +105,11 @@ void listener_tls_reload(struct listener_tls *tls)
 
     buf_init_fixed(&why, storage, sizeof storage);
     context = load(tls, &why);
+    if (context && why_invalid(context) && !why_invalid(tls->context)) {
+        buf_append_text(&why, text_of(why_invalid(context)));
+        tls_context_release(context);
+        context = NULL;
+    }
     if (!context) {
         metric_add(METRIC_TLS_RELOAD_FAILED, 1);
         LOG(LOG_ERROR, "TLS certificates rejected: the old ones stay in use",

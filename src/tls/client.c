@@ -18,6 +18,10 @@ static bool identify(struct tls_context *context, const struct tls_pair *pair, s
 {
     if (!context_add_pair(context, pair, ret_why))
         return false;
+    if (tls_context_outdated(context)) {
+        buf_append_text(ret_why, text_of(tls_context_outdated(context)));
+        return false;
+    }
     context_use_pair(context, 0);
     return true;
 }

@@ -83,10 +83,12 @@ static bool is_valid_now(const struct tls_pem *pem, const X509 *certificate, str
     return true;
 }
 
-static bool are_valid_now(const struct tls_pem *pem, const STACK_OF(X509) * certificates, struct buf *ret_why)
+bool pair_is_valid_now(const struct pair *pair, const struct tls_pem *pem, struct buf *ret_why)
 {
-    for (int i = 0; i < sk_X509_num(certificates); i++)
-        if (!is_valid_now(pem, sk_X509_value(certificates, i), ret_why))
+    if (!is_valid_now(pem, pair->leaf, ret_why))
+        return false;
+    for (int i = 0; i < sk_X509_num(pair->chain); i++)
+        if (!is_valid_now(pem, sk_X509_value(pair->chain, i), ret_why))
             return false;
     return true;
 }
@@ -120,10 +122,8 @@ bool pair_read(const struct tls_pair *from, struct pair *ret_pair, struct buf *r
     *ret_pair = (struct pair){.chain = pem_read_certificates(&from->certificates, ret_why)};
     if (!ret_pair->chain)
         return false;
-    if (are_valid_now(&from->certificates, ret_pair->chain, ret_why)) {
-        ret_pair->leaf = sk_X509_shift(ret_pair->chain);
-        ret_pair->key = read_key(&from->key, ret_why);
-    }
+    ret_pair->leaf = sk_X509_shift(ret_pair->chain);
+    ret_pair->key = read_key(&from->key, ret_why);
     if (ret_pair->key && X509_check_private_key(ret_pair->leaf, ret_pair->key) == 1)
         return true;
     if (ret_pair->key)

@@ -287,7 +287,6 @@ static void expect_unfit(const char *const *more, const char *says)
 
 Test(tls, what_cannot_be_used_is_refused_at_start)
 {
-    struct certificate old;
 
     EXPECT_UNFIT("does not belong to the certificate in", "--tls-cert", paths[ONE_PEM], "--tls-key", paths[TWO_KEY]);
     EXPECT_UNFIT("--tls-key names 0", "--tls-cert", paths[ONE_PEM]);
@@ -303,11 +302,6 @@ Test(tls, what_cannot_be_used_is_refused_at_start)
                  paths[ONE_PEM], "--internal-tls-key", paths[ONE_KEY]);
     cr_assert_eq(chmod(paths[ONE_KEY], 0644), 0);
     EXPECT_UNFIT("every user of this machine can read it", "--tls-cert", paths[ONE_PEM], "--tls-key", paths[ONE_KEY]);
-    certificate_make(&old, &(struct certificate_wish){.name = "old", .from_days = -9, .to_days = -1});
-    certificate_write(paths[ONE_PEM], old.pem);
-    certificate_write(paths[ONE_KEY], old.key_pem);
-    EXPECT_UNFIT("one.pem: the certificate expired at 20", "--tls-cert", paths[ONE_PEM], "--tls-key", paths[ONE_KEY]);
-    certificate_free(&old);
 }
 
 /* Reloading. */
@@ -372,6 +366,45 @@ static void await_log(const char *words)
         free(log);
         poll(NULL, 0, 50);
     }
+}
+
+static const char NOT_VALID[] = "a TLS certificate is not valid now: clients refuse this listener";
+
+static void use_pair(const struct certificate *pair)
+{
+    certificate_write(paths[ONE_PEM], pair->full);
+    certificate_write(paths[ONE_KEY], pair->key_pem);
+}
+
+/* An expired certificate of the public listener must not take the gateways' checks down, nor keep a node from starting
+ * on the day after. Clients of that listener decide. */
+Test(tls, an_expired_certificate_stops_only_its_own_clients)
+{
+    struct certificate old;
+    struct http_client client;
+    struct http_answer answer;
+
+    certificate_make(&old, &(struct certificate_wish){
+                               .name = "old", .names = "DNS:localhost", .issuer = &ca, .from_days = -9, .to_days = -1});
+    use_pair(&old);
+    add_node();
+    cr_expect_not(tls_client_connect(&client, fixture.nodes[0].port, &USUAL));
+    cr_expect(strstr(tls_client_why(), "expired"), "%s", tls_client_why());
+    await_log(NOT_VALID);
+    http_client_connect(&client, fixture.nodes[0].internal_port);
+    http_client_call(&client,
+                     &(struct http_call){.target = "/check/ext-authz/v1/whoami", .bearer = fixture.manager.secret},
+                     &answer);
+    cr_expect_eq(answer.status, 200, "%s", answer.body);
+    http_client_close(&client);
+    use_pair(&one);
+    reload(1);
+    check_served("one");
+    use_pair(&old);
+    process_signal(&fixture.nodes[0].process, SIGHUP);
+    await_count(RELOADS, "failed", 1);
+    check_served("one");
+    certificate_free(&old);
 }
 
 /* As if the disk was full when it was renewed. */

@@ -7,6 +7,7 @@
 
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +21,7 @@ struct tls_layer {
     char server[64];
 };
 
-static const char *why = "";
+static char why[256];
 
 static struct tls_layer *layer_of(const struct http_client *client)
 {
@@ -159,14 +160,14 @@ bool tls_client_begin(struct http_client *client, const struct tls_wish *wish)
     client->layer = &tls->layer;
     buf_init(&records, MAX_BYTES);
     (void)tls_receive(tls->session, (struct text){NULL, 0}, &tls->plain, &records);
-    why = "";
+    why[0] = '\0';
     if (send_records(client, &records))
         while (tls->session->state == TLS_HANDSHAKING && take_some(client, deadline) == HTTP_CLIENT_ANSWER)
             ;
     note_server(tls);
     if (tls->session->state == TLS_OPEN)
         return true;
-    why = tls->session->state == TLS_FAILED ? tls_session_reason(tls->session) : "closed";
+    snprintf(why, sizeof why, "%s", tls->session->state == TLS_FAILED ? tls_session_reason(tls->session) : "closed");
     http_client_close(client);
     return false;
 }

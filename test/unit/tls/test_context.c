@@ -39,16 +39,48 @@ static void check_wish_refused(const struct certificate_wish *wish, const char *
     certificate_free(&certificate);
 }
 
-Test(context, refuses_an_expired_certificate)
+/* Clients decide whether they want such a certificate; a server that refuses to start serves nobody. */
+static void check_outdated(const struct certificate_wish *wish, const char *phrase)
 {
-    check_wish_refused(&(struct certificate_wish){.name = "old", .from_days = -9, .to_days = -1},
-                       "--cert c.pem: the certificate expired at 20");
+    struct certificate certificate;
+    struct tls_pair pair;
+    const struct tls_server_settings server = {.pairs = &pair, .pair_count = 1, .service = TEXT("test")};
+    const struct tls_client_settings client = {.pair = &pair};
+    struct tls_context *context;
+    char storage[512];
+    struct buf why;
+
+    certificate_make(&certificate, wish);
+    pair = pair_of(&certificate);
+    buf_init_fixed(&why, storage, sizeof storage - 1);
+    context = tls_context_create_server(&server, &why);
+    cr_assert(context);
+    cr_expect(tls_context_outdated(context) && strstr(tls_context_outdated(context), phrase));
+    tls_context_release(context);
+    cr_expect_eq(why.len, 0);
+    cr_expect_null(tls_context_create_client(&client, &why), "a client that identifies itself needs a valid one");
+    storage[why.len] = '\0';
+    cr_expect(strstr(storage, phrase), "%s", storage);
+    certificate_free(&certificate);
 }
 
-Test(context, refuses_a_certificate_of_tomorrow)
+Test(context, tells_that_a_certificate_is_out_of_date)
 {
-    check_wish_refused(&(struct certificate_wish){.name = "early", .from_days = 1, .to_days = 9},
-                       "--cert c.pem: the certificate is not valid before 20");
+    struct certificate valid;
+    struct tls_pair pair;
+    struct tls_context *context;
+
+    check_outdated(&(struct certificate_wish){.name = "old", .from_days = -9, .to_days = -1},
+                   "--cert c.pem: the certificate expired at 20");
+    check_outdated(&(struct certificate_wish){.name = "early", .from_days = 1, .to_days = 9},
+                   "--cert c.pem: the certificate is not valid before 20");
+    certificate_make(&valid, &(struct certificate_wish){.name = "valid"});
+    pair = pair_of(&valid);
+    context = tls_context_create_server(
+        &(struct tls_server_settings){.pairs = &pair, .pair_count = 1, .service = TEXT("test")}, NULL);
+    cr_expect_null(tls_context_outdated(context));
+    tls_context_release(context);
+    certificate_free(&valid);
 }
 
 Test(context, refuses_a_short_key)
