@@ -682,7 +682,8 @@ static bool may_be_lost(const struct clients *clients, uint32_t key)
     return history_lost_ns(clients->plan.history, times->asked_ns, times->created_ns) != HISTORY_NEVER;
 }
 
-/* What the answer to a list says of one key. A node of an earlier version, which knows no lists, has done nothing. */
+/* What the answer to a list says of one key. A node of an earlier version, which knows no lists, has done nothing; nor
+ * has one where the account has as many lists under way as it may have, as while nodes are slow: it is asked later. */
 static int status_in_list(struct clients *clients, uint32_t key, const struct exchange_answer *answer)
 {
     const char *id = history_id(clients->plan.history, key);
@@ -691,6 +692,8 @@ static int status_in_list(struct clients *clients, uint32_t key, const struct ex
 
     if (answer->status == 404 || answer->status == 405 || (is_left_out && may_be_lost(clients, key)))
         return 0;
+    if (answer->status == 429 && strstr(answer->body, "too much under way"))
+        return 503;
     if (answer->status == 200 && is_left_out)
         history_violation(clients->plan.history, "a list that was revoked leaves out a key", id);
     return answer->status;
