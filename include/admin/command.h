@@ -35,6 +35,7 @@ struct command_line {
     const char *expect;                                             /* of audit verify */
     const char *from, *from_file, *to, *to_file;                    /* of store copy */
     int64_t from_partitions, to_partitions;
+    const char *gateway, *gateway_ca, *key_file, *revoked_key_file; /* of doctor */
     bool undo;
     bool json;
     bool next;

@@ -6,7 +6,6 @@
 #include "status_internal.h"
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "config/tls_files.h"
 
@@ -15,9 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { REPORT_MAX_BYTES = 64 * 1024, MS_PER_S = 1000 };
-
-static const char *const STATUS_NAMES[] = {[DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_FAIL] = "fail"};
+enum { MS_PER_S = 1000 };
 
 static const struct option_row DOCTOR_ROWS[] = {ROW_JSON};
 static const struct option_table DOCTOR_TABLE = OPTION_TABLE(DOCTOR_ROWS);
@@ -39,11 +36,17 @@ static const struct option_row LISTEN_ROWS[] = {
 };
 static const struct option_table LISTEN_TABLE = OPTION_TABLE(LISTEN_ROWS);
 
-const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},   {"Redis", &SETTINGS_STORE},
-                                              {"Keys", &SETTINGS_KEYS},     {"Node", &LISTEN_TABLE},
-                                              {NULL, &SETTINGS_ORIGIN},     {NULL, &SETTINGS_REVOCATIONS},
-                                              {NULL, &SETTINGS_AUDIT},      {"TLS", &SETTINGS_TLS},
-                                              {"Limits", &SETTINGS_LIMITS}, {0}};
+const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},
+                                              {"Redis", &SETTINGS_STORE},
+                                              {"Keys", &SETTINGS_KEYS},
+                                              {"Node", &LISTEN_TABLE},
+                                              {NULL, &SETTINGS_ORIGIN},
+                                              {NULL, &SETTINGS_REVOCATIONS},
+                                              {NULL, &SETTINGS_AUDIT},
+                                              {"TLS", &SETTINGS_TLS},
+                                              {"Limits", &SETTINGS_LIMITS},
+                                              {"Gateway", &GATEWAY_TABLE},
+                                              {0}};
 
 static bool is_of_this_machine(const struct sockaddr *address)
 {
@@ -215,42 +218,16 @@ static void examine_certificates(struct doctor_evidence *evidence)
                 (struct tls_file_option){"--internal-client-ca", s->internal_client_ca}, &evidence->internal_tls);
 }
 
-static void print_json(const struct doctor_report *report, struct buf *out)
-{
-    struct json_writer w = {.out = out};
-
-    json_object_begin(&w);
-    json_key(&w, "fit");
-    json_put_bool(&w, doctor_is_fit(report));
-    json_key(&w, "checks");
-    json_array_begin(&w);
-    for (size_t i = 0; i < report->count; i++) {
-        const struct doctor_check *check = &report->checks[i];
-        json_object_begin(&w);
-        json_put_member(&w, "name", text_of(check->name));
-        json_put_member(&w, "status", text_of(STATUS_NAMES[check->status]));
-        json_put_member(&w, "detail", text_of(check->detail));
-        json_key(&w, "remedy");
-        if (check->remedy)
-            json_put_text(&w, text_of(check->remedy));
-        else
-            json_put_null(&w);
-        json_object_end(&w);
-    }
-    json_array_end(&w);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
-}
-
 int doctor_run(const struct command_line *line)
 {
     char redis_trouble[ADMIN_WHY_MAX_BYTES], key_trouble[ADMIN_WHY_MAX_BYTES], origin_trouble[ADMIN_WHY_MAX_BYTES];
-    struct buf redis, key, origin, out CLEANUP(buf_finish);
+    struct buf redis, key, origin;
     struct doctor_evidence evidence = {.settings = &line->settings};
     struct doctor_report report;
     struct rlimit files;
 
-    buf_init(&out, REPORT_MAX_BYTES);
+    if (line->gateway)
+        return doctor_gateway_run(line);
     buf_init_fixed(&redis, redis_trouble, sizeof redis_trouble - 1);
     buf_init_fixed(&key, key_trouble, sizeof key_trouble);
     buf_init_fixed(&origin, origin_trouble, sizeof origin_trouble);
@@ -264,10 +241,5 @@ int doctor_run(const struct command_line *line)
     evidence.file_limit = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
 
     doctor_evaluate(&evidence, &report);
-    if (line->json)
-        print_json(&report, &out);
-    else
-        doctor_print(&report, doctor_wants_colour(), &out);
-    code = command_print(buf_text(&out));
-    return code == EXIT_DONE && !doctor_is_fit(&report) ? EXIT_UNFIT : code;
+    return doctor_tell(line, &report);
 }

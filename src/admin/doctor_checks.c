@@ -16,8 +16,7 @@
 enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000, TIME_FAIL_MS = 60000 };
 enum { CERTIFICATE_WARN_DAYS = 14, DAY_S = 24 * 60 * 60 };
 
-PRINTF_LIKE(5, 6)
-static void add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
+void doctor_add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
                 const char *format, ...)
 {
     CHECK(report->count < DOCTOR_CHECKS_MAX);
@@ -44,7 +43,7 @@ static void check_rule(struct doctor_report *report, const struct store_facts *f
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    add(report, name, rule->holds(facts) ? DOCTOR_OK : DOCTOR_FAIL, rule->remedy, "%s", detail);
+    doctor_add(report, name, rule->holds(facts) ? DOCTOR_OK : DOCTOR_FAIL, rule->remedy, "%s", detail);
 }
 
 /* Adds a setting that was read with CONFIG GET. */
@@ -52,10 +51,10 @@ static void check_setting(struct doctor_report *report, const struct store_facts
                           const char *value, const char *remedy)
 {
     if (!facts->config_readable && !facts->durability_asserted)
-        add(report, name, DOCTOR_FAIL, fitness_rule("config-get")->remedy,
-            "unknown: Redis does not let this user read its configuration");
+        doctor_add(report, name, DOCTOR_FAIL, fitness_rule("config-get")->remedy,
+                   "unknown: Redis does not let this user read its configuration");
     else
-        add(report, name, fits ? DOCTOR_OK : DOCTOR_FAIL, remedy, fits ? "%s" : "not %s", value);
+        doctor_add(report, name, fits ? DOCTOR_OK : DOCTOR_FAIL, remedy, fits ? "%s" : "not %s", value);
 }
 
 static void check_settings(struct doctor_report *report, const struct store_facts *facts, enum fitness_kind kind)
@@ -69,7 +68,7 @@ static void check_settings(struct doctor_report *report, const struct store_fact
         if (rule->kind != kind || !rule->value)
             continue;
         if (rule->holds(facts) && !rule->holds(&seen))
-            add(report, rule->name, DOCTOR_OK, NULL, "not visible, asserted");
+            doctor_add(report, rule->name, DOCTOR_OK, NULL, "not visible, asserted");
         else
             check_setting(report, facts, rule->name, rule->holds(facts), rule->value, rule->remedy);
     }
@@ -78,12 +77,13 @@ static void check_settings(struct doctor_report *report, const struct store_fact
 static void check_durability(struct doctor_report *report, const struct store_facts *facts)
 {
     if (!facts->durability_asserted)
-        add(report, "redis-durability", DOCTOR_OK, NULL, "observed");
+        doctor_add(report, "redis-durability", DOCTOR_OK, NULL, "observed");
     else if (facts->config_readable)
-        add(report, "redis-durability", DOCTOR_OK, NULL,
-            "asserted, but CONFIG GET is allowed: judged by what it shows");
+        doctor_add(report, "redis-durability", DOCTOR_OK, NULL,
+                   "asserted, but CONFIG GET is allowed: judged by what it shows");
     else
-        add(report, "redis-durability", DOCTOR_WARN,
+        doctor_add(
+            report, "redis-durability", DOCTOR_WARN,
             "You vouch for it: make sure that this service keeps every write that it acknowledges, in a takeover too. "
             "Otherwise a revoked key is valid again.",
             "asserted; INFO shows %s",
@@ -97,7 +97,8 @@ static void check_replay(struct doctor_report *report, const struct store_facts 
     if (!facts->appendonly || (facts->durability_asserted && !facts->config_readable))
         return;
     if (facts->replay == STORE_REPLAY_UNKNOWN)
-        add(report, "append-only-file-user", DOCTOR_WARN,
+        doctor_add(
+            report, "append-only-file-user", DOCTOR_WARN,
             "Redis reads its append-only file as the user `default`, who must keep all rights on our keys. To have it "
             "checked, grant +acl|dryrun to the user of --redis.",
             "unknown: Redis does not let this user ask");
@@ -112,7 +113,8 @@ static void check_snapshots(struct doctor_report *report, const struct store_fac
 {
     if (!facts->config_readable)
         return;
-    add(report, "stop-writes-on-bgsave-error",
+    doctor_add(
+        report, "stop-writes-on-bgsave-error",
         facts->save_off || facts->stop_writes_on_failure_off ? DOCTOR_OK : DOCTOR_WARN,
         "A failed snapshot would stop all changes, revocations included: set save \"\" (the append-only file holds "
         "everything) or stop-writes-on-bgsave-error no, by CONFIG SET and in redis.conf.",
@@ -123,7 +125,8 @@ static void check_snapshots(struct doctor_report *report, const struct store_fac
 
 static void check_memory(struct doctor_report *report, const struct store_facts *facts)
 {
-    add(report, "memory", facts->full ? DOCTOR_FAIL : DOCTOR_OK,
+    doctor_add(
+        report, "memory", facts->full ? DOCTOR_FAIL : DOCTOR_OK,
         "Nothing new can be created; checks, sign-ins and revocations still work. Raise maxmemory, or free memory.",
         facts->full ? "full" : "not full");
 }
@@ -156,8 +159,8 @@ static void check_replicas(struct doctor_report *report, const struct store_fact
                  "Setting --min-replicas to the number of replicas prevents that, but then changes and checks need "
                  "every replica.";
     }
-    add(report, "replicas", status, remedy, "%" PRId64 " connected, --min-replicas %" PRId64, facts->replicas,
-        min_replicas);
+    doctor_add(report, "replicas", status, remedy, "%" PRId64 " connected, --min-replicas %" PRId64, facts->replicas,
+               min_replicas);
 }
 
 static void check_sentinels(struct doctor_report *report, const struct store_facts *facts)
@@ -178,10 +181,10 @@ static void check_sentinels(struct doctor_report *report, const struct store_fac
         status = DOCTOR_WARN;
         remedy = "Run three Sentinels on three machines, with a quorum of two, to survive the loss of one.";
     }
-    add(report, "sentinels", status, remedy,
-        "%" PRId64 " of %" PRId64 " know the master, %" PRId64 " agree; quorum %" PRId64 " of %" PRId64 "%s%s",
-        facts->sentinels_knowing, facts->sentinels, facts->sentinels_agreeing, facts->sentinel_quorum, known,
-        facts->sentinel_trouble[0] ? "; " : "", facts->sentinel_trouble);
+    doctor_add(report, "sentinels", status, remedy,
+               "%" PRId64 " of %" PRId64 " know the master, %" PRId64 " agree; quorum %" PRId64 " of %" PRId64 "%s%s",
+               facts->sentinels_knowing, facts->sentinels, facts->sentinels_agreeing, facts->sentinel_quorum, known,
+               facts->sentinel_trouble[0] ? "; " : "", facts->sentinel_trouble);
 }
 
 /* The settings that stop a replaced master (rule 10). */
@@ -200,12 +203,14 @@ static void check_cluster(struct doctor_report *report, const struct store_facts
     bool stops_by_lag =
         facts->replicas_to_write >= 1 && facts->replica_lag_s >= 1 && facts->replica_lag_s <= FENCE_REPLICA_LAG_MAX_S;
 
-    add(report, "cluster", stops_by_lag ? DOCTOR_OK : DOCTOR_WARN,
+    doctor_add(
+        report, "cluster", stops_by_lag ? DOCTOR_OK : DOCTOR_WARN,
         "A primary that was cut off goes on taking writes until cluster-node-timeout stops it, and then they are lost: "
         "on every node, set min-replicas-to-write 1 and min-replicas-max-lag 2.",
         "cluster-node-timeout %" PRId64 " ms, min-replicas-to-write %" PRId64 ", min-replicas-max-lag %" PRId64,
         facts->node_timeout_ms, facts->replicas_to_write, facts->replica_lag_s);
-    add(report, "cluster-require-full-coverage", facts->full_coverage_off ? DOCTOR_OK : DOCTOR_WARN,
+    doctor_add(
+        report, "cluster-require-full-coverage", facts->full_coverage_off ? DOCTOR_OK : DOCTOR_WARN,
         "If one primary fails, all others refuse everything until its replica has taken over: on every node, set "
         "cluster-require-full-coverage no, by CONFIG SET and in redis.conf.",
         facts->full_coverage_off ? "no" : "not no");
@@ -226,16 +231,19 @@ static void check_takeover(struct doctor_report *report, const struct store_fact
     enum takeover takeover = takeover_of(facts->replicas_known, settings->min_replicas);
 
     if (takeover != TAKEOVER_ALL && settings->redis_timeout_ms > FENCE_TIMEOUT_MAX_MS)
-        add(report, "leases", DOCTOR_FAIL,
+        doctor_add(
+            report, "leases", DOCTOR_FAIL,
             "No node starts, because it would stay too long with a replaced master: lower --redis-timeout-ms to 1000, "
             "or raise --min-replicas to the number of replicas.",
             "--redis-timeout-ms %" PRId64, settings->redis_timeout_ms);
     else if (!fitness_rule("min-replicas")->holds(facts))
-        add(report, "leases", DOCTOR_FAIL, fitness_rule("min-replicas")->remedy,
-            "fewer than half of the replicas must acknowledge each lease: --min-replicas %" PRId64 " of %" PRId64,
-            settings->min_replicas, facts->replicas_usual);
+        doctor_add(report, "leases", DOCTOR_FAIL, fitness_rule("min-replicas")->remedy,
+                   "fewer than half of the replicas must acknowledge each lease: --min-replicas %" PRId64
+                   " of %" PRId64,
+                   settings->min_replicas, facts->replicas_usual);
     else
-        add(report, "leases", TAKEOVERS[takeover].status,
+        doctor_add(
+            report, "leases", TAKEOVERS[takeover].status,
             "A replaced master can continue with replicas that have not moved yet. Only its own min-replicas-to-write "
             "stops it then, and a clock set back or a frozen machine delays that: raise --min-replicas to half the "
             "number of replicas, rounded up.",
@@ -249,11 +257,12 @@ static void check_address(struct doctor_report *report, const struct doctor_evid
     unsigned v4 = evidence->addresses_v4, v6 = evidence->addresses_v6;
     enum doctor_status status = v4 > 1 || v6 > 1 ? DOCTOR_FAIL : v4 + v6 > 1 ? DOCTOR_WARN : DOCTOR_OK;
 
-    add(report, "address", status,
-        status == DOCTOR_FAIL ? "Connections would reach different servers, and requests would be answered 503: set "
-                                "--redis to a name that resolves to the master only, or to redis-sentinel://."
-                              : "Make sure that both addresses reach the same Redis, or use one of them.",
-        v4 + v6 > 1 ? "the name in --redis has %u addresses" : "one server", v4 + v6);
+    doctor_add(report, "address", status,
+               status == DOCTOR_FAIL
+                   ? "Connections would reach different servers, and requests would be answered 503: set "
+                     "--redis to a name that resolves to the master only, or to redis-sentinel://."
+                   : "Make sure that both addresses reach the same Redis, or use one of them.",
+               v4 + v6 > 1 ? "the name in --redis has %u addresses" : "one server", v4 + v6);
 }
 
 static void check_transport(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -262,14 +271,16 @@ static void check_transport(struct doctor_report *report, const struct doctor_ev
     bool is_ending = evidence->certificate_not_after_s > 0 && left_s < CERTIFICATE_WARN_DAYS * DAY_S;
 
     if (!evidence->has_tls)
-        add(report, "redis-tls", evidence->is_elsewhere ? DOCTOR_WARN : DOCTOR_OK,
+        doctor_add(
+            report, "redis-tls", evidence->is_elsewhere ? DOCTOR_WARN : DOCTOR_OK,
             "Names, email addresses and the Redis password cross the network in clear text: use rediss://, or a VPN.",
             evidence->is_elsewhere ? "no TLS" : "no TLS, on this machine");
     else if (is_ending)
-        add(report, "redis-tls", DOCTOR_WARN, "Renew --redis-cert: once it has expired, Redis refuses this node.",
-            "TLS; --redis-cert expires in %" PRId64 " days", left_s / DAY_S);
+        doctor_add(report, "redis-tls", DOCTOR_WARN,
+                   "Renew --redis-cert: once it has expired, Redis refuses this node.",
+                   "TLS; --redis-cert expires in %" PRId64 " days", left_s / DAY_S);
     else
-        add(report, "redis-tls", DOCTOR_OK, NULL, "TLS, with a verified certificate");
+        doctor_add(report, "redis-tls", DOCTOR_OK, NULL, "TLS, with a verified certificate");
 }
 
 static void check_identity(struct doctor_report *report, const struct store_facts *facts, unsigned expected)
@@ -277,36 +288,36 @@ static void check_identity(struct doctor_report *report, const struct store_fact
     bool is_empty = facts->id[0] == '\0';
 
     if (facts->partitions_there > 0) {
-        add(report, "store", DOCTOR_FAIL,
-            "Set --partitions to that number for all nodes and commands: it never changes.",
-            "its number of partitions is %u, not %u", facts->partitions_there, expected);
+        doctor_add(report, "store", DOCTOR_FAIL,
+                   "Set --partitions to that number for all nodes and commands: it never changes.",
+                   "its number of partitions is %u, not %u", facts->partitions_there, expected);
         return;
     }
     if (facts->moved[0]) {
-        add(report, "store", DOCTOR_FAIL, fitness_rule("moved")->remedy, "has moved to %s", facts->moved);
+        doctor_add(report, "store", DOCTOR_FAIL, fitness_rule("moved")->remedy, "has moved to %s", facts->moved);
         return;
     }
 
-    add(report, "store", is_empty ? DOCTOR_WARN : DOCTOR_OK,
-        "Nodes answer 503 until the first account is created: chatelaine account create. If there were accounts "
-        "before, the data is lost, or --redis or --prefix names another store.",
-        "%s", is_empty ? "empty" : facts->id);
+    doctor_add(report, "store", is_empty ? DOCTOR_WARN : DOCTOR_OK,
+               "Nodes answer 503 until the first account is created: chatelaine account create. If there were accounts "
+               "before, the data is lost, or --redis or --prefix names another store.",
+               "%s", is_empty ? "empty" : facts->id);
 }
 
 static void check_losses(struct doctor_report *report, const struct store_facts *facts)
 {
     if (facts->listeners_without_store < 0)
-        add(report, "lost-store", DOCTOR_WARN,
-            "Whether nodes lost a store here cannot be seen: grant +pubsub to the user of --redis.",
-            "unknown: Redis does not let this user ask");
+        doctor_add(report, "lost-store", DOCTOR_WARN,
+                   "Whether nodes lost a store here cannot be seen: grant +pubsub to the user of --redis.",
+                   "unknown: Redis does not let this user ask");
     else if (facts->listeners_without_store > 0)
         check_rule(report, facts, "lost-store", "there is no store, and nodes that listen: %" PRId64,
                    facts->listeners_without_store);
     check_rule(report, facts, "missing-endings", "%" PRId64 " missing", facts->missing_endings);
     check_rule(report, facts, "lost-changes", "%" PRId64 " lost", facts->lost_changes);
     if (facts->earlier_members > 0)
-        add(report, "earlier-members", DOCTOR_WARN, fitness_rule("earlier-members")->remedy, "%" PRId64 " registered",
-            facts->earlier_members);
+        doctor_add(report, "earlier-members", DOCTOR_WARN, fitness_rule("earlier-members")->remedy,
+                   "%" PRId64 " registered", facts->earlier_members);
 }
 
 static void check_clock(struct doctor_report *report, int64_t ahead_ms)
@@ -316,8 +327,8 @@ static void check_clock(struct doctor_report *report, int64_t ahead_ms)
                                 : apart_ms > CLOCK_WARN_MS ? DOCTOR_WARN
                                                            : DOCTOR_OK;
 
-    add(report, "clock", status, "Set both clocks by NTP: one-time codes are valid for seconds only.",
-        "Redis is %" PRId64 " ms %s this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead of");
+    doctor_add(report, "clock", status, "Set both clocks by NTP: one-time codes are valid for seconds only.",
+               "Redis is %" PRId64 " ms %s this machine", apart_ms, ahead_ms < 0 ? "behind" : "ahead of");
 }
 
 static void check_store_time(struct doctor_report *report, int64_t ahead_ms)
@@ -325,25 +336,27 @@ static void check_store_time(struct doctor_report *report, int64_t ahead_ms)
     char apart[APART_BYTES];
 
     if (llabs(ahead_ms) <= STORE_TIME_APART_MS) {
-        add(report, "store-time", DOCTOR_OK, NULL, "scheduled revocations go by Redis' clock");
+        doctor_add(report, "store-time", DOCTOR_OK, NULL, "scheduled revocations go by Redis' clock");
         return;
     }
     apart_print(ahead_ms, apart);
-    add(report, "store-time", llabs(ahead_ms) > TIME_FAIL_MS ? DOCTOR_FAIL : DOCTOR_WARN,
-        ahead_ms < 0 ? "Redis' clock was set forward, or a Redis whose clock is ahead took over. Keys that end in "
-                       "between are answered 503. Set the clocks of all Redis machines by NTP. If Redis' clock is "
-                       "right, run 'chatelaine store settle-time'."
-                     : "Redis' clock was set back, or a Redis whose clock is behind took over. Scheduled revocations "
-                       "take effect that much before their time by this clock. Set the clocks of all Redis machines "
-                       "by NTP. If Redis' clock is right, run 'chatelaine store settle-time'.",
-        "scheduled revocations go by a time that is %s Redis' clock", apart);
+    doctor_add(report, "store-time", llabs(ahead_ms) > TIME_FAIL_MS ? DOCTOR_FAIL : DOCTOR_WARN,
+               ahead_ms < 0
+                   ? "Redis' clock was set forward, or a Redis whose clock is ahead took over. Keys that end in "
+                     "between are answered 503. Set the clocks of all Redis machines by NTP. If Redis' clock is "
+                     "right, run 'chatelaine store settle-time'."
+                   : "Redis' clock was set back, or a Redis whose clock is behind took over. Scheduled revocations "
+                     "take effect that much before their time by this clock. Set the clocks of all Redis machines "
+                     "by NTP. If Redis' clock is right, run 'chatelaine store settle-time'.",
+               "scheduled revocations go by a time that is %s Redis' clock", apart);
 }
 
 /* The lines below it tell of the first partition that is unfit. */
 static void check_partitions(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     if (evidence->partitions > 1)
-        add(report, "partitions", evidence->partitions_well == evidence->partitions ? DOCTOR_OK : DOCTOR_FAIL,
+        doctor_add(
+            report, "partitions", evidence->partitions_well == evidence->partitions ? DOCTOR_OK : DOCTOR_FAIL,
             "Accounts in the others are answered 503: bring back the Redis that holds them, or set it up as below.",
             "%u of %u can be reached and are fit%s%s", evidence->partitions_well, evidence->partitions,
             evidence->trouble && evidence->trouble[0] ? "; " : "", evidence->trouble ? evidence->trouble : "");
@@ -353,9 +366,9 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
 {
     const struct store_facts *facts = &evidence->facts;
 
-    add(report, "redis", evidence->is_reachable ? DOCTOR_OK : DOCTOR_FAIL,
-        "Make sure that Redis runs, and that --redis has its address, with user and password if it needs them.", "%s",
-        evidence->is_reachable ? "answers" : evidence->trouble);
+    doctor_add(report, "redis", evidence->is_reachable ? DOCTOR_OK : DOCTOR_FAIL,
+               "Make sure that Redis runs, and that --redis has its address, with user and password if it needs them.",
+               "%s", evidence->is_reachable ? "answers" : evidence->trouble);
     if (!evidence->is_reachable)
         return;
     check_partitions(report, evidence);
@@ -393,13 +406,14 @@ static void check_origin(struct doctor_report *report, const struct doctor_evide
     const char *origin = evidence->settings->public_origin;
 
     if (!origin)
-        add(report, "public-origin", DOCTOR_WARN, "To have it checked, pass --public-origin as on the nodes.",
-            "not given");
+        doctor_add(report, "public-origin", DOCTOR_WARN, "To have it checked, pass --public-origin as on the nodes.",
+                   "not given");
     else if (evidence->origin_trouble)
-        add(report, "public-origin", DOCTOR_FAIL, "Write it as in https://console.example.org.", "%s",
-            evidence->origin_trouble);
+        doctor_add(report, "public-origin", DOCTOR_FAIL, "Write it as in https://console.example.org.", "%s",
+                   evidence->origin_trouble);
     else
-        add(report, "public-origin", settings_origin_is_https(origin) ? DOCTOR_OK : DOCTOR_WARN,
+        doctor_add(
+            report, "public-origin", settings_origin_is_https(origin) ? DOCTOR_OK : DOCTOR_WARN,
             "Browsers send the session cookie only over https: put TLS in front, and set --public-origin to https://….",
             "%s", origin);
 }
@@ -417,12 +431,12 @@ static bool is_local(const char *listen)
 static void check_certificates(struct doctor_report *report, const char *name, const struct doctor_tls *tls)
 {
     if (tls->trouble[0])
-        add(report, name, DOCTOR_FAIL, "Correct the files. A node that runs keeps the old certificates until then.",
-            "%s", tls->trouble);
+        doctor_add(report, name, DOCTOR_FAIL,
+                   "Correct the files. A node that runs keeps the old certificates until then.", "%s", tls->trouble);
     else
-        add(report, name, tls->left_s < (int64_t)CERTIFICATE_WARN_DAYS * DAY_S ? DOCTOR_WARN : DOCTOR_OK,
-            "Renew the certificate: nobody can connect once it has expired.",
-            "the first certificate to expire has %" PRId64 " days left", tls->left_s / DAY_S);
+        doctor_add(report, name, tls->left_s < (int64_t)CERTIFICATE_WARN_DAYS * DAY_S ? DOCTOR_WARN : DOCTOR_OK,
+                   "Renew the certificate: nobody can connect once it has expired.",
+                   "the first certificate to expire has %" PRId64 " days left", tls->left_s / DAY_S);
 }
 
 /* exposed: what crosses the network, and what to set. */
@@ -432,9 +446,9 @@ static void check_tls(struct doctor_report *report, const char *name, const stru
     if (tls->is_on)
         check_certificates(report, name, tls);
     else if (is_local(listen))
-        add(report, name, DOCTOR_OK, NULL, "no TLS, on this machine: %s", listen);
+        doctor_add(report, name, DOCTOR_OK, NULL, "no TLS, on this machine: %s", listen);
     else
-        add(report, name, DOCTOR_WARN, exposed, "no TLS: %s", listen);
+        doctor_add(report, name, DOCTOR_WARN, exposed, "no TLS: %s", listen);
 }
 
 static void check_listeners(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -449,7 +463,8 @@ static void check_listeners(struct doctor_report *report, const struct doctor_ev
     check_tls(report, "internal-tls", &evidence->internal_tls, settings->internal_listen,
               "Gateways' checks carry keys in clear text: set --internal-tls-cert, --internal-tls-key and "
               "--internal-client-ca.");
-    add(report, "internal-client-ca", is_private || settings->internal_client_ca ? DOCTOR_OK : DOCTOR_WARN,
+    doctor_add(
+        report, "internal-client-ca", is_private || settings->internal_client_ca ? DOCTOR_OK : DOCTOR_WARN,
         "Everybody who reaches --internal-listen can try keys and read metrics: set --internal-client-ca, so that only "
         "gateways and Prometheus are answered.",
         "%s",
@@ -472,11 +487,11 @@ static void check_key(struct doctor_report *report, const struct doctor_evidence
     const char *breach = evidence->is_reachable ? fitness_breach(facts, FITNESS_KEYS) : NULL;
 
     if (evidence->key_trouble)
-        add(report, "master-key", DOCTOR_FAIL, "No node starts without it: pass --master-key-file as on the nodes.",
-            "%s", evidence->key_trouble);
+        doctor_add(report, "master-key", DOCTOR_FAIL,
+                   "No node starts without it: pass --master-key-file as on the nodes.", "%s", evidence->key_trouble);
     else
-        add(report, "master-key", breach ? DOCTOR_FAIL : DOCTOR_OK, breach, "%s%s%s", DETAILS[keys],
-            keys == STORE_KEYS_LACKING ? ": " : "", keys == STORE_KEYS_LACKING ? facts->lacking : "");
+        doctor_add(report, "master-key", breach ? DOCTOR_FAIL : DOCTOR_OK, breach, "%s%s%s", DETAILS[keys],
+                   keys == STORE_KEYS_LACKING ? ": " : "", keys == STORE_KEYS_LACKING ? facts->lacking : "");
 }
 
 /* What still needs a retired master key, so that it must stay in the files. */
@@ -485,12 +500,12 @@ static void check_retired(struct doctor_report *report, const struct key_census 
     const struct census_row *row = &census->of[i];
 
     if (!key_census_needs(census, i))
-        add(report, "retired-key", DOCTOR_OK, NULL, "%s: nothing needs it any more", census->names[i]);
+        doctor_add(report, "retired-key", DOCTOR_OK, NULL, "%s: nothing needs it any more", census->names[i]);
     else
-        add(report, "retired-key", DOCTOR_OK, NULL,
-            "%s: needed by %" PRIu64 " active keys, %" PRIu64 " passwords, recovery codes of %" PRIu64
-            " users, %" PRIu64 " seals",
-            census->names[i], row->keys, row->passwords, row->codes, row->seals);
+        doctor_add(report, "retired-key", DOCTOR_OK, NULL,
+                   "%s: needed by %" PRIu64 " active keys, %" PRIu64 " passwords, recovery codes of %" PRIu64
+                   " users, %" PRIu64 " seals",
+                   census->names[i], row->keys, row->passwords, row->codes, row->seals);
 }
 
 static void check_records(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -503,7 +518,8 @@ static void check_records(struct doctor_report *report, const struct doctor_evid
 
     for (size_t i = 1; i < census->generations; i++)
         check_retired(report, census, i);
-    add(report, "records", status,
+    doctor_add(
+        report, "records", status,
         is_open ? "Records without a seal are still accepted: once no node of the earlier version runs, run "
                   "'chatelaine master-key rotate'."
                 : "Somebody else wrote to Redis: the nodes' logs name the records ('altered in Redis'). Revoke those "
@@ -511,7 +527,8 @@ static void check_records(struct doctor_report *report, const struct doctor_evid
         "%" PRIu64 " active keys made with the current master key, %" PRIu64 " with an unknown one; %" PRIu64
         " records without a seal, %" PRIu64 " altered",
         census->of[0].keys, census->keys_unknown, census->unsealed, census->altered);
-    add(report, "sign-in", census->users_unknown > 0 ? DOCTOR_WARN : DOCTOR_OK,
+    doctor_add(
+        report, "sign-in", census->users_unknown > 0 ? DOCTOR_WARN : DOCTOR_OK,
         "These users cannot sign in: add the master key that made their secrets to --retired-master-key-file, or run "
         "'chatelaine user reset-password' and 'user reset-totp'.",
         "%" PRIu64 " of %" PRIu64 " users have secrets made with a missing master key", census->users_unknown,
@@ -526,7 +543,8 @@ static void check_scopes(struct doctor_report *report, const struct key_census *
     buf_init_fixed(&out, named, sizeof named - 1);
     for (size_t i = 0; i < census->keys_above_role && i < CENSUS_KEYS_NAMED; i++)
         buf_printf(&out, i > 0 ? " %s" : "%s", census->above_role[i].text);
-    add(report, "key-scopes", census->keys_above_role > 0 ? DOCTOR_WARN : DOCTOR_OK,
+    doctor_add(
+        report, "key-scopes", census->keys_above_role > 0 ? DOCTOR_WARN : DOCTOR_OK,
         "Ask whoever uses these keys which scopes they need, create keys with those, and revoke these with 'chatelaine "
         "key revoke'. 'chatelaine key show' says whose they are.",
         "%" PRIu64 " active keys hold scopes that the role of their person may not give%s%.*s", census->keys_above_role,
@@ -545,7 +563,8 @@ static void check_backlog(struct doctor_report *report, const struct audit_backl
 {
     bool is_late = backlog->count > 0 && backlog->oldest_ms > BACKLOG_WAIT_MS;
 
-    add(report, "audit-log", needs_attention(backlog) ? DOCTOR_WARN : DOCTOR_OK,
+    doctor_add(
+        report, "audit-log", needs_attention(backlog) ? DOCTOR_WARN : DOCTOR_OK,
         is_late ? "No node writes them: look at the nodes' log lines about the audit log, and set --audit-log on at "
                   "least one node. Beyond 100,000 of each class the oldest are dropped."
                 : "They are gone for good: say so where you keep the logs, then delete the key 'log_dropped' in Redis.",
@@ -555,7 +574,8 @@ static void check_backlog(struct doctor_report *report, const struct audit_backl
 
 static void check_lost_log(struct doctor_report *report, const char *name, unsigned nodes)
 {
-    add(report, name, DOCTOR_WARN,
+    doctor_add(
+        report, name, DOCTOR_WARN,
         "Find out who did it, and keep the copies elsewhere: the nodes' log lines say what was lost. This stays until "
         "those nodes start again.",
         "removed, replaced or cut under %u of the nodes: lines are lost", nodes);
@@ -570,14 +590,15 @@ static void check_audit_log(struct doctor_report *report, const struct doctor_ev
     else if (evidence->lost_audit_logs > 0)
         check_lost_log(report, "audit-log", evidence->lost_audit_logs);
     else if (!evidence->settings->audit_log)
-        add(report, "audit-log", DOCTOR_WARN,
+        doctor_add(
+            report, "audit-log", DOCTOR_WARN,
             "Whoever can write to Redis can change the audit trail, and nothing proves it: set --audit-log, a file of "
             "its own for each node.",
             evidence->has_backlog && backlog->has_logs ? "not set, though nodes write one" : "not set");
     else if (evidence->has_backlog && backlog->has_logs)
         check_backlog(report, backlog);
     else
-        add(report, "audit-log", DOCTOR_OK, NULL, "set; no node writes one yet");
+        doctor_add(report, "audit-log", DOCTOR_OK, NULL, "set; no node writes one yet");
 }
 
 static void check_logs(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -589,9 +610,9 @@ static void check_logs(struct doctor_report *report, const struct doctor_evidenc
         check_lost_log(report, "revocation-log", evidence->lost_revocation_logs);
         return;
     }
-    add(report, "revocation-log", has_log ? DOCTOR_OK : DOCTOR_WARN,
-        "Once a backup of Redis is restored, keys that were revoked since work again: set --revocation-log.",
-        has_log ? "set" : "not set");
+    doctor_add(report, "revocation-log", has_log ? DOCTOR_OK : DOCTOR_WARN,
+               "Once a backup of Redis is restored, keys that were revoked since work again: set --revocation-log.",
+               has_log ? "set" : "not set");
 }
 
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
@@ -609,7 +630,8 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
     check_logs(ret_report, evidence);
     check_origin(ret_report, evidence);
     check_listeners(ret_report, evidence);
-    add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
+    doctor_add(
+        ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,
         "Nodes accept fewer connections than --connections-max: raise the limit (ulimit -Hn, LimitNOFILE=), or lower "
         "--connections-max.",
         "%" PRIu64 " open files allowed, up to %" PRIu64 " needed", evidence->file_limit, needed);
@@ -618,7 +640,7 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
 bool doctor_is_fit(const struct doctor_report *report)
 {
     for (size_t i = 0; i < report->count; i++)
-        if (report->checks[i].status == DOCTOR_FAIL)
+        if (report->checks[i].status >= DOCTOR_UNPROVEN)
             return false;
     return true;
 }

@@ -5,7 +5,8 @@
 #include "store/audit_keeper.h"
 #include "store/store.h"
 
-enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
+/* From best to worst. DOCTOR_UNPROVEN: the check could not tell; such a report is not fit. */
+enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_UNPROVEN, DOCTOR_FAIL };
 
 enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS };
 
@@ -50,6 +51,16 @@ struct doctor_evidence {
     uint64_t file_limit; /* the hard limit: the node raises the soft limit to it */
 };
 
+/* Adds a check. The remedy is left out if it is ok. */
+PRINTF_LIKE(5, 6)
+void doctor_add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
+                const char *format, ...);
+/* Prints the report as the command line asks, and returns the exit code. */
+struct command_line;
+MUST_CHECK int doctor_tell(const struct command_line *line, const struct doctor_report *report);
+/* doctor --gateway */
+extern const struct option_table GATEWAY_TABLE;
+MUST_CHECK int doctor_gateway_run(const struct command_line *line);
 /* Runs every check on the evidence. */
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report);
 /* For people: a line per check, the remedy below it, at most 100 columns, and the verdict. has_colour: with colours and
@@ -57,5 +68,5 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
 void doctor_print(const struct doctor_report *report, bool has_colour, struct buf *out);
 /* Standard output is a terminal, and NO_COLOR is not set. */
 bool doctor_wants_colour(void);
-/* True if no check has failed. */
+/* True if no check has failed, and each could tell. */
 bool doctor_is_fit(const struct doctor_report *report);

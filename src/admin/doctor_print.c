@@ -1,18 +1,23 @@
 #include "doctor_internal.h"
 
+#include "admin_internal.h"
+#include "base/json.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { REPORT_MAX_BYTES = 64 * 1024 };
 enum { NAME_COLUMNS = 27, TEXT_COLUMN = 6 + NAME_COLUMNS + 2, LINE_COLUMNS = 100 };
 
 #define RESET "\x1b[0m"
 
 static const struct {
-    const char *plain, *symbol, *colour;
+    const char *name, *plain, *symbol, *colour;
 } STATUSES[] = {
-    [DOCTOR_OK] = {"ok", "✓", "\x1b[32m"},
-    [DOCTOR_WARN] = {"warn", "!", "\x1b[33m"},
-    [DOCTOR_FAIL] = {"fail", "✗", "\x1b[31m"},
+    [DOCTOR_OK] = {"ok", "ok", "✓", "\x1b[32m"},
+    [DOCTOR_WARN] = {"warn", "warn", "!", "\x1b[33m"},
+    [DOCTOR_UNPROVEN] = {"unproven", "?", "?", "\x1b[33m"},
+    [DOCTOR_FAIL] = {"fail", "fail", "✗", "\x1b[31m"},
 };
 
 bool doctor_wants_colour(void)
@@ -78,6 +83,7 @@ static size_t count(const struct doctor_report *report, enum doctor_status statu
 void doctor_print(const struct doctor_report *report, bool has_colour, struct buf *out)
 {
     size_t warnings = count(report, DOCTOR_WARN), failures = count(report, DOCTOR_FAIL);
+    size_t unproven = count(report, DOCTOR_UNPROVEN);
     const char *plural = warnings == 1 ? "" : "s";
 
     for (size_t i = 0; i < report->count; i++)
@@ -85,8 +91,52 @@ void doctor_print(const struct doctor_report *report, bool has_colour, struct bu
     if (failures > 0)
         buf_printf(out, "Not fit: %zu check%s failed, with %zu warning%s.\n", failures, failures == 1 ? "" : "s",
                    warnings, plural);
+    else if (unproven > 0)
+        buf_printf(out, "Not proven to be fit: %zu check%s could not tell, with %zu warning%s.\n", unproven,
+                   unproven == 1 ? "" : "s", warnings, plural);
     else if (warnings > 0)
         buf_printf(out, "Fit, with %zu warning%s.\n", warnings, plural);
     else
         buf_append_str(out, "Fit.\n");
+}
+
+static void print_json(const struct doctor_report *report, struct buf *out)
+{
+    struct json_writer w = {.out = out};
+
+    json_object_begin(&w);
+    json_key(&w, "fit");
+    json_put_bool(&w, doctor_is_fit(report));
+    json_key(&w, "checks");
+    json_array_begin(&w);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct doctor_check *check = &report->checks[i];
+        json_object_begin(&w);
+        json_put_member(&w, "name", text_of(check->name));
+        json_put_member(&w, "status", text_of(STATUSES[check->status].name));
+        json_put_member(&w, "detail", text_of(check->detail));
+        json_key(&w, "remedy");
+        if (check->remedy)
+            json_put_text(&w, text_of(check->remedy));
+        else
+            json_put_null(&w);
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    buf_append_char(out, '\n');
+}
+
+int doctor_tell(const struct command_line *line, const struct doctor_report *report)
+{
+    struct buf out CLEANUP(buf_finish);
+    int code;
+
+    buf_init(&out, REPORT_MAX_BYTES);
+    if (line->json)
+        print_json(report, &out);
+    else
+        doctor_print(report, doctor_wants_colour(), &out);
+    code = command_print(buf_text(&out));
+    return code == EXIT_DONE && !doctor_is_fit(report) ? EXIT_UNFIT : code;
 }

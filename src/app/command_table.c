@@ -386,16 +386,30 @@ const struct command COMMANDS[] = {
      .run = status_run,
      .keys = COMMAND_KEYS_JUDGED},
     {.name = "doctor",
-     .summary = "Check whether Redis and these settings are fit for production",
-     .text = "Connects to Redis and the Sentinels, not to nodes. Pass the options that the nodes have. Prints "
-             "one\nline per check, with a remedy unless it is ok. Exit status 0: no check failed (there may "
-             "be\nwarnings), 3: at least one failed, 1 or 2: doctor could not run.",
+     .summary = "Check whether Redis and these settings, or a gateway, are fit for production",
+     .text = "Connects to Redis and the Sentinels, not to nodes. Pass the options that the nodes have. Prints one\n"
+             "line per check, with a remedy unless it is ok. Exit status 0: no check failed (there may be\n"
+             "warnings), 3: at least one failed, 1 or 2: doctor could not run. With --gateway, it sends known\n"
+             "attacks to a gateway instead, and reads neither Redis nor settings. A check that could not tell is\n"
+             "marked \"?\"; the exit status is then 3 too. What reaches a backend can be seen only if 'gateway-echo'\n"
+             "stands in its place.",
      .examples = "chatelaine doctor --redis-file redis.url --master-key-file master.key --public-origin "
-                 "https://console.example.org",
+                 "https://console.example.org\n"
+                 "chatelaine doctor --gateway https://api.example.org/v1/patients --key-file test.key "
+                 "--revoked-key-file revoked.key",
      .groups = DOCTOR_OPTIONS,
      .shows_connection = true,
      .run = doctor_run,
      .keys = COMMAND_KEYS_JUDGED},
+    {.name = "gateway-echo",
+     .operands = "ADDRESS",
+     .summary = "Stand in for a backend, and tell what reaches it, for 'doctor --gateway'",
+     .text = "Answers each HTTP request with its bytes as they arrived, as message/http. Give a copy of your\n"
+             "gateway's configuration this address in place of the backend's. It tells whoever asks, so let only\n"
+             "the gateway reach it. Runs until it is ended.",
+     .examples = "chatelaine gateway-echo 127.0.0.1:9000",
+     .groups = NO_OPTIONS,
+     .run = gateway_echo_run},
     {.name = "store accept-loss",
      .summary = "Let nodes continue with a Redis that has lost acknowledged changes",
      .text = "If Redis has lost changes that a node acknowledged (a lagging replica was promoted, a backup "

@@ -270,6 +270,28 @@ Test(tls, ready_expects_the_nodes_own_certificate)
     cr_expect_eq(ask_ready(paths[ONE_KEY]), 2);
 }
 
+/* What 'doctor --gateway' says first of the node's public listener, by whose certificate it goes. */
+static void expect_doctor(const char *host, const char *ca_path, const char *says)
+{
+    char url[64], *out;
+    const char *const args[] = {"doctor", "--gateway", url, ca_path ? "--gateway-ca" : NULL, ca_path, NULL};
+
+    snprintf(url, sizeof url, "https://%s:%u/v1/whoami", host, (unsigned)fixture.nodes[0].port);
+    cr_expect_eq(fixture_run(&fixture, args, NULL, &out, NULL), 3);
+    cr_expect(strncmp(out, says, strlen(says)) == 0, "not \"%s\": %s", says, out);
+    free(out);
+}
+
+Test(tls, doctor_verifies_a_gateways_certificate)
+{
+    add_node();
+    expect_doctor("localhost", paths[CA_PEM],
+                  "ok    gateway                      answers; its certificate is verified\n"
+                  "ok    no-key                       refused by a node\n");
+    expect_doctor("127.0.0.1", paths[CA_PEM], "fail  gateway                      127.0.0.1:");
+    expect_doctor("localhost", NULL, "fail  gateway                      localhost:");
+}
+
 /* Certificates that cannot be used. */
 
 static void expect_unfit(const char *const *more, const char *says)
