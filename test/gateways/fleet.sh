@@ -4,8 +4,10 @@
 
 declare -A port=() node_pids=() gateway_url=()
 copies=(nochecks nobackend small) # test/gateways/outages.sh
-for server in backend h2c nobody healthbackend healthh2c healthsample healthsidecar "${copies[@]/#/health}" \
-    node1 check1 node2 check2 node3 check3 node4 check4 "${gateways[@]}" "${gateways[@]/%/-h2c}" "${gateways[@]/%/-sidecar}"; do
+gateway_files=docker/gateways
+for server in backend h2c nobody echo healthecho healthbackend healthh2c healthsample healthsidecar "${copies[@]/#/health}" \
+    node1 check1 node2 check2 node3 check3 node4 check4 "${gateways[@]}" "${gateways[@]/%/-h2c}" \
+    "${gateways[@]/%/-sidecar}" "${gateways[@]/%/-echo}"; do
     port[$server]=$(test/support/free-port)
 done
 for server in "${copies[@]}"; do
@@ -78,8 +80,9 @@ start_backend() {
 limit_bodies() { # FILE: for our own routes, and less strictly for the backend
     sed -i -e 's#client_max_body_size 64m;#client_max_body_size 1k;#; /location \/ {/a client_max_body_size 100k;' "$1"
 }
-# start_gateway NAME BACKEND: as NAME before the sample backend, as NAME-h2c before the server that upgrades, as
-# NAME-sidecar before the sample backend and with a node's socket; NAME-nochecks, NAME-small and so on: test/gateways/outages.sh.
+# start_gateway NAME BACKEND: from $gateway_files, as NAME before the sample backend, as NAME-h2c before the server that
+# upgrades, as NAME-sidecar before the sample backend and with a node's socket; NAME-nochecks, NAME-small and so on:
+# test/gateways/outages.sh; NAME-echo: test/gateways/doctor.sh.
 start_gateway() {
     local as=$1 folder listen
     [ "$2" = backend ] || as=$1-$2
@@ -87,12 +90,12 @@ start_gateway() {
     mkdir "$folder"
     case $1 in
         nginx)
-            fitted docker/gateways/nginx/nginx.conf "$folder" "$2" | sed "s#listen 8080#listen $listen#" >"$folder/conf"
+            fitted "$gateway_files/nginx/nginx.conf" "$folder" "$2" | sed "s#listen 8080#listen $listen#" >"$folder/conf"
             [ "$2" != small ] || limit_bodies "$folder/conf"
             run_nginx "$folder/conf" "$folder" "$as"
             ;;
         nginx-module)
-            sed -f docker/gateways/nginx/module.sed docker/gateways/nginx/nginx.conf >"$folder/with-module"
+            sed -f "$gateway_files/nginx/module.sed" "$gateway_files/nginx/nginx.conf" >"$folder/with-module"
             fitted "$folder/with-module" "$folder" "$2" | sed -e "s#listen 8080#listen $listen#" \
                 -e "s#listen 127.0.0.1:${port[health$2]}#listen unix:$folder/health.sock#" \
                 -e "s#modules/ngx_http_chatelaine_module.so#$module#" \
@@ -101,14 +104,14 @@ start_gateway() {
             LD_PRELOAD=$(sanitizers_of "$module") ASAN_OPTIONS=detect_leaks=0 run_nginx "$folder/conf" "$folder" "$as"
             ;;
         haproxy)
-            fitted docker/gateways/haproxy/haproxy.cfg "$folder" "$2" | sed "s#bind :8080#bind $listen#" >"$folder/conf"
-            fitted docker/gateways/haproxy/forward-auth.lua "$folder" "$2" >"$folder/forward-auth.lua"
+            fitted "$gateway_files/haproxy/haproxy.cfg" "$folder" "$2" | sed "s#bind :8080#bind $listen#" >"$folder/conf"
+            fitted "$gateway_files/haproxy/forward-auth.lua" "$folder" "$2" >"$folder/forward-auth.lua"
             haproxy -db -f "$folder/conf" >"$folder/log" 2>"$dir/$as.log" &
             pids+=($!)
             ;;
         caddy)
             # One health_port for all nodes fits nodes of different machines: here Caddy has to find out by the requests.
-            fitted docker/gateways/caddy/Caddyfile "$folder" "$2" | sed "s#^:8080 {#http://:${port[$as]} {\nbind 127.0.0.1#; /health_/d" >"$folder/conf"
+            fitted "$gateway_files/caddy/Caddyfile" "$folder" "$2" | sed "s#^:8080 {#http://:${port[$as]} {\nbind 127.0.0.1#; /health_/d" >"$folder/conf"
             XDG_DATA_HOME=$folder XDG_CONFIG_HOME=$folder caddy run --adapter caddyfile --config "$folder/conf" >"$dir/$as.log" 2>&1 &
             pids+=($!)
             ;;
