@@ -45,7 +45,8 @@ bool exchange_read_path(struct exchange *exchange, struct text path)
 static void refuse_now(struct exchange *exchange, struct problem problem)
 {
     problem.session_realm = exchange->mount && (exchange->mount->flags & MOUNT_SESSION_REALM);
-    problem.is_oauth = !exchange->is_internal && route_is_oauth(exchange->path);
+    problem.is_oauth =
+        !exchange->is_internal && exchange->match.sibling && exchange->match.sibling->flags & ROUTE_OAUTH;
     refusal_note(exchange, problem.code);
     if (exchange->mark_refusal)
         exchange->mark_refusal(exchange->request, &problem, exchange->service);

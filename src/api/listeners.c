@@ -50,12 +50,14 @@ void api_handle_public(struct http_request *request, void *service)
     struct exchange *exchange = exchange_create(request, service, false);
 
     /* Requests that have begun finish; new ones can go to other nodes. */
-    if (exchange->service->refuses_new)
+    if (exchange->service->refuses_new) {
+        exchange->match = route_find(exchange->method, exchange->path); /* for the form of the refusal */
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
-    else if ((exchange->mount = mount_find(MOUNT_PAGES, exchange->path)))
+    } else if ((exchange->mount = mount_find(MOUNT_PAGES, exchange->path))) {
         enter(exchange);
-    else
+    } else {
         enter_api(exchange);
+    }
 }
 
 /* Orchestrators probe without a certificate. The two answers tell nothing that a refused connection would not. */
@@ -83,4 +85,15 @@ void api_handle_internal(struct http_request *request, void *service)
 void pages_show(struct exchange *exchange)
 {
     console_answer(exchange->service->console, exchange->request);
+}
+
+void api_print_error(struct http_request *request, enum http_error error, void *arg UNUSED)
+{
+    struct problem problem = problem_of(problem_code_of(error));
+    const struct route *row = route_find(HTTP_POST, http_request_path(request)).sibling;
+
+    problem.is_oauth = row && row->flags & ROUTE_OAUTH;
+    if (error == HTTP_ERROR_BAD_REQUEST)
+        problem_blame_authorization(&problem, request);
+    problem_reply(request, &problem);
 }

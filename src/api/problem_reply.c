@@ -1,9 +1,7 @@
 #include "problem_internal.h"
 
-#include "api/service.h"
 #include "base/check.h"
 #include "oauth_internal.h"
-#include "routes_internal.h"
 
 enum { BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
 
@@ -40,14 +38,4 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     if (problem->allow)
         http_response_header(request, TEXT("Allow"), text_of(problem->allow));
     http_reply(request, problem->status ? problem->status : status, TEXT("application/json"), buf_text(&body));
-}
-
-void api_print_error(struct http_request *request, enum http_error error, void *arg UNUSED)
-{
-    struct problem problem = problem_of(problem_code_of(error));
-
-    problem.is_oauth = route_is_oauth(http_request_path(request));
-    if (error == HTTP_ERROR_BAD_REQUEST)
-        problem_blame_authorization(&problem, request);
-    problem_reply(request, &problem);
 }

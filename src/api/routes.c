@@ -224,13 +224,6 @@ struct route_match route_find(enum http_method method, struct text path)
     return match;
 }
 
-bool route_is_oauth(struct text path)
-{
-    const struct route *row = route_find(HTTP_POST, path).sibling;
-
-    return row && (row->flags & ROUTE_OAUTH);
-}
-
 bool route_yields(const struct route *row, const struct route_policy *policy)
 {
     return (row->flags & ROUTE_YIELDS) && route_policy_has_folder(policy, text_of(row->path));

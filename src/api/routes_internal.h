@@ -16,7 +16,5 @@ struct route_match route_find(enum http_method method, struct text path);
 /* Whether the policy gives the row's folder to a backend. Then the row does not exist: requests are decided by the
  * policy alone, and the public listener answers 404. */
 bool route_yields(const struct route *row, const struct route_policy *policy);
-/* Whether refusals at this path have the form of OAuth. path: as it came, or normalised. */
-bool route_is_oauth(struct text path);
 /* Appends the value of Allow for the row's path, such as "GET, HEAD, POST". */
 void route_print_allow(const struct route *row, struct buf *out);
