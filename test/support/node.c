@@ -65,9 +65,21 @@ void node_start_program(struct node *node, const char *program, const char *fold
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
     const char *argv[ARGS_MAX] = {
-        program,           "serve",         "--redis",  redis_url,     "--master-key-file", master_key_path,
-        "--public-origin", NODE_ORIGIN,     "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0",
-        "--ready-file",    node->ready_path};
+        program,
+        "serve",
+        redis_url[0] == '/' ? "--redis-file" : "--redis",
+        redis_url,
+        "--master-key-file",
+        master_key_path,
+        "--public-origin",
+        NODE_ORIGIN,
+        "--listen",
+        "127.0.0.1:0",
+        "--internal-listen",
+        "127.0.0.1:0",
+        "--ready-file",
+        node->ready_path,
+    };
     size_t argc = 14;
 
     snprintf(node->ready_path, sizeof node->ready_path, "%.150s/%.30s.ready", folder, name);

@@ -14,8 +14,8 @@ struct node {
 #define NODE_ORIGIN "https://console.test"
 
 const char *node_binary(void);
-/* Starts `serve` and returns when it is ready. If it does not become ready, shows its log and aborts the test. more:
- * further arguments up to a NULL; may be NULL. */
+/* Starts `serve` and returns when it is ready. If it does not become ready, shows its log and aborts the test.
+ * redis_url: or the path of a file with it. more: further arguments up to a NULL; may be NULL. */
 void node_start(struct node *node, const char *folder, const char *name, const char *redis_url,
                 const char *master_key_path, const char *const *more);
 /* The same with another program than node_binary(). */
