@@ -136,6 +136,10 @@
     X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")             \
     X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "",                                           \
       "Switches to another master named by Sentinels.")                                                                \
+    X(METRIC_REDIS_ACCESS_REFUSED, gauge, "chatelaine_redis_access_refused", "",                                       \
+      "1 while Redis refuses what the node's files say for new connections, or such a file cannot be used.")           \
+    X(METRIC_REDIS_FINDERS_DOWN, gauge, "chatelaine_redis_finders_down", "",                                           \
+      "Sentinels or nodes of the cluster that this node has not reached for ten seconds.")                             \
     X(METRIC_REDIS_FULL, gauge, "chatelaine_redis_full", "",                                                           \
       "1 while Redis' memory is full: nothing new can be created; checks and revocations still work.")                 \
     X(METRIC_REDIS_DURABILITY_ASSERTED, gauge, "chatelaine_redis_durability_asserted", "",                             \

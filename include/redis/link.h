@@ -25,6 +25,9 @@ struct redis_subscription {
     /* Names the channels of each new connection, before it is ready. Returns their number. The texts must stay valid
      * until the subscribe commands are queued. */
     size_t (*channels)(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
+    /* The same channels once more, for a connection that replaces the present one (redis/access.h). What was heard
+     * just before comes a second time then. */
+    size_t (*channels_again)(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
     /* One message, in the order received. False: malformed, so the link reconnects. */
     bool (*message)(void *arg, struct text channel, struct text payload);
     bool is_sharded; /* the channels belong to slots (SSUBSCRIBE); when a slot leaves the server, the link reconnects */
@@ -44,7 +47,9 @@ struct redis_link_settings {
     bool to_master;                                /* asks for role and run id, and refuses replicas */
     struct redis_tls *tls;                         /* for a target with tls */
     bool to_sentinel;                              /* only for what the link says about itself */
-    struct log_field about;                        /* what its log lines say besides; zeroed: nothing */
+    bool is_finder;         /* to a Sentinel or a node of a cluster, to be asked for the master */
+    bool is_trial;          /* it is to replace another link: it logs nothing of itself */
+    struct log_field about; /* what its log lines say besides; zeroed: nothing */
 };
 
 struct redis_link;

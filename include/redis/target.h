@@ -3,7 +3,13 @@
 #include "base/attr.h"
 #include "base/text.h"
 
-enum { REDIS_HOST_BYTES = 256, REDIS_SEEDS_MAX = 9, REDIS_MASTER_NAME_BYTES = 64 };
+enum {
+    REDIS_HOST_BYTES = 256,
+    REDIS_USER_BYTES = 128,
+    REDIS_PASSWORD_BYTES = 256,
+    REDIS_SEEDS_MAX = 9,
+    REDIS_MASTER_NAME_BYTES = 64
+};
 
 struct redis_address {
     char host[REDIS_HOST_BYTES];
@@ -16,6 +22,12 @@ enum redis_found {
     REDIS_BY_CLUSTER,  /* the seeds are nodes of a Redis Cluster, which name the primary of each slot */
 };
 
+struct redis_login {
+    char user[REDIS_USER_BYTES];
+    char password[REDIS_PASSWORD_BYTES];
+    unsigned version; /* rises with each change, also of certificates */
+};
+
 /* Parsed from redis://[user:password@]host[:port][/db], rediss:// (the same, over TLS),
  * unix:[//]/path[?db=N&user=…&password=…], redis-sentinel://[user:password@]host[:port],…/master-name[/db] or
  * rediss-sentinel://, redis-cluster://[user:password@]host[:port],… or rediss-cluster://. */
@@ -26,16 +38,19 @@ struct redis_target {
     char host[REDIS_HOST_BYTES]; /* or the socket's path; empty with seeds */
     uint16_t port;
     unsigned db; /* 0 in a cluster */
-    char user[128];
-    char password[256];
+    char user[REDIS_USER_BYTES];
+    char password[REDIS_PASSWORD_BYTES];
     unsigned seed_count; /* 0 with REDIS_AT_HOST */
     struct redis_address seeds[REDIS_SEEDS_MAX];
     char master_name[REDIS_MASTER_NAME_BYTES]; /* with Sentinels */
-    char sentinel_user[128]; /* of all Sentinels; user and password above are the master's, or of all nodes */
-    char sentinel_password[256];
+    char sentinel_user[REDIS_USER_BYTES];      /* of all Sentinels; those above are the master's, or of all nodes */
+    char sentinel_password[REDIS_PASSWORD_BYTES];
+    struct redis_access *access; /* NULL: users and passwords stay as they are here; else the present ones are there */
 };
 /* False: ret_why gets one sentence, which never quotes the password. */
 MUST_CHECK bool redis_target_parse(struct text url, struct redis_target *ret_target, struct buf *ret_why);
+/* Whether both lead to the same place, whatever their users and passwords. */
+bool redis_target_same_place(const struct redis_target *a, const struct redis_target *b);
 /* "redis://", "rediss-sentinel://", …; "unix:" */
 const char *redis_target_scheme(const struct redis_target *target);
 /* Adds what the Sentinels ask for: user:password, or :password for their default user, not escaped. False: as above. */

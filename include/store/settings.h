@@ -2,6 +2,7 @@
 #pragma once
 #include "core/key.h"
 #include "core/keyring.h"
+#include "redis/access.h"
 #include "redis/resolver.h"
 #include "redis/tls.h"
 

@@ -1,44 +1,24 @@
-#include "redis_tls_internal.h"
+#include "redis_files_internal.h"
 
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/file_stamp.h"
 #include "config/tls_files.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
-enum { FILES = 3, WHY_MAX_BYTES = 1024 };
-
-/* Tells a renewed file from the one that was read: both a rename and a rewrite change it. */
-struct stamp {
-    dev_t device;
-    ino_t inode;
-    off_t bytes;
-    struct timespec modified;
-};
+enum { FILES = 3, WHY_MAX_BYTES = 512 };
 
 struct files_tls {
     struct redis_tls tls;
     struct tls_file_option ca, certificate, key;
-    struct tls_context *context; /* the last one that could be made */
-    struct stamp stamps[FILES];  /* of the files when one was last made, or could not be made */
+    struct tls_context *context;     /* the last one that could be made */
+    struct file_stamp stamps[FILES]; /* of the files when one was last made, or could not be made */
+    unsigned changes;
+    char trouble[WHY_MAX_BYTES]; /* why the files cannot be used; empty: they can */
 };
-
-static struct stamp stamp_of(const char *path)
-{
-    struct stat status;
-
-    if (!path || stat(path, &status) != 0)
-        return (struct stamp){0};
-    return (struct stamp){status.st_dev, status.st_ino, status.st_size, status.st_mtim};
-}
-
-static bool is_same(const struct stamp *a, const struct stamp *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
-           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
-}
 
 /* Notes the files as they are now. False: they are as they were. */
 static bool note_change(struct files_tls *files)
@@ -46,12 +26,8 @@ static bool note_change(struct files_tls *files)
     const char *const paths[FILES] = {files->ca.paths, files->certificate.paths, files->key.paths};
     bool has_changed = false;
 
-    for (size_t i = 0; i < FILES; i++) {
-        struct stamp stamp = stamp_of(paths[i]);
-
-        has_changed |= !is_same(&stamp, &files->stamps[i]);
-        files->stamps[i] = stamp;
-    }
+    for (size_t i = 0; i < FILES; i++)
+        has_changed |= file_stamp_renew(&files->stamps[i], paths[i]);
     return has_changed;
 }
 
@@ -69,6 +45,7 @@ static void renew(struct files_tls *files)
 
     buf_init_fixed(&why, storage, sizeof storage);
     struct tls_context *renewed = open_context(files, &why);
+    snprintf(files->trouble, sizeof files->trouble, "%.*s", TEXT_ARG(buf_text(&why)));
     if (!renewed) {
         LOG(LOG_ERROR, "certificates for Redis not reloaded: the old ones stay in use",
             log_text("why", buf_text(&why)));
@@ -76,16 +53,29 @@ static void renew(struct files_tls *files)
     }
     tls_context_release(files->context);
     files->context = renewed;
+    files->changes++;
+    files->trouble[0] = '\0';
     LOG(LOG_INFO, "certificates for Redis reloaded", log_str("ca", files->ca.paths ? files->ca.paths : "the system's"));
 }
 
-static struct tls_context *context_now(struct redis_tls *tls)
+unsigned redis_tls_look(struct redis_tls *tls)
 {
     struct files_tls *files = LIST_ENTRY(tls, struct files_tls, tls);
 
     if (note_change(files))
         renew(files);
-    return tls_context_hold(files->context);
+    return files->changes;
+}
+
+const char *redis_tls_trouble(const struct redis_tls *tls)
+{
+    return LIST_ENTRY(tls, const struct files_tls, tls)->trouble;
+}
+
+static struct tls_context *context_now(struct redis_tls *tls)
+{
+    (void)redis_tls_look(tls);
+    return tls_context_hold(LIST_ENTRY(tls, struct files_tls, tls)->context);
 }
 
 struct redis_tls *redis_tls_create(const struct settings *settings, struct buf *ret_why)

@@ -2,10 +2,9 @@
 
 #include "base/mem.h"
 #include "base/secure.h"
-#include "config/key_file.h"
 #include "core/bucket.h"
 #include "lease/names.h"
-#include "redis_tls_internal.h"
+#include "redis_files_internal.h"
 #include "store/fitness.h"
 #include "store/store_parts.h"
 
@@ -16,7 +15,7 @@
 enum { LOOK_FIRST_MS = 2, LOOK_MAX_MS = 250 };
 /* After the first partition is ready. Links wait up to a second between attempts to connect. */
 enum { ALL_WITHIN_MS = 1500 };
-enum { AUTH_FILE_MAX_BYTES = 1024, MS_PER_DAY = 86400000 };
+enum { MS_PER_DAY = 86400000 };
 
 struct startup_gate {
     struct partitions *partitions;
@@ -33,23 +32,6 @@ struct startup_gate {
     void (*closed)(void *arg);
     void *closed_arg;
 };
-
-static bool read_sentinel_auth(const char *path, struct redis_target *target, struct buf *ret_why)
-{
-    struct buf line CLEANUP(buf_wipe);
-
-    buf_init(&line, AUTH_FILE_MAX_BYTES);
-    if (target->found != REDIS_BY_SENTINEL) {
-        buf_append_str(ret_why, "--sentinel-auth-file is only for Sentinels: --redis names none");
-        return false;
-    }
-    buf_printf(ret_why, "--sentinel-auth-file %s: ", path);
-    if (!secret_file_read(path, &line, ret_why) ||
-        !redis_target_add_sentinel_auth(text_trim(buf_text(&line)), target, ret_why))
-        return false;
-    buf_clear(ret_why);
-    return true;
-}
 
 /* Someone who names certificates counts on encryption. */
 static bool read_certificates(const struct settings *settings, struct store_settings *store, struct buf *ret_why)
@@ -86,13 +68,6 @@ static bool read_partitions(unsigned given, struct store_settings *store, struct
 
 bool store_settings_read(const struct settings *settings, struct store_settings *ret_store, struct buf *ret_why)
 {
-    struct buf url CLEANUP(buf_wipe);
-
-    buf_init(&url, STORE_URL_MAX_BYTES);
-    if (!settings->redis_file)
-        buf_append_str(&url, settings->redis);
-    else if (!secret_file_read(settings->redis_file, &url, ret_why))
-        return false;
     *ret_store = (struct store_settings){
         .parts = STORE_PARTS,
         .timeout_ms = (uint32_t)settings->redis_timeout_ms,
@@ -108,15 +83,17 @@ bool store_settings_read(const struct settings *settings, struct store_settings 
         .unsafe_redis = settings->unsafe_redis,
         .durability_asserted = settings->redis_durability == REDIS_DURABILITY_ASSERTED,
     };
-    return redis_target_parse(text_trim(buf_text(&url)), &ret_store->target, ret_why) &&
-           read_partitions((unsigned)settings->partitions, ret_store, ret_why) &&
-           (!settings->sentinel_auth_file ||
-            read_sentinel_auth(settings->sentinel_auth_file, &ret_store->target, ret_why)) &&
-           read_certificates(settings, ret_store, ret_why);
+    if (!redis_target_read(settings, &ret_store->target, ret_why) ||
+        !read_partitions((unsigned)settings->partitions, ret_store, ret_why) ||
+        !read_certificates(settings, ret_store, ret_why))
+        return false;
+    ret_store->target.access = redis_access_create(settings, &ret_store->target, ret_store->tls);
+    return true;
 }
 
 void store_settings_finish(struct store_settings *store)
 {
+    redis_access_destroy(store->target.access);
     redis_tls_destroy(store->tls);
     secure_wipe(store, sizeof *store);
 }

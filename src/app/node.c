@@ -475,6 +475,7 @@ static void node_open_store(struct node *node)
     node->store_settings.on_key_ended = api_note_ended_key;
     node->store_settings.on_key_ended_arg = &node->service;
     node->partitions = partitions_create(node->loop, &node->store_settings, node_store_changed, node);
+    redis_access_start(node->store_settings.target.access, node->loop);
 
     unsigned count = partitions_count(node->partitions);
 
@@ -506,6 +507,7 @@ static void node_begin_reports(struct node *node)
                                                                           .partitions = node->partitions,
                                                                           .members = node->members,
                                                                           .keyring = node->keyring,
+                                                                          .access = node->store_settings.target.access,
                                                                           .revocation_log = node->revocation_log,
                                                                           .address = node->address,
                                                                           .internal_address = node->internal_address});
@@ -576,8 +578,9 @@ void node_reload(struct node *node)
 {
     bool has_policy = node->settings->policy_file && !node->is_stopping;
 
-    if (!node_tls_reload(&node->tls) && !has_policy && !node->revocation_log && !node->audit_log)
-        LOG(LOG_INFO, "nothing to reload", log_str("signal", "SIGHUP"));
+    node_tls_reload(&node->tls);
+    if (node->partitions && !node->is_stopping)
+        redis_access_renew(node->store_settings.target.access);
     if (has_policy)
         reload_policy(node);
     if (node->revocation_log)

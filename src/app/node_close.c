@@ -207,6 +207,14 @@ static void step_close_audit(struct node *node)
     audit_log_close(node->audit_log, node_part_ended, node);
 }
 
+static void step_close_access(struct node *node)
+{
+    if (!node->partitions)
+        return;
+    node->pending++;
+    redis_access_close(node->store_settings.target.access, node_part_ended, node);
+}
+
 /* Its reads of the store ask the memberships. */
 static void step_stop_checker(struct node *node)
 {
@@ -252,8 +260,8 @@ static void (*const TEARDOWN[])(struct node *node) = {
     step_drain_internal,   step_leave,        step_close_table,     step_drain_usage,
     step_close_tls,        step_shut_queues,  step_close_http,      step_close_work_gate,
     step_close_watch_feed, step_close_usage,  step_close_passwords, step_end_audit,
-    step_close_canary,     step_close_report, step_stop_checker,    step_close_members,
-    step_close_store,      step_close_audit,
+    step_close_canary,     step_close_report, step_close_access,    step_stop_checker,
+    step_close_members,    step_close_store,  step_close_audit,
 };
 
 static void node_next_step(struct node *node)

@@ -24,7 +24,7 @@ struct node_report {
     int64_t started_ms, lease_since_ms;
     bool has_lease, is_draining;
     char trouble[TROUBLE_BYTES]; /* the store's, as last seen */
-    int64_t log_troubles;        /* the same */
+    int64_t other_troubles;      /* the same, as a number */
     unsigned looks;              /* until the next report */
     void (*closed)(void *arg);
     void *closed_arg;
@@ -71,6 +71,11 @@ static void put_log_troubles(struct json_writer *w, const struct node_report *re
         json_put_text(w, TEXT("The audit log was removed, replaced or cut since the node started."));
 }
 
+static void put_sentence(void *arg, struct text sentence)
+{
+    json_put_text(arg, sentence);
+}
+
 /* What others must know to judge this node. */
 static void put_degraded(struct json_writer *w, const struct node_report *report)
 {
@@ -85,6 +90,7 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
                              ? TEXT("No lease: checks read Redis.")
                              : TEXT("No lease in some partitions: their checks read Redis."));
     put_log_troubles(w, report);
+    redis_access_troubles(about->access, put_sentence, w);
     if (metric_values[METRIC_RECORDS_ALTERED] > 0)
         json_put_text(w, TEXT("Records were altered in Redis, and refused; log lines name them."));
     if (about->settings->unsafe_redis)
@@ -157,20 +163,21 @@ static bool has_all_leases(const struct node_reported *about)
     return true;
 }
 
-/* If this number changes, so has what the report says about the logs. */
-static int64_t count_log_troubles(struct revocation_log *log)
+/* If this number changes, so has what the report says about the logs and about connections to Redis. */
+static int64_t count_troubles(struct revocation_log *log)
 {
     if (log)
         revocation_log_look(log);
     return metric_values[METRIC_REVOCATION_LOG_LOST] + metric_values[METRIC_AUDIT_LOG_LOST] +
-           metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log));
+           metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log)) +
+           metric_values[METRIC_REDIS_ACCESS_REFUSED] + metric_values[METRIC_REDIS_FINDERS_DOWN];
 }
 
 /* Notes what has changed since the last look. */
 static bool look(struct node_report *report)
 {
     bool has_lease = has_all_leases(&report->about), has_changed = false;
-    int64_t troubles = count_log_troubles(report->about.revocation_log);
+    int64_t troubles = count_troubles(report->about.revocation_log);
     char trouble[TROUBLE_BYTES] = "";
     struct buf all;
 
@@ -186,8 +193,8 @@ static bool look(struct node_report *report)
         memcpy(report->trouble, trouble, sizeof trouble);
         has_changed = true;
     }
-    has_changed |= troubles != report->log_troubles;
-    report->log_troubles = troubles;
+    has_changed |= troubles != report->other_troubles;
+    report->other_troubles = troubles;
     return has_changed;
 }
 

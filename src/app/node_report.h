@@ -14,6 +14,7 @@ struct node_reported {
     const struct partitions *partitions; /* the report is in the first */
     struct membership *const *members;   /* of the partitions, in their order */
     struct keyring *keyring;
+    const struct redis_access *access;
     struct revocation_log *revocation_log;  /* NULL: none; looked at each second */
     const char *address, *internal_address; /* as bound */
 };

@@ -75,13 +75,12 @@ void node_tls_begin(struct node_tls *tls, struct http_server *public_server, str
         listener_tls_begin(tls->internal, internal_server);
 }
 
-bool node_tls_reload(struct node_tls *tls)
+void node_tls_reload(struct node_tls *tls)
 {
     if (tls->public)
         listener_tls_reload(tls->public);
     if (tls->internal)
         listener_tls_reload(tls->internal);
-    return tls->public || tls->internal;
 }
 
 unsigned node_tls_close(struct node_tls *tls, void (*closed)(void *arg), void *arg)

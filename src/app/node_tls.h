@@ -14,8 +14,7 @@ MUST_CHECK bool node_tls_open(struct node_tls *tls, uv_loop_t *loop, const struc
                               struct keyring *keyring, struct buf *ret_why);
 /* The node's servers, of which one listens already or will. */
 void node_tls_begin(struct node_tls *tls, struct http_server *public_server, struct http_server *internal_server);
-/* False: there is nothing to reload. */
-bool node_tls_reload(struct node_tls *tls);
+void node_tls_reload(struct node_tls *tls);
 /* Returns how often closed will run, later. */
 unsigned node_tls_close(struct node_tls *tls, void (*closed)(void *arg), void *arg);
 /* Once everything is closed. */

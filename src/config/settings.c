@@ -27,13 +27,15 @@ static const struct option_row STORE_ROWS[] = {
      .offset = AT(redis_file),
      .value_name = "PATH",
      .instead_of = "redis",
-     .help = "Read the address of Redis from this file, instead of --redis."},
+     .help =
+         "Read the address of Redis from this file, instead of --redis. A node takes up a new user or password while "
+         "it serves; for another address, restart it."},
     {.name = "redis-ca",
      .type = OPTION_TEXT,
      .offset = AT(redis_ca),
      .value_name = "PATH",
      .help = "With rediss://, accept only servers whose certificate comes from the CAs in this file (PEM), instead of "
-             "those that this system trusts. A renewed file is read for the next connection."},
+             "those that this system trusts. A node takes up a renewed file while it serves."},
     {.name = "redis-cert",
      .type = OPTION_TEXT,
      .offset = AT(redis_cert),
@@ -51,7 +53,7 @@ static const struct option_row STORE_ROWS[] = {
      .value_name = "PATH",
      .help =
          "Read from this file what the Sentinels of --redis ask for: user:password, or :password. User and password "
-         "in --redis are only for Redis."},
+         "in --redis are only for Redis. A node takes up a change while it serves."},
     {.name = "redis-durability",
      .type = OPTION_CHOICE,
      .offset = AT(redis_durability),

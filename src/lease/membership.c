@@ -23,6 +23,7 @@ enum {
 };
 
 static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
+static size_t name_channels_again(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
 static void on_link_state(void *arg, bool is_up);
 static void on_tick(uv_timer_t *ticker);
 static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct text last);
@@ -30,9 +31,13 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct te
 static void try_end(struct membership *member);
 static void on_slot_left(void *arg);
 
-static const struct redis_subscription SUBSCRIPTION = {.channels = name_channels, .message = membership_on_message};
-static const struct redis_subscription SHARDED_SUBSCRIPTION = {
-    .channels = name_channels, .message = membership_on_message, .is_sharded = true, .left = on_slot_left};
+static const struct redis_subscription SUBSCRIPTION = {
+    .channels = name_channels, .channels_again = name_channels_again, .message = membership_on_message};
+static const struct redis_subscription SHARDED_SUBSCRIPTION = {.channels = name_channels,
+                                                               .channels_again = name_channels_again,
+                                                               .message = membership_on_message,
+                                                               .is_sharded = true,
+                                                               .left = on_slot_left};
 
 /* A node has a membership for each partition of its store, and answers every check from memory only if it holds all
  * leases. */
@@ -222,6 +227,15 @@ static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_M
     CHECK(!out.failed);
     membership_channel(member->own, member->settings->prefix, "node:", member->id.text);
     membership_channel(member->invalidations, member->settings->prefix, "inv", "");
+    return name_channels_again(member, ret_channels);
+}
+
+/* Rule 1: a connection that hears everything from before the other one ends continues its membership. An echo that
+ * comes a second time is that of the latest heartbeat, or is ignored; an older message drops keys once more. */
+static size_t name_channels_again(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
+{
+    struct membership *member = arg;
+
     ret_channels[0] = text_of(member->own);
     ret_channels[1] = text_of(member->invalidations);
     return 2;

@@ -59,6 +59,7 @@ static void peer_open(struct redis_cluster *cluster, const struct redis_address 
         .backoff_max_ms = BACKOFF_MAX_MS,
         .calls_max = CALLS_MAX,
         .tls = cluster->tls,
+        .is_finder = true,
     };
 
     peer->cluster = cluster;
@@ -133,6 +134,7 @@ struct redis_cluster *redis_cluster_create(uv_loop_t *loop, const struct redis_t
     cluster->target.tls = target->tls;
     memcpy(cluster->target.user, target->user, sizeof cluster->target.user);
     memcpy(cluster->target.password, target->password, sizeof cluster->target.password);
+    cluster->target.access = target->access;
     cluster->tls = tls;
     cluster->timeout_ms = timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS;
     list_init(&cluster->peers);

@@ -4,10 +4,12 @@
 #include "base/metrics.h"
 #include "base/secure.h"
 #include "base/turn_clock.h"
+#include "redis/access.h"
 #include "redis/command.h"
 #include "link_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     BACKOFF_MAX_DEFAULT_MS = 1000,
@@ -156,10 +158,21 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream, struct 
     link->has_broken = false;
     link->is_batch_begun = false;
     link->misled = NULL;
+    link->unsubscribing = 0;
+}
+
+void link_forget_successor(struct redis_link *link)
+{
+    struct redis_successor *successor = link->successor;
+
+    link->successor = NULL;
+    if (successor)
+        successor->on_gone(successor);
 }
 
 void link_drop_wire(struct redis_link *link)
 {
+    link_forget_successor(link);
     calls_fail(link);
     redis_wire_close(link->wire, on_wire_closed, link);
     link->wire = NULL;
@@ -204,12 +217,23 @@ static void note_error(struct redis_link *link, const struct redis_reply *reply)
     link_wake(link);
 }
 
+/* Of one of the channels that a successor has taken over. */
+static bool is_farewell(const struct redis_link *link, const struct redis_reply *reply)
+{
+    return link->unsubscribing > 0 &&
+           is_push(reply, link->subscription->is_sharded ? TEXT("sunsubscribe") : TEXT("unsubscribe"));
+}
+
 static void on_reply(void *arg, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 
     if (link->subscription && is_message(link, reply)) {
         on_message(link, reply);
+        return;
+    }
+    if (is_farewell(link, reply)) {
+        link->unsubscribing--;
         return;
     }
     if (link->subscription && is_push(reply, TEXT("sunsubscribe"))) {
@@ -307,6 +331,8 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     CHECK(!target->tls || settings->tls);
     link->loop = loop;
     link->target = *target;
+    memcpy(link->proven.user, target->user, sizeof link->proven.user);
+    memcpy(link->proven.password, target->password, sizeof link->proven.password);
     link->durations = settings->durations;
     link->timeout_ms = settings->timeout_ms;
     link->backoff_max_ms = settings->backoff_max_ms ? settings->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS;
@@ -320,6 +346,12 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->tls = target->tls ? settings->tls : NULL;
     link->to_master = settings->to_master;
     link->to_sentinel = settings->to_sentinel;
+    link->is_finder = settings->is_finder;
+    link->is_trial = settings->is_trial;
+    link->down_since_ms = uv_now(loop);
+    list_init(&link->access_node);
+    if (target->access && !settings->is_trial)
+        list_append(&target->access->links, &link->access_node);
     link->about = settings->about;
     link_name_place(link);
     link_set_trouble(link, "%s: not connected yet", link->where);
@@ -347,6 +379,7 @@ static void on_handle_closed(uv_handle_t *handle)
     void (*closed)(void *arg) = link->closed;
     void *arg = link->closed_arg;
     secure_wipe(&link->target, sizeof link->target);
+    secure_wipe(&link->proven, sizeof link->proven);
     free(link->calls);
     free(link->failures);
     free(link);
@@ -389,6 +422,8 @@ static void on_wire_closed(void *arg)
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg)
 {
     CHECK(link->state != LINK_CLOSING);
+    list_remove(&link->access_node);
+    link_forget_successor(link);
     if (link->resolver)
         list_remove(&link->follower.node);
     if (link->wire)

@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "core/lease_rules.h"
+#include "redis/access.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@ enum {
     LOG_PAUSE_MS = 10000,  /* at most one line in this time about an unstable link */
 };
 
+static enum redis_peer peer_of(const struct redis_link *link);
 static void connect_begin(struct redis_link *link);
 static void on_connected(void *arg, int status, union redis_stream *stream);
 static void secure(struct redis_link *link, union redis_stream *stream);
@@ -30,7 +32,8 @@ static void on_subscribed(void *arg, enum redis_outcome outcome, const struct re
 
 static void log_loss(struct redis_link *link)
 {
-    if (link->is_loss_logged || !log_pause_is_over(&link->loss_pause, uv_now(link->loop), LOG_PAUSE_MS))
+    if (link->is_trial || link->is_loss_logged ||
+        !log_pause_is_over(&link->loss_pause, uv_now(link->loop), LOG_PAUSE_MS))
         return;
     link->is_loss_logged = true;
     LOG(LOG_WARN, "Redis connection is down", log_str("link", link->name), log_str("why", link->trouble), link->about);
@@ -73,6 +76,8 @@ void link_lose(struct redis_link *link, const char *why)
 {
     bool was_ready = link->state == LINK_READY;
 
+    if (was_ready)
+        link->down_since_ms = uv_now(link->loop);
     if (was_ready && uv_now(link->loop) - link->ready_since_ms >= link->backoff_max_ms)
         link->attempts = 0;
     link_drop_wire(link);
@@ -164,8 +169,39 @@ void link_on_moved(void *arg, const struct redis_address *master)
     }
 }
 
+/* What the files say now; or, after a refusal, what was accepted last. */
+static void take_login(struct redis_link *link)
+{
+    struct redis_access *access = link->target.access;
+
+    if (!access)
+        return;
+    access->look(access);
+    const struct redis_login *login = link->uses_proven ? &link->proven : &access->now[peer_of(link)];
+    memcpy(link->target.user, login->user, sizeof link->target.user);
+    memcpy(link->target.password, login->password, sizeof link->target.password);
+    link->login_version = login->version;
+}
+
+static void note_accepted(struct redis_link *link)
+{
+    memcpy(link->proven.user, link->target.user, sizeof link->proven.user);
+    memcpy(link->proven.password, link->target.password, sizeof link->proven.password);
+    link->proven.version = link->login_version;
+}
+
+/* A new password may be in the file before Redis knows it, or may be wrong. A trial must show that it is right. */
+static void try_other_login(struct redis_link *link)
+{
+    const struct redis_access *access = link->target.access;
+
+    if (access && !link->is_trial && link->proven.version != access->now[peer_of(link)].version)
+        link->uses_proven = !link->uses_proven;
+}
+
 static void connect_begin(struct redis_link *link)
 {
+    take_login(link);
     link->state = LINK_CONNECTING;
     link->connect = redis_connect_start(link->loop, &link->target, link->attempts, on_connected, link);
     link_arm(link, link->timeout_ms);
@@ -244,10 +280,20 @@ static void greeting_begin(struct redis_link *link)
         link_lose(link, "out of memory");
 }
 
+static enum redis_peer peer_of(const struct redis_link *link)
+{
+    return link->to_sentinel ? REDIS_PEER_SENTINEL : REDIS_PEER_SERVER;
+}
+
+static bool is_about_login(struct text kind)
+{
+    return text_equal(kind, TEXT("NOAUTH")) || text_equal(kind, TEXT("WRONGPASS"));
+}
+
 /* Which setting holds the user and password that were refused or are missing. */
 static const char *hint_at(const struct redis_link *link, struct text kind)
 {
-    if (!text_equal(kind, TEXT("NOAUTH")) && !text_equal(kind, TEXT("WRONGPASS")))
+    if (!is_about_login(kind))
         return "";
     return link->to_sentinel ? " (see --sentinel-auth-file)" : " (see --redis-file)";
 }
@@ -264,6 +310,8 @@ static bool greeting_is_good(struct redis_link *link, const struct redis_reply *
     if (words.len > 0 && words.ptr[words.len - 1] == '.')
         words.len--;
     snprintf(why, sizeof why, "%.*s%s", TEXT_ARG(words), hint_at(link, reply_error_kind(reply)));
+    if (is_about_login(reply_error_kind(reply)))
+        try_other_login(link);
     link_lose(link, why);
     return false;
 }
@@ -330,6 +378,7 @@ static void become_ready(struct redis_link *link)
     link->has_tried = true;
     link->ready_since_ms = uv_now(link->loop);
     link->trouble[0] = '\0';
+    note_accepted(link);
     log_ready(link);
     if (link->ready)
         link->ready(link->arg, true);
@@ -357,7 +406,7 @@ static void subscribe(struct redis_link *link)
     struct text channels[REDIS_CHANNELS_MAX];
     bool is_sent = true;
 
-    link->unconfirmed = (unsigned)link->subscription->channels(link->arg, channels);
+    link->channels = link->unconfirmed = (unsigned)link->subscription->channels(link->arg, channels);
     for (unsigned i = 0; i < link->unconfirmed; i++)
         is_sent &= link_send(link, 2, (struct text[]){command, channels[i]}, on_subscribed, link);
     if (!is_sent)

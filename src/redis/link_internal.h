@@ -26,19 +26,31 @@ struct redis_failure {
     enum redis_outcome outcome;
 };
 
+/* A link's renewal, as the link sees it; redis/renewal.c. */
+struct redis_successor {
+    /* The link is closing, or its connection is lost: it is not touched any more. */
+    void (*on_gone)(struct redis_successor *successor);
+};
+
 struct redis_link {
     uv_loop_t *loop;
-    struct redis_target target;
+    struct redis_target target; /* with the login of the current connection */
+    struct list access_node;    /* in target.access->links */
+    struct redis_login proven;  /* what was accepted last, or was given at first */
+    unsigned login_version;
+    bool uses_proven;                  /* the next connection, because Redis refused what the files say */
+    struct redis_successor *successor; /* NULL: the link is not being renewed */
+    unsigned unsubscribing;            /* channels that the successor is taking over, until Redis confirms each */
     char name[32], where[LINK_WHERE_BYTES];
     enum histogram_row durations;
     uint32_t timeout_ms, backoff_max_ms;
     const struct redis_subscription *subscription;
-    unsigned unconfirmed; /* channels not confirmed yet, in LINK_GREETING */
+    unsigned channels, unconfirmed; /* of the current connection; of those, not confirmed yet in LINK_GREETING */
     void (*ready)(void *arg, bool ready);
     void *arg;
 
     struct redis_tls *tls; /* NULL: plain */
-    bool to_master, to_sentinel;
+    bool to_master, to_sentinel, is_finder, is_trial;
     char run_id[REDIS_RUN_ID_CHARS + 1]; /* of the current connection */
     bool has_broken;                     /* the last connection, by itself */
     bool is_batch_begun;
@@ -54,7 +66,7 @@ struct redis_link {
     unsigned wires_open;           /* including those still closing */
     unsigned attempts;             /* since the last connection that held */
     bool has_tried;
-    uint64_t ready_since_ms;
+    uint64_t ready_since_ms, down_since_ms;
     char trouble[LINK_TROUBLE_BYTES];
     bool is_loss_logged;
     struct log_field about;
@@ -88,7 +100,9 @@ void link_wake(struct redis_link *link);
 MUST_CHECK bool link_send(struct redis_link *link, size_t argc, const struct text *argv, redis_done *done, void *arg);
 /* tls: NULL if plain. */
 void link_take_wire(struct redis_link *link, union redis_stream *stream, struct tls_session *tls);
-/* Fails the pending calls and closes the wire. */
+/* Ends the renewal, if there is one. */
+void link_forget_successor(struct redis_link *link);
+/* Ends the renewal, fails the pending calls and closes the wire. */
 void link_drop_wire(struct redis_link *link);
 
 /* link_connect.c */

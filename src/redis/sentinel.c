@@ -57,13 +57,14 @@ static void round_end(void *arg);
 static void ask(struct redis_resolver *resolver);
 static int64_t replicas(const struct redis_resolver *resolver);
 
-static const struct redis_subscription EVENTS = {.channels = name_channels, .message = on_event};
+static const struct redis_subscription EVENTS = {
+    .channels = name_channels, .channels_again = name_channels, .message = on_event};
 
 /* Two connections each, because a subscribed one takes no questions. */
 static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_target *all, unsigned index,
                       struct redis_tls *tls, uint32_t timeout_ms)
 {
-    struct redis_target target = {.port = all->seeds[index].port, .tls = all->tls};
+    struct redis_target target = {.port = all->seeds[index].port, .tls = all->tls, .access = all->access};
     struct redis_link_settings settings = {
         .name = "sentinel",
         .durations = HISTOGRAM_REDIS_SENTINEL,
@@ -72,6 +73,7 @@ static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct 
         .calls_max = CALLS_MAX,
         .tls = tls,
         .to_sentinel = true,
+        .is_finder = true,
     };
 
     memcpy(target.host, all->seeds[index].host, sizeof target.host);

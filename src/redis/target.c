@@ -280,6 +280,17 @@ bool redis_target_parse(struct text url, struct redis_target *ret_target, struct
     return is_good;
 }
 
+bool redis_target_same_place(const struct redis_target *a, const struct redis_target *b)
+{
+    bool is_same = a->found == b->found && a->is_unix == b->is_unix && a->tls == b->tls && a->port == b->port &&
+                   a->db == b->db && a->seed_count == b->seed_count && strcmp(a->host, b->host) == 0 &&
+                   strcmp(a->master_name, b->master_name) == 0;
+
+    for (unsigned i = 0; is_same && i < a->seed_count; i++)
+        is_same = a->seeds[i].port == b->seeds[i].port && strcmp(a->seeds[i].host, b->seeds[i].host) == 0;
+    return is_same;
+}
+
 const char *redis_target_scheme(const struct redis_target *target)
 {
     static const char *const PLAIN[] = {"redis://", "redis-sentinel://", "redis-cluster://"};

@@ -200,6 +200,11 @@ void redis_wire_close(struct redis_wire *wire, void (*closed)(void *arg), void *
     uv_close(&wire->stream->handle, on_closed);
 }
 
+void redis_wire_hand_over(struct redis_wire *wire, void *arg)
+{
+    wire->arg = arg;
+}
+
 struct buf *redis_wire_output(struct redis_wire *wire)
 {
     return &wire->collecting;

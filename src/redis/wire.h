@@ -19,6 +19,8 @@ struct redis_wire *redis_wire_create(union redis_stream *stream, struct tls_sess
                                      const struct redis_wire_events *events, void *arg);
 /* With TLS, call it once, and append nothing before `secured`. */
 void redis_wire_begin_handshake(struct redis_wire *wire);
+/* Its events go there from now on. Not inside one of them. */
+void redis_wire_hand_over(struct redis_wire *wire, void *arg);
 /* No event follows. closed runs later, after all memory is freed. */
 void redis_wire_close(struct redis_wire *wire, void (*closed)(void *arg), void *arg);
 

@@ -17,7 +17,7 @@
 
 TestSuite(redis_tls, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
-enum { NODES = 2, STEP_MS = 10, URL_BYTES = 96, PATHS_MAX = 16 };
+enum { NODES = 2, LINKS = 5, STEP_MS = 10, URL_BYTES = 96, PATHS_MAX = 16 };
 
 /* A CA, and what it has signed, in a folder that redis_server_options.tls takes. */
 struct scene {
@@ -316,6 +316,36 @@ Test(redis_tls, renewed_files_are_used_by_the_next_connection)
     await_log("certificates for Redis reloaded");
     fixture_await_key(&scene.fixture, 0, key.secret, 200);
     watched_keys_create(&keys, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
+    scene_stop();
+}
+
+/* Redis asks for certificates, and will have none but the new one at the next failover. */
+Test(redis_tls, a_new_client_certificate_is_shown_at_once)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture_key key;
+
+    scene_start(true);
+    const char *const more[] = {"--redis-ca",   scene.ca_path, "--redis-cert", scene.cert_path, "--redis-key",
+                                scene.key_path, NULL};
+    add_node(scene.url, more);
+    fixture_create_key(&scene.fixture, 0, "{\"name\":\"k\",\"mode\":\"live\"}", &key);
+    long sessions = fixture_metric(&scene.fixture, 0, "chatelaine_sessions_total");
+    long lost = fixture_metric(&scene.fixture, 0, "chatelaine_redis_lost_total");
+    long connects = fixture_metric(&scene.fixture, 0, "chatelaine_redis_connects_total");
+    certificate_free(&scene.client);
+    certificate_make(&scene.client, &(struct certificate_wish){.name = "node", .issuer = &scene.ca});
+    put("node.key", scene.client.key_pem, scene.key_path);
+    put("node.pem", scene.client.pem, scene.cert_path);
+    await_log("certificates for Redis reloaded");
+    while (fixture_metric(&scene.fixture, 0, "chatelaine_redis_connects_total") < connects + LINKS ||
+           fixture_metric(&scene.fixture, 0, "chatelaine_redis_access_refused") != 0) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "the links are not renewed");
+        poll(NULL, 0, STEP_MS);
+    }
+    cr_expect_eq(fixture_metric(&scene.fixture, 0, "chatelaine_sessions_total"), sessions, "the membership goes on");
+    cr_expect_eq(fixture_metric(&scene.fixture, 0, "chatelaine_redis_lost_total"), lost);
+    cr_expect_eq(fixture_try_key(&scene.fixture, 0, key.secret), 200);
     scene_stop();
 }
 

@@ -250,3 +250,32 @@ Test(redis_target, refuses_what_is_wrong_without_telling_the_password)
         buf_finish(&why);
     }
 }
+
+/* Only users and passwords may differ. */
+Test(redis_target, tells_whether_two_lead_to_the_same_place)
+{
+    static const char *const PLACES[] = {
+        "redis://host/1",
+        "redis://host/2",
+        "redis://host:6380/1",
+        "redis://other/1",
+        "rediss://host/1",
+        "unix:/host?db=1",
+        "redis-sentinel://host/keys",
+        "redis-sentinel://host/others",
+        "redis-sentinel://host,other/keys",
+        "redis-sentinel://other/keys",
+        "redis-cluster://host",
+        "redis-cluster://host:6380",
+    };
+    const struct redis_target secret = parse("redis-sentinel://one:a@host:26379/keys"),
+                              renewed = parse("redis-sentinel://two:b@host/keys");
+
+    cr_expect(redis_target_same_place(&secret, &renewed));
+    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
+        for (size_t j = 0; j < sizeof PLACES / sizeof *PLACES; j++) {
+            const struct redis_target a = parse(PLACES[i]), b = parse(PLACES[j]);
+
+            cr_expect_eq(redis_target_same_place(&a, &b), i == j, "%s %s", PLACES[i], PLACES[j]);
+        }
+}
