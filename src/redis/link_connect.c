@@ -30,12 +30,25 @@ static void on_subscribed(void *arg, enum redis_outcome outcome, const struct re
 
 /* Log lines: one when the link is lost or cannot be made, one when it is back */
 
+/* A loss is told once, and again when its reason changes: the first reason is often only that the connection ended. */
+static bool may_log_loss(struct redis_link *link)
+{
+    uint64_t now_ms = uv_now(link->loop);
+
+    if (link->is_trial)
+        return false;
+    if (!link->is_loss_logged)
+        return log_pause_is_over(&link->loss_pause, now_ms, LOG_PAUSE_MS);
+    return strcmp(link->trouble, link->logged_trouble) != 0 &&
+           log_pause_is_over(&link->change_pause, now_ms, LOG_PAUSE_MS);
+}
+
 static void log_loss(struct redis_link *link)
 {
-    if (link->is_trial || link->is_loss_logged ||
-        !log_pause_is_over(&link->loss_pause, uv_now(link->loop), LOG_PAUSE_MS))
+    if (!may_log_loss(link))
         return;
     link->is_loss_logged = true;
+    memcpy(link->logged_trouble, link->trouble, sizeof link->trouble);
     LOG(LOG_WARN, "Redis connection is down", log_str("link", link->name), log_str("why", link->trouble), link->about);
 }
 

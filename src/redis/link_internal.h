@@ -70,7 +70,8 @@ struct redis_link {
     char trouble[LINK_TROUBLE_BYTES];
     bool is_loss_logged;
     struct log_field about;
-    struct log_pause loss_pause;
+    char logged_trouble[LINK_TROUBLE_BYTES]; /* the last one in the log of a loss that lasts */
+    struct log_pause loss_pause, change_pause;
 
     /* A ring of calls that await replies. All have the same timeout, so they are in order of deadline. The first
      * `expired` of them were already reported as lost. */

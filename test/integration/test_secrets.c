@@ -315,6 +315,37 @@ Test(secrets, sighup_renews_every_connection)
     fixture_stop(&s.fixture);
 }
 
+/* A line that says both. */
+static bool has_line(size_t node, const char *words, const char *why)
+{
+    char *log = node_log(&s.fixture.nodes[node]), *rest = log, *line;
+    bool is_there = false;
+
+    while (!is_there && (line = strsep(&rest, "\n")))
+        is_there = strstr(line, words) && strstr(line, why);
+    free(log);
+    return is_there;
+}
+
+/* Only Redis has the new password: the first reason is that it closed the connection, and the right one comes later. */
+Test(secrets, the_reason_that_counts_is_logged)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    start_at_one_redis();
+    watched_keys_make(&s.keys);
+    redis_server_tell(&s.fixture.redis, "ACL", "SETUSER", "one", "resetpass", ">new", NULL);
+    kill_clients("one");
+    for (size_t node = 0; node < NODES; node++)
+        while (!has_line(node, "Redis connection is down", "WRONGPASS")) {
+            cr_assert_gt(deadline_left_ms(deadline), 0, "node %zu does not say why", node);
+            poll(NULL, 0, STEP_MS);
+        }
+    write_socket_file("one", "new");
+    watched_keys_check_until_known(&s.keys, 0);
+    fixture_stop(&s.fixture);
+}
+
 /* Sentinels */
 
 static void tell_sentinels(const char *change)
