@@ -117,6 +117,15 @@ cause_RedisFull() {
     redis config set maxmemory 1mb >/dev/null
     create_key >/dev/null
 }
+cause_RedisAccessRefused() {
+    echo "unix:$dir/redis.sock" >"$dir/address"
+    scene --redis-file "$dir/address"
+    echo "unix:$dir/redis.sock?password=wrong" >"$dir/address"
+}
+cause_RedisFinderDown() {
+    scene_of_sentinel
+    kill -STOP "$sentinel_pid"
+}
 cause_RedisSlow() {
     scene
     beside stutter "$redis_pid" 0.3 0.05
