@@ -1,52 +1,14 @@
 /* Checks in nginx's own process (docker/gateways/README.md#nginx-with-the-module). A plain request whose key is in the
- * table of a node on this machine passes at once; about every other request a node is asked by a subrequest, as
- * ngx_http_auth_request_module does, so refusals are always a node's. Names follow nginx: NGX_OK, r, cf. */
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
+ * table of a node on this machine passes at once; about every other request a node is asked, so refusals are always a
+ * node's. Here: directives, variables, and what "nginx -t" refuses. */
+#include "module_internal.h"
 
-#include "auth/bearer.h"
-#include "base/text.h"
 #include "chatelaine/check.h"
-#include "core/scope.h"
 #include "plain_internal.h"
 
 #include <pwd.h>
-#include <stdint.h>
-#include <sys/random.h>
 
-enum {
-    REFRESH_MS = 1000,
-    REFRESH_WITHOUT_TABLE_MS = 200,
-    WAITING_IS_TROUBLE_AFTER = 25, /* refreshes: a node answers within a turn of its loop */
-    IDS_AHEAD = 64,
-    ID_RANDOM_BYTES = 10,
-    SCOPES_MAX_BYTES = 256, /* as in nodes */
-};
-
-enum variable {
-    VARIABLE_ACCOUNT,
-    VARIABLE_PRINCIPAL,
-    VARIABLE_KIND,
-    VARIABLE_MODE,
-    VARIABLE_ROLE,
-    VARIABLE_SCOPES,
-    VARIABLE_BILLABLE,
-    VARIABLE_ERROR,
-    VARIABLE_REQUEST_ID,
-    VARIABLE_TRACEPARENT,
-    VARIABLE_CHALLENGE,
-    VARIABLE_ALLOW,
-    VARIABLE_RETRY_AFTER,
-    VARIABLE_TRANSPORT,
-    VARIABLE_STATUS,
-    VARIABLE_FROM,
-    VARIABLE_COUNT,
-};
-
-static const struct {
-    ngx_str_t name, header; /* header: of the node's response, in lower case; empty: it has none */
-} VARIABLES[VARIABLE_COUNT] = {
+const struct variable_name module_variables[VARIABLE_COUNT] = {
     [VARIABLE_ACCOUNT] = {ngx_string("chatelaine_account"), ngx_string("x-auth-account")},
     [VARIABLE_PRINCIPAL] = {ngx_string("chatelaine_principal"), ngx_string("x-auth-principal")},
     [VARIABLE_KIND] = {ngx_string("chatelaine_kind"), ngx_string("x-auth-kind")},
@@ -65,54 +27,13 @@ static const struct {
     [VARIABLE_FROM] = {ngx_string("chatelaine_from"), ngx_null_string},
 };
 
-struct main_conf {
-    ngx_str_t path;       /* empty: no table */
-    ngx_str_t deployment; /* NUL-terminated; empty: any */
-    uid_t owner;
-    /* The node's policy that the scopes of this configuration are meant for: the first one that any of its workers has
-     * seen; 0: none yet. In memory that the master makes, so that a worker that is started again has the same. */
-    _Atomic uint32_t *policy;
-    ngx_int_t index_of[VARIABLE_COUNT];
+/* A location as the configuration has it. */
+struct place {
+    const void *server; /* its server, by its settings */
+    struct location_conf *settings;
+    ngx_str_t name; /* empty: the server itself */
+    bool is_exact, is_internal;
 };
-
-struct location_conf {
-    ngx_str_t uri;         /* data NULL: not said; empty: off */
-    ngx_str_t row;         /* of the policy; data NULL: no scope was said */
-    scope_set read, write; /* SCOPE_NONE: ask a node */
-};
-
-/* A check by a node, of one request. */
-struct question {
-    ngx_http_request_t *subrequest;
-    ngx_uint_t status;
-    u_char status_text[NGX_INT_T_LEN];
-    unsigned is_done;
-};
-
-/* What an accepted request's variables point to; in its pool. */
-struct acceptance {
-    struct chatelaine_principal who;
-    char request_id[32], scopes[SCOPES_MAX_BYTES], traceparent[TRACEPARENT_CHARS];
-};
-
-/* What is read of a request's header fields. */
-struct credentials {
-    struct text authorization, traceparent;
-    unsigned authorizations, traceparents, cookies;
-};
-
-/* The worker's own. Nothing in here points into a configuration, because it outlives them. */
-static struct {
-    struct chatelaine_table table;
-    char deployment[CHATELAINE_DEPLOYMENT_BYTES];
-    ngx_event_t timer;
-    ngx_uint_t waited;            /* refreshes in a row that a node did not answer */
-    enum chatelaine_trouble told; /* the trouble that was last logged */
-    int told_error;
-    bool has_told_of_policy; /* that it has changed */
-    uint8_t random[IDS_AHEAD][ID_RANDOM_BYTES];
-    size_t random_left;
-} worker;
 
 static ngx_int_t init_main(ngx_conf_t *cf);
 static ngx_int_t add_variables(ngx_conf_t *cf);
@@ -122,9 +43,6 @@ static char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child);
 static char *read_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_check(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_scope(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-static ngx_int_t begin_worker(ngx_cycle_t *cycle);
-static void end_worker(ngx_cycle_t *cycle);
-static ngx_int_t check_access(ngx_http_request_t *r);
 
 static ngx_command_t commands[] = {
     {ngx_string("chatelaine_table"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE123, read_table, NGX_HTTP_MAIN_CONF_OFFSET, 0,
@@ -149,8 +67,8 @@ ngx_module_t ngx_http_chatelaine_module = {
     .ctx = &context,
     .commands = commands,
     .type = NGX_HTTP_MODULE,
-    .init_process = begin_worker,
-    .exit_process = end_worker,
+    .init_process = table_begin,
+    .exit_process = table_end,
 };
 
 /* What nginx looks for in a dynamic module. Access modules run from the last to the first: this one is put before
@@ -161,16 +79,16 @@ EXPORTED char *ngx_module_names[] = {"ngx_http_chatelaine_module", NULL};
 EXPORTED char *ngx_module_order[] = {"ngx_http_chatelaine_module", "ngx_http_auth_request_module",
                                      "ngx_http_auth_basic_module", "ngx_http_access_module", NULL};
 
-static struct text text_of_str(ngx_str_t str)
-{
-    return (struct text){(const char *)str.data, str.len};
-}
-
 /* --- configuration --- */
 
 static void *create_main_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(struct main_conf));
+    enum { PLACES_AT_FIRST = 16 };
+    struct main_conf *main = ngx_pcalloc(cf->pool, sizeof *main);
+
+    if (main && ngx_array_init(&main->places, cf->temp_pool, PLACES_AT_FIRST, sizeof(struct place)) != NGX_OK)
+        return NULL;
+    return main;
 }
 
 static void *create_location_conf(ngx_conf_t *cf)
@@ -178,12 +96,35 @@ static void *create_location_conf(ngx_conf_t *cf)
     return ngx_pcalloc(cf->pool, sizeof(struct location_conf));
 }
 
+static char *refuse(ngx_conf_t *cf, const char *what, const ngx_str_t *value)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s \"%V\"", what, value);
+    return NGX_CONF_ERROR;
+}
+
+/* nginx has no list of locations, but merges each with what is around it. */
+static char *note_place(ngx_conf_t *cf, struct location_conf *settings, const ngx_http_core_loc_conf_t *core)
+{
+    struct main_conf *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_chatelaine_module);
+    struct place *place = ngx_array_push(&main->places);
+
+    if (!place)
+        return NGX_CONF_ERROR;
+    *place = (struct place){.server = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module),
+                            .settings = settings,
+                            .name = core->name,
+                            .is_exact = core->exact_match,
+                            .is_internal = core->internal};
+    return NGX_CONF_OK;
+}
+
 static char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child)
 {
     const struct location_conf *outer = parent;
     struct location_conf *inner = child;
+    const ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    bool has_scope = inner->row.data != NULL;
 
-    (void)cf;
     if (!inner->uri.data)
         inner->uri = outer->uri;
     if (!inner->row.data) {
@@ -191,13 +132,9 @@ static char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child)
         inner->read = outer->read;
         inner->write = outer->write;
     }
-    return NGX_CONF_OK;
-}
-
-static char *refuse(ngx_conf_t *cf, const char *what, const ngx_str_t *value)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s \"%V\"", what, value);
-    return NGX_CONF_ERROR;
+    if (has_scope && inner->uri.len == 0)
+        return refuse(cf, "chatelaine_scope without chatelaine_check protects nothing, in location", &core->name);
+    return note_place(cf, inner, core);
 }
 
 /* The part of "NAME=VALUE" behind "NAME="; false: it is another argument. */
@@ -247,7 +184,7 @@ static char *read_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     (void)cmd;
     if (main->path.len)
         return "is duplicate";
-    if (arguments[1].data[0] != '/' || arguments[1].len >= sizeof worker.table.path)
+    if (arguments[1].data[0] != '/' || arguments[1].len >= sizeof((struct chatelaine_table *)NULL)->path)
         return refuse(cf, "not an absolute path that a unix socket can have:", &arguments[1]);
     if (!make_policy(cf, main))
         return NGX_CONF_ERROR;
@@ -286,7 +223,7 @@ static char *read_check(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 static char *read_scope_of(ngx_conf_t *cf, ngx_str_t name, scope_set *ret_scope)
 {
-    return plain_scope(text_of_str(name), ret_scope) ? NGX_CONF_OK : refuse(cf, "there is no scope", &name);
+    return plain_scope(module_text(name), ret_scope) ? NGX_CONF_OK : refuse(cf, "there is no scope", &name);
 }
 
 /* Scopes are of a row of the policy, which begins at whole segments; so the location says which row. */
@@ -304,7 +241,7 @@ static char *read_row(ngx_conf_t *cf, struct location_conf *location)
         return refuse(cf, "scopes belong into the location of a row of the policy, not into the expression",
                       &core->name);
 #endif
-    if (core->named || core->noname || !plain_is_row(text_of_str(location->row)))
+    if (core->named || core->noname || !plain_is_row(module_text(location->row)))
         return refuse(cf, "not a location of a row for keys, as /v1/patients:", &core->name);
     return NGX_CONF_OK;
 }
@@ -344,7 +281,7 @@ static ngx_int_t variable_is_unknown(ngx_http_request_t *r, ngx_http_variable_va
 static ngx_int_t add_variables(ngx_conf_t *cf)
 {
     for (int i = 0; i < VARIABLE_COUNT; i++) {
-        ngx_str_t name = VARIABLES[i].name;
+        ngx_str_t name = module_variables[i].name;
         ngx_http_variable_t *variable = ngx_http_add_variable(cf, &name, 0);
 
         if (!variable)
@@ -354,366 +291,62 @@ static ngx_int_t add_variables(ngx_conf_t *cf)
     return NGX_OK;
 }
 
-static ngx_int_t init_main(ngx_conf_t *cf)
+/* A subrequest is not checked itself. So a name without a location of its own would lead to that of a backend. */
+static struct place *target_of(const struct main_conf *main, const struct place *from)
+{
+    struct place *places = main->places.elts;
+
+    for (ngx_uint_t i = 0; i < main->places.nelts; i++)
+        if (places[i].server == from->server && places[i].is_exact && places[i].is_internal &&
+            text_equal(module_text(places[i].name), module_text(from->settings->uri)))
+            return &places[i];
+    return NULL;
+}
+
+static ngx_int_t find_targets(ngx_conf_t *cf, const struct main_conf *main)
+{
+    const struct place *places = main->places.elts, *target;
+
+    for (ngx_uint_t i = 0; i < main->places.nelts; i++) {
+        if (places[i].settings->uri.len == 0)
+            continue;
+        target = target_of(main, &places[i]);
+        if (!target) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "chatelaine_check \"%V\" of location \"%V\": its server has no "
+                               "\"location = %V { internal; ... }\"",
+                               &places[i].settings->uri, &places[i].name, &places[i].settings->uri);
+            return NGX_ERROR;
+        }
+        places[i].settings->target = target->settings;
+    }
+    return NGX_OK;
+}
+
+static ngx_int_t add_handler(ngx_conf_t *cf, ngx_http_phases phase, ngx_http_handler_pt handle)
 {
     ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    struct main_conf *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_chatelaine_module);
-    ngx_http_handler_pt *handler = ngx_array_push(&core->phases[NGX_HTTP_ACCESS_PHASE].handlers);
+    ngx_http_handler_pt *handler = ngx_array_push(&core->phases[phase].handlers);
 
     if (!handler)
         return NGX_ERROR;
-    *handler = check_access;
+    *handler = handle;
+    return NGX_OK;
+}
+
+static ngx_int_t init_main(ngx_conf_t *cf)
+{
+    struct main_conf *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_chatelaine_module);
+
+    if (find_targets(cf, main) != NGX_OK || add_handler(cf, NGX_HTTP_ACCESS_PHASE, check_access) != NGX_OK ||
+        add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, check_content) != NGX_OK)
+        return NGX_ERROR;
     for (int i = 0; i < VARIABLE_COUNT; i++) {
-        ngx_str_t name = VARIABLES[i].name;
+        ngx_str_t name = module_variables[i].name;
 
         main->index_of[i] = ngx_http_get_variable_index(cf, &name);
         if (main->index_of[i] == NGX_ERROR)
             return NGX_ERROR;
     }
     return NGX_OK;
-}
-
-/* --- the table: one for each worker --- */
-
-/* The node may have been given another policy since. False: only it knows which scopes it asks for. */
-static bool has_same_policy(const struct main_conf *main)
-{
-    uint32_t current = chatelaine_table_policy(&worker.table), meant = 0;
-
-    return current == 0 || atomic_compare_exchange_strong(main->policy, &meant, current) || meant == current;
-}
-
-static void tell_of_policy(void)
-{
-    const struct main_conf *main = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_chatelaine_module);
-    bool has_changed = main && main->policy && !has_same_policy(main);
-
-    if (has_changed && !worker.has_told_of_policy)
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "chatelaine: every check goes to a node, because its policy has changed since nginx read its "
-                      "configuration: see that each chatelaine_scope still fits, then reload");
-    worker.has_told_of_policy = has_changed;
-}
-
-/* Says once what has changed. A node that was just connected to has not answered yet: that is told only if it lasts. */
-static void tell_of_table(void)
-{
-    const struct chatelaine_table *table = &worker.table;
-
-    worker.waited = table->trouble == CHATELAINE_WAITING ? worker.waited + 1 : 0;
-    if (table->trouble == CHATELAINE_WAITING && worker.waited < WAITING_IS_TROUBLE_AFTER)
-        return;
-    if (table->trouble == worker.told && table->error == worker.told_error)
-        return;
-    worker.told = table->trouble;
-    worker.told_error = table->error;
-    if (table->trouble == CHATELAINE_FINE) {
-        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "chatelaine: keys are checked by the table of %s",
-                      table->path);
-    } else {
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, table->error,
-                      "chatelaine: every check goes to a node, because there is no table at %s: %s", table->path,
-                      chatelaine_trouble_text(table->trouble));
-    }
-}
-
-static void refresh_table(ngx_event_t *timer)
-{
-    bool has_table = chatelaine_table_refresh(&worker.table);
-
-    tell_of_table();
-    tell_of_policy();
-    ngx_add_timer(timer, has_table ? REFRESH_MS : REFRESH_WITHOUT_TABLE_MS);
-}
-
-/* The master, and helpers that serve no requests, have no table. */
-static bool serves_requests(void)
-{
-    return ngx_process == NGX_PROCESS_WORKER || ngx_process == NGX_PROCESS_SINGLE;
-}
-
-static ngx_int_t begin_worker(ngx_cycle_t *cycle)
-{
-    const struct main_conf *main = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_chatelaine_module);
-    const char *deployment = CHATELAINE_ANY_DEPLOYMENT;
-
-    if (!main || !main->path.len || !serves_requests())
-        return NGX_OK;
-    if (main->deployment.len) {
-        ngx_cpystrn((u_char *)worker.deployment, main->deployment.data, sizeof worker.deployment);
-        deployment = worker.deployment;
-    }
-    chatelaine_table_init(&worker.table, (const char *)main->path.data, deployment, main->owner);
-    worker.told = worker.table.trouble;
-    worker.timer.handler = refresh_table;
-    worker.timer.log = cycle->log;
-    worker.timer.data = &worker.timer;
-    worker.timer.cancelable = 1; /* a worker that is to end does not wait for it */
-    refresh_table(&worker.timer);
-    return NGX_OK;
-}
-
-static void end_worker(ngx_cycle_t *cycle)
-{
-    (void)cycle;
-    if (worker.timer.timer_set)
-        ngx_del_timer(&worker.timer);
-    if (worker.timer.handler)
-        chatelaine_table_finish(&worker.table);
-}
-
-/* --- variables --- */
-
-/* Sets them for good, so that they are still known after an internal redirect. data NULL: unknown. */
-static void set_variables(ngx_http_request_t *r, const ngx_str_t values[VARIABLE_COUNT])
-{
-    const struct main_conf *main = ngx_http_get_module_main_conf(r, ngx_http_chatelaine_module);
-
-    for (int i = 0; i < VARIABLE_COUNT; i++) {
-        ngx_http_variable_value_t *variable = &r->variables[main->index_of[i]];
-
-        ngx_memzero(variable, sizeof *variable);
-        variable->valid = values[i].data != NULL;
-        variable->not_found = !variable->valid;
-        variable->len = values[i].len & 0xfffffff; /* a field of 28 bits */
-        variable->data = values[i].data;
-    }
-}
-
-static ngx_str_t str_of(const char *text)
-{
-    return (ngx_str_t){ngx_strlen(text), (u_char *)(uintptr_t)text};
-}
-
-/* "req_" and a ULID, as nodes make them. */
-static bool make_request_id(char ret_text[32])
-{
-    const ngx_time_t *now = ngx_timeofday();
-    uint64_t ms = (uint64_t)now->sec * 1000 + now->msec, high = 0, low = 0;
-    const uint8_t *bytes;
-
-    if (worker.random_left == 0 && getrandom(worker.random, sizeof worker.random, 0) != sizeof worker.random)
-        return false;
-    if (worker.random_left == 0)
-        worker.random_left = IDS_AHEAD;
-    bytes = worker.random[--worker.random_left];
-    high = ms << 16 | (uint64_t)bytes[0] << 8 | bytes[1];
-    for (int i = 2; i < ID_RANDOM_BYTES; i++)
-        low = low << 8 | bytes[i];
-    chatelaine_print_id("req_", high, low, ret_text);
-    return true;
-}
-
-/* As a node answers the same request (src/api/check.c: allow). */
-static void set_accepted(ngx_http_request_t *r, struct acceptance *accepted, struct text traceparent)
-{
-    const struct chatelaine_principal *who = &accepted->who;
-    ngx_str_t values[VARIABLE_COUNT];
-    struct buf scopes;
-
-    ngx_memzero(values, sizeof values);
-    buf_init_fixed(&scopes, accepted->scopes, sizeof accepted->scopes);
-    scope_print(who->scopes & SCOPE_ALL, ' ', &scopes);
-    values[VARIABLE_ACCOUNT] = str_of(who->account);
-    values[VARIABLE_PRINCIPAL] = str_of(who->principal);
-    values[VARIABLE_KIND] = str_of(who->is_device ? "device_key" : "api_key");
-    values[VARIABLE_MODE] = str_of(who->is_live ? "live" : "test");
-    values[VARIABLE_SCOPES] = (ngx_str_t){scopes.len, (u_char *)accepted->scopes};
-    values[VARIABLE_BILLABLE] = str_of(who->is_live ? "true" : "false");
-    values[VARIABLE_FROM] = str_of("table");
-    values[VARIABLE_REQUEST_ID] = str_of(accepted->request_id);
-    if (traceparent.len && plain_trace(traceparent, accepted->traceparent))
-        values[VARIABLE_TRACEPARENT] = (ngx_str_t){TRACEPARENT_CHARS, (u_char *)accepted->traceparent};
-    set_variables(r, values);
-}
-
-static void take_header(const ngx_table_elt_t *header, ngx_str_t values[VARIABLE_COUNT])
-{
-    for (int i = 0; i < VARIABLE_COUNT; i++) {
-        const ngx_str_t *name = &VARIABLES[i].header;
-
-        if (!values[i].data && name->len && header->hash && header->key.len == name->len &&
-            ngx_strncasecmp(header->key.data, name->data, name->len) == 0)
-            values[i] = header->value;
-    }
-}
-
-static void set_answered(ngx_http_request_t *r, struct question *question)
-{
-    const ngx_http_request_t *subrequest = question->subrequest;
-    const ngx_list_part_t *part =
-        subrequest->upstream ? &subrequest->upstream->headers_in.headers.part : &subrequest->headers_out.headers.part;
-    ngx_str_t values[VARIABLE_COUNT];
-
-    ngx_memzero(values, sizeof values);
-    for (; part; part = part->next)
-        for (ngx_uint_t i = 0; i < part->nelts; i++)
-            take_header(&((const ngx_table_elt_t *)part->elts)[i], values);
-    values[VARIABLE_STATUS].data = question->status_text;
-    values[VARIABLE_STATUS].len =
-        (size_t)(ngx_sprintf(question->status_text, "%ui", question->status) - question->status_text);
-    values[VARIABLE_FROM] = str_of("node");
-    set_variables(r, values);
-}
-
-/* --- the check --- */
-
-static bool is_header(const ngx_table_elt_t *header, struct text name)
-{
-    return header->key.len == name.len && ngx_strncmp(header->lowcase_key, name.ptr, name.len) == 0;
-}
-
-static void read_header(const ngx_table_elt_t *header, struct credentials *credentials)
-{
-    if (is_header(header, TEXT("authorization"))) {
-        credentials->authorization = text_of_str(header->value);
-        credentials->authorizations++;
-    } else if (is_header(header, TEXT("traceparent"))) {
-        credentials->traceparent = text_of_str(header->value);
-        credentials->traceparents++;
-    } else if (is_header(header, TEXT("cookie"))) {
-        credentials->cookies++;
-    }
-}
-
-static struct credentials read_credentials(ngx_http_request_t *r)
-{
-    struct credentials credentials = {.authorizations = 0};
-
-    for (ngx_list_part_t *part = &r->headers_in.headers.part; part; part = part->next)
-        for (ngx_uint_t i = 0; i < part->nelts; i++)
-            read_header(&((const ngx_table_elt_t *)part->elts)[i], &credentials);
-    if (credentials.traceparents != 1)
-        credentials.traceparent = (struct text){NULL, 0};
-    return credentials;
-}
-
-/* SCOPE_NONE: the table does not decide about this request. */
-static scope_set wanted_scope(ngx_http_request_t *r, const struct location_conf *location)
-{
-    if (!worker.table.header || !location->row.data ||
-        !plain_target(text_of_str(r->unparsed_uri), text_of_str(location->row)))
-        return SCOPE_NONE;
-    switch (plain_method(text_of_str(r->method_name))) {
-    case PLAIN_READ:
-        return location->read;
-    case PLAIN_WRITE:
-        return location->write;
-    case PLAIN_OTHER:
-        break;
-    }
-    return SCOPE_NONE;
-}
-
-/* Whether the table accepts the request, which counts as a use of its key. All that can fail comes before that. */
-static bool table_accepts(ngx_http_request_t *r, const struct location_conf *location)
-{
-    const struct main_conf *main = ngx_http_get_module_main_conf(r, ngx_http_chatelaine_module);
-    scope_set wanted = wanted_scope(r, location);
-    struct credentials credentials;
-    struct acceptance *accepted;
-    struct text token;
-
-    if (wanted == SCOPE_NONE || !main->policy || !has_same_policy(main))
-        return false;
-    credentials = read_credentials(r);
-    if (credentials.authorizations != 1 || credentials.cookies > 0 ||
-        bearer_read(credentials.authorization, &token) != BEARER_TOKEN)
-        return false;
-    accepted = ngx_palloc(r->pool, sizeof *accepted);
-    if (!accepted || !make_request_id(accepted->request_id) ||
-        !chatelaine_check(&worker.table, token.ptr, token.len, wanted, &accepted->who))
-        return false;
-    set_accepted(r, accepted, credentials.traceparent);
-    return true;
-}
-
-static ngx_int_t note_answer(ngx_http_request_t *r, void *data, ngx_int_t rc)
-{
-    struct question *question = data;
-
-    question->is_done = 1;
-    question->status = r->headers_out.status;
-    return rc;
-}
-
-static ngx_int_t ask_node(ngx_http_request_t *r, const struct location_conf *location)
-{
-    struct question *question = ngx_pcalloc(r->pool, sizeof *question);
-    ngx_http_post_subrequest_t *done = ngx_palloc(r->pool, sizeof *done);
-    ngx_str_t uri = location->uri;
-
-    if (!question || !done)
-        return NGX_ERROR;
-    *done = (ngx_http_post_subrequest_t){note_answer, question};
-    if (ngx_http_subrequest(r, &uri, NULL, &question->subrequest, done, NGX_HTTP_SUBREQUEST_WAITED) != NGX_OK)
-        return NGX_ERROR;
-    /* A body of its own, which is empty: the client's is neither read nor closed with the subrequest. */
-    question->subrequest->request_body = ngx_pcalloc(r->pool, sizeof(ngx_http_request_body_t));
-    if (!question->subrequest->request_body)
-        return NGX_ERROR;
-    question->subrequest->header_only = 1;
-    ngx_http_set_ctx(r, question, ngx_http_chatelaine_module);
-    return NGX_AGAIN;
-}
-
-/* A 401 keeps the node's WWW-Authenticate. */
-static ngx_int_t copy_challenge(ngx_http_request_t *r, ngx_http_request_t *subrequest)
-{
-    ngx_table_elt_t *from = subrequest->headers_out.www_authenticate, *to;
-#if nginx_version >= 1023000
-    ngx_table_elt_t **end = &r->headers_out.www_authenticate;
-#endif
-
-    if (!from && subrequest->upstream)
-        from = subrequest->upstream->headers_in.www_authenticate;
-    while (from) {
-        to = ngx_list_push(&r->headers_out.headers);
-        if (!to)
-            return NGX_ERROR;
-        *to = *from;
-#if nginx_version >= 1023000
-        *end = to;
-        end = &to->next;
-        from = from->next;
-#else
-        r->headers_out.www_authenticate = to;
-        break;
-#endif
-    }
-#if nginx_version >= 1023000
-    *end = NULL;
-#endif
-    return NGX_OK;
-}
-
-/* As auth_request reads statuses. */
-static ngx_int_t take_answer(ngx_http_request_t *r, struct question *question)
-{
-    if (!question->is_done)
-        return NGX_AGAIN;
-    set_answered(r, question);
-    if (question->status == NGX_HTTP_FORBIDDEN)
-        return NGX_HTTP_FORBIDDEN;
-    if (question->status == NGX_HTTP_UNAUTHORIZED)
-        return copy_challenge(r, question->subrequest) == NGX_OK ? NGX_HTTP_UNAUTHORIZED : NGX_ERROR;
-    if (question->status >= NGX_HTTP_OK && question->status < NGX_HTTP_SPECIAL_RESPONSE)
-        return NGX_OK;
-    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "chatelaine: a check was answered with status %ui",
-                  question->status);
-    return NGX_HTTP_INTERNAL_SERVER_ERROR;
-}
-
-/* nginx calls this for main requests only, and anew after an internal redirect, which forgets the question. */
-static ngx_int_t check_access(ngx_http_request_t *r)
-{
-    const struct location_conf *location = ngx_http_get_module_loc_conf(r, ngx_http_chatelaine_module);
-    struct question *question;
-
-    if (location->uri.len == 0)
-        return NGX_DECLINED;
-    question = ngx_http_get_module_ctx(r, ngx_http_chatelaine_module);
-    if (question)
-        return take_answer(r, question);
-    return table_accepts(r, location) ? NGX_OK : ask_node(r, location);
 }

@@ -84,3 +84,68 @@ bool plain_scope(struct text name, scope_set *ret_scope)
     *ret_scope = scope_parse(name);
     return *ret_scope != SCOPE_NONE || text_equal(name, TEXT("none"));
 }
+
+/* One with a hyphen at its end is the beginning of several. */
+static const char *const STEERING[] = {
+    "x-auth-",
+    "x-authenticated-",
+    "x-authentik-",
+    "x-webauth-",
+    "x-remote-",
+    "remote-", /* who */
+    "ssl-client-",
+    "x-ssl-",
+    "client-cert",
+    "client-cert-chain",
+    "x-client-cert",
+    "x-client-verify",
+    "x-arr-clientcert",
+    "x-amzn-mtls-", /* by which certificate */
+    "forwarded",
+    "x-forwarded",
+    "x-forwarded-", /* from where, to which host, how */
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-azure-clientip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "fastly-client-ip",
+    "fly-client-ip", /* from where */
+    "x-host",
+    "x-http-host-override",
+    "x-original-",
+    "x-rewrite-url",
+    "x-http-destinationurl",
+    "x-script-name",
+    "x-scheme",
+    "x-url-scheme",
+    "front-end-https",
+    "x-arr-ssl",
+    "cloudfront-forwarded-proto", /* to where, how */
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "http2-settings",
+    "proxy", /* a script takes it for its environment's HTTP_PROXY */
+};
+
+static bool is_named(struct text name, const char *pattern)
+{
+    size_t i = 0;
+
+    for (; pattern[i] && i < name.len; i++)
+        if ((name.ptr[i] == '_' ? '-' : name.ptr[i]) != pattern[i])
+            return false;
+    return !pattern[i] && (i == name.len || pattern[i - 1] == '-');
+}
+
+bool plain_steers(struct text name)
+{
+    for (size_t i = 0; i < sizeof STEERING / sizeof *STEERING; i++)
+        if (is_named(name, STEERING[i]))
+            return true;
+    return false;
+}

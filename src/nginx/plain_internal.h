@@ -18,3 +18,7 @@ enum plain_method plain_method(struct text method);
 MUST_CHECK bool plain_trace(struct text traceparent, char ret_text[TRACEPARENT_CHARS]);
 /* "none" is SCOPE_NONE. False: there is no such scope. */
 MUST_CHECK bool plain_scope(struct text name, scope_set *ret_scope);
+/* Whether a client's header of that name, in lower case, could tell a backend something that only a gateway may say:
+ * who the client is, where it is, or what it asks for (docker/gateways/README.md#what-the-gateway-must-ensure). An
+ * underscore counts as a hyphen. */
+bool plain_steers(struct text name);

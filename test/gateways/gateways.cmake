@@ -30,7 +30,7 @@ if(NGINX AND TARGET nginx_module AND (CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT 
   target_include_directories(table_server PRIVATE ${PROJECT_SOURCE_DIR}/include)
   add_test(NAME gateways_module_build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target nginx_module table_server)
   set_tests_properties(gateways_module_build PROPERTIES FIXTURES_SETUP nginx_module LABELS gateways TIMEOUT 900)
-  add_npm_test(gateways_module gateways node --test module.test.js)
+  add_npm_test(gateways_module gateways node --test module.test.js module_trust.test.js)
   set_property(TEST gateways_module APPEND PROPERTY ENVIRONMENT "NGINX_PROGRAM=${NGINX}"
     "NGINX_MODULE=$<TARGET_FILE:nginx_module>" "TABLE_SERVER=$<TARGET_FILE:table_server>")
   set_tests_properties(gateways_module PROPERTIES LABELS gateways FIXTURES_REQUIRED nginx_module)

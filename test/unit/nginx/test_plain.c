@@ -170,3 +170,75 @@ Test(plain, scopes_have_the_names_of_the_policy)
     cr_assert_not(plain_scope(TEXT("patients"), &scope));
     cr_assert_not(plain_scope(TEXT(""), &scope));
 }
+
+Test(plain, headers_that_only_a_gateway_may_set)
+{
+    static const char *const STEERING[] = {
+        "x-auth-account",
+        "x-auth-anything",
+        "x-auth-",
+        "x_auth_account",
+        "x-auth_admin",
+        "x-authentik-groups",
+        "x-webauth-user",
+        "remote-user",
+        "x-remote-extra-scopes",
+        "ssl-client-verify",
+        "ssl-client-cert",
+        "x-ssl-client-s-dn",
+        "client-cert",
+        "client-cert-chain",
+        "forwarded",
+        "x-forwarded",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-ssl",
+        "x_forwarded_tls_client_cert",
+        "x-real-ip",
+        "true-client-ip",
+        "cf-connecting-ip",
+        "cf-connecting-ipv6",
+        "x-host",
+        "x-original-method",
+        "x-original-url",
+        "x-rewrite-url",
+        "x-http-method",
+        "x-http-method-override",
+        "x-method-override",
+        "http2-settings",
+        "front-end-https",
+        "proxy",
+    };
+    static const char *const OTHERS[] = {
+        "",
+        "x",
+        "x-auth",
+        "x-author",
+        "x-remote",
+        "authorization",
+        "cookie",
+        "host",
+        "accept",
+        "content-type",
+        "proxy-connection",
+        "user-agent",
+        "traceparent",
+        "x-request-id",
+        "x-csrf-token",
+        "origin",
+        "via",
+        "x-real-ip-address",
+        "forwarded-by",
+        "client-certificate",
+        "x-http-methods",
+        "x-hosts",
+        "sec-websocket-key",
+        "upgrade",
+        "x-forwardedfor",
+    };
+
+    for (size_t i = 0; i < sizeof STEERING / sizeof *STEERING; i++)
+        cr_assert(plain_steers(text_of(STEERING[i])), "%s", STEERING[i]);
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        cr_assert_not(plain_steers(text_of(OTHERS[i])), "%s", OTHERS[i]);
+}
