@@ -84,6 +84,9 @@ void http_request_release(struct http_request *request);
 /* The client's connection has failed or was closed, so nothing can be delivered. A client that has only stopped sending
  * (half-close) is not gone. */
 bool http_request_gone(const struct http_request *request);
+/* It is gone, or sends nothing more than what has arrived. One that always waits for its response, as gateways do, has
+ * given up. Known when the head is dispatched, even if the client ended while this process was stopped. */
+bool http_request_given_up(const struct http_request *request);
 
 /* Reads the whole body, sending 100 Continue if the client expects it, then calls done exactly once, later.
  * HTTP_BODY_FAILED: the request has been answered (408, 413, 400) or the client is gone; release your holds and return.

@@ -23,14 +23,19 @@ static void mark_refusal(struct http_request *request, struct problem *problem, 
         problem->status = 403;
 }
 
-/* At the end of this node's drain, gateways ask the next one. */
+/* At the end of this node's drain, gateways ask the next one. One that has given up has asked it already: what this
+ * node reads of it, such as after it was stopped for a while, is neither a use nor a refusal of the key. */
 static bool begin(struct exchange *exchange)
 {
+    bool is_given_up = http_request_given_up(exchange->request);
+
     exchange->mark_refusal = mark_refusal;
     exchange->admit = allow;
     if (exchange->service->refuses_new)
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
-    return !exchange->service->refuses_new;
+    else if (is_given_up)
+        exchange_refuse(exchange, PROBLEM_OVERLOADED);
+    return !exchange->service->refuses_new && !is_given_up;
 }
 
 static enum problem_code read_headers(struct exchange *exchange, struct text method_header, struct text target_header,

@@ -355,6 +355,8 @@ static void admit_key(struct exchange *exchange, scope_set scope, unsigned flags
         refuse_scope(exchange, scope);
     } else if ((flags & ROUTE_LIVE) && exchange->key->mode != MODE_LIVE) {
         refuse_test_key(exchange);
+    } else if (exchange->mark_refusal && http_request_given_up(exchange->request)) {
+        exchange_refuse(exchange, PROBLEM_OVERLOADED); /* the gateway has asked another node meanwhile */
     } else {
         count_use(exchange);
         exchange->admit(exchange);

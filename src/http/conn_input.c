@@ -36,6 +36,7 @@ static size_t conn_take_proxy(struct conn *conn, struct text input)
 static void conn_create_request(struct conn *conn, enum tls_peer peer)
 {
     conn->request = request_create(conn->all->requests, conn, conn->peer);
+    conn->request->has_whole_input = conn->is_ending;
     conn->request->has_verified_peer = conn->is_local || peer == TLS_PEER_VERIFIED;
     if (peer == TLS_PEER_VERIFIED)
         conn->request->client_name = tls_session_peer_name(conn->tls);
@@ -344,9 +345,17 @@ void conn_receive(struct conn *conn, struct text input)
     CHECK(!conn->stash.failed);
 }
 
+static void conn_note_end(struct conn *conn)
+{
+    conn->is_ending = true;
+    if (conn->request)
+        conn->request->has_whole_input = true;
+}
+
 void conn_end_input(struct conn *conn)
 {
     conn->is_input_ended = true;
+    conn_note_end(conn);
     conn_consume_stash(conn); /* consumes what came before the end, even if that was scheduled for the next turn */
 }
 
@@ -387,6 +396,8 @@ static void conn_on_ready(uv_poll_t *poll, int status, int events)
         conn_break_off(conn);
         return;
     }
+    if (events & UV_DISCONNECT)
+        conn_note_end(conn);
     if (events & (UV_READABLE | UV_DISCONNECT))
         conn_on_input(conn, events);
     if (events & UV_WRITABLE && conn->state != CONN_CLOSED) {

@@ -69,6 +69,7 @@ struct conn {
     bool is_local;       /* plain, without a PROXY header: see http_server_listen_socket() */
     bool holds_body;     /* of a request that is not answered yet */
     bool is_input_ended; /* the peer has shut down its side */
+    bool is_ending;      /* the same is known, but not all that came before is read */
     struct http_request *request;
     struct head_scan scan;
     uint64_t body_begun_ms, body_last_ms; /* when the body was asked for, and when its last bytes arrived */

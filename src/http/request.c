@@ -320,3 +320,8 @@ bool http_request_gone(const struct http_request *request)
 {
     return request->is_gone;
 }
+
+bool http_request_given_up(const struct http_request *request)
+{
+    return request->is_gone || request->has_whole_input;
+}

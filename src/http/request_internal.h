@@ -65,6 +65,7 @@ struct http_request {
     bool must_close;
     bool has_sent_continue;
     bool has_verified_peer;
+    bool has_whole_input;    /* the peer sends nothing more */
     struct text client_name; /* of its certificate; lives as long as conn */
     enum http_method method;
     char id[HTTP_ID_MAX_BYTES];

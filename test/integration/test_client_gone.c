@@ -366,3 +366,77 @@ Test(client_gone, many_clients_that_come_and_go)
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
     fixture_stop(&fixture);
 }
+
+/* Sends a check of that key, and is gone before the answer. client: connected. */
+static void give_up(struct http_client *client, const char *secret)
+{
+    http_client_send_call(client, &(struct http_call){.target = "/check/auth-request",
+                                                      .bearer = secret,
+                                                      .fields = "X-Original-Method: GET\r\n"
+                                                                "X-Original-URI: /v1/patients\r\n"});
+    http_client_close(client);
+}
+
+static void await_given_up(const struct fixture *fixture, long checks)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    long refused;
+
+    do {
+        refused = fixture_metric(fixture, 0, "chatelaine_refusals_total{code=\"overloaded\"}");
+    } while (refused < checks && deadline_left_ms(deadline) > 0);
+    cr_expect_eq(refused, checks, "%ld", refused);
+}
+
+static const char *const NO_CANARY[] = {"--canary-interval-ms", "0", NULL};
+static const char ACCEPTED[] = "chatelaine_checks_total{result=\"accepted\"}";
+
+/* Another node has been asked meanwhile: on connections that were there before, and on those that nobody has accepted.
+ */
+Test(client_gone, a_node_that_was_paused_counts_no_check_that_was_given_up)
+{
+    enum { BEFORE = 3, CHECKS = 6 };
+    struct http_client clients[CHECKS];
+    struct fixture fixture;
+    long accepted;
+
+    fixture_start(&fixture, 1, NO_CANARY);
+    for (size_t i = 0; i < BEFORE; i++) {
+        struct http_answer answer;
+
+        http_client_connect(&clients[i], fixture.nodes[0].internal_port);
+        http_client_call(&clients[i], &(struct http_call){.target = "/readyz"}, &answer);
+    }
+    cr_assert_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
+    accepted = fixture_metric(&fixture, 0, ACCEPTED);
+    process_signal(&fixture.nodes[0].process, SIGSTOP);
+    for (size_t i = 0; i < CHECKS; i++) {
+        if (i >= BEFORE)
+            http_client_connect(&clients[i], fixture.nodes[0].internal_port);
+        give_up(&clients[i], fixture.manager.secret);
+    }
+    process_signal(&fixture.nodes[0].process, SIGCONT);
+    await_given_up(&fixture, CHECKS);
+    cr_expect_eq(fixture_metric(&fixture, 0, ACCEPTED), accepted);
+    fixture_stop(&fixture);
+}
+
+Test(client_gone, a_check_that_was_given_up_while_redis_hung_is_not_counted)
+{
+    struct http_client client;
+    struct fixture_key key;
+    struct fixture fixture;
+    long accepted;
+
+    fixture_start(&fixture, 1, NO_CANARY);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &key);
+    accepted = fixture_metric(&fixture, 0, ACCEPTED);
+    redis_server_freeze(&fixture.redis);
+    http_client_connect(&client, fixture.nodes[0].internal_port);
+    give_up(&client, key.secret);
+    fixture_await_read(&fixture, 0);
+    redis_server_thaw(&fixture.redis);
+    await_given_up(&fixture, 1);
+    cr_expect_eq(fixture_metric(&fixture, 0, ACCEPTED), accepted);
+    fixture_stop(&fixture);
+}
