@@ -9,7 +9,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${load_file} DESTINATION share/nginx/m
         EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_SOURCE_DIR}/docker/gateways/README.md DESTINATION ${nginx_doc} COMPONENT nginx_module
         EXCLUDE_FROM_ALL)
-install(FILES ${nginx_examples}/nginx.conf ${nginx_examples}/module.sed DESTINATION ${nginx_doc}/examples
+install(FILES ${nginx_examples}/nginx.conf ${nginx_examples}/grpc.conf ${nginx_examples}/fastcgi.conf
+              ${nginx_examples}/allowed.conf ${nginx_examples}/module.sed DESTINATION ${nginx_doc}/examples
         COMPONENT nginx_module EXCLUDE_FROM_ALL)
 
 set(nginx_control "")

@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 declare -A port=() node_pids=() gateway_url=()
-copies=(nochecks nobackend small) # test/gateways/outages.sh
+copies=(nochecks catchall nobackend small strict) # test/gateways/outages.sh
 gateway_files=docker/gateways
 for server in backend h2c nobody echo healthecho healthbackend healthh2c healthsample healthsidecar "${copies[@]/#/health}" \
     node1 check1 node2 check2 node3 check3 node4 check4 "${gateways[@]}" "${gateways[@]/%/-h2c}" \
@@ -28,16 +28,18 @@ run_node() { # NUMBER: the fourth is the one that gateways know by its socket al
 }
 
 # fitted FILE FOLDER BACKEND: with the addresses of this deployment, and what it writes in that folder. A node's socket is
-# there only for the backend that is called sidecar, and no other node for the one called nochecks.
+# there only for the backend that is called sidecar, no other node for the one called nochecks, and for catchall a server
+# that says 200 to everything.
 fitted() {
     local socket=$2/none table=$dir/table1.sock checks='check\1'
     [ "$3" != sidecar ] || socket=$check_socket
     [ "$3" != nochecks ] || table=$2/none checks=${port[nobody]}
+    [ "$3" != catchall ] || table=$2/none checks=${port[backend]}
     sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port check\1#; s#node([123]):8081#127.0.0.1:$checks#g; s#node([123]):8080#127.0.0.1:node\1#g" \
         -e "s#check1#${port[check1]}#g; s#check2#${port[check2]}#g; s#check3#${port[check3]}#g" \
         -e "s#:node1#:${port[node1]}#g; s#:node2#:${port[node2]}#g; s#:node3#:${port[node3]}#g" \
         -e "s#backend:(8080|8443)#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
-        -e "s#https://(nodes|checks|backend)#http://\1#; /include tls.conf;/d; s#listen 8443 ssl#listen 8080#" \
+        -e "s#https://(nodes|checks|backend|[$]checked)#http://\1#; /include tls.conf;/d; s#listen 8443 ssl#listen 8080#" \
         -e "s#/tmp/#$2/#g; s#/dev/stdout#$2/log#g; s#/etc/haproxy/#$2/#g" \
         -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g; s#/run/chatelaine/check.sock#$socket#g" \
         -e "s#/run/chatelaine/table.sock#$table#" "$1"
@@ -80,6 +82,10 @@ start_backend() {
 limit_bodies() { # FILE: for our own routes, and less strictly for the backend
     sed -i -e 's#client_max_body_size 64m;#client_max_body_size 1k;#; /location \/ {/a client_max_body_size 100k;' "$1"
 }
+# allow_list FILE: no header passes but those that are named.
+allow_list() {
+    sed -i -e "/location \/ {/a include $PWD/$gateway_files/nginx/allowed.conf;" -e 's/^    #http-request del-header/    http-request del-header/' "$1"
+}
 # start_gateway NAME BACKEND: from $gateway_files, as NAME before the sample backend, as NAME-h2c before the server that
 # upgrades, as NAME-sidecar before the sample backend and with a node's socket; NAME-nochecks, NAME-small and so on:
 # test/gateways/outages.sh; NAME-echo: test/gateways/doctor.sh.
@@ -92,6 +98,7 @@ start_gateway() {
         nginx)
             fitted "$gateway_files/nginx/nginx.conf" "$folder" "$2" | sed "s#listen 8080#listen $listen#" >"$folder/conf"
             [ "$2" != small ] || limit_bodies "$folder/conf"
+            [ "$2" != strict ] || allow_list "$folder/conf"
             run_nginx "$folder/conf" "$folder" "$as"
             ;;
         nginx-module)
@@ -105,6 +112,7 @@ start_gateway() {
             ;;
         haproxy)
             fitted "$gateway_files/haproxy/haproxy.cfg" "$folder" "$2" | sed "s#bind :8080#bind $listen#" >"$folder/conf"
+            [ "$2" != strict ] || allow_list "$folder/conf"
             fitted "$gateway_files/haproxy/forward-auth.lua" "$folder" "$2" >"$folder/forward-auth.lua"
             haproxy -db -f "$folder/conf" >"$folder/log" 2>"$dir/$as.log" &
             pids+=($!)

@@ -9,7 +9,8 @@ import { parse } from 'yaml';
 import { BROKEN } from './broken.js';
 
 const TOLD = ['account', 'principal', 'kind', 'mode', 'role', 'scopes', 'billable'];
-// What a node needs to judge; what a backend must not be told: of another method or path, another address, somebody else.
+// What a node needs to judge; what a backend must not be told: of another method, path, host, scheme, certificate or address,
+// or of somebody else.
 const ASKED = ['cookie', 'origin', 'x-csrf-token'];
 const STEERING = [
   ...['x-http-method', 'x-http-method-override', 'x-method-override', 'x-original-method', 'x-original-uri'],
@@ -18,6 +19,10 @@ const STEERING = [
   ...['x-forwarded-user', 'x-forwarded-email', 'x-forwarded-groups', 'x-forwarded-preferred-username'],
   ...['x-remote-user', 'remote-user', 'remote-groups', 'remote-email', 'remote-name', 'x-authenticated-user'],
   ...['x-webauth-user', 'http2-settings'],
+  ...['x-forwarded', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-server', 'x-forwarded-scheme', 'x-forwarded-ssl'],
+  ...['x-host', 'x-original-host', 'x-http-host-override', 'x-scheme', 'x-url-scheme', 'front-end-https'],
+  ...['x-forwarded-tls-client-cert', 'ssl-client-cert', 'ssl-client-verify', 'x-ssl-client-cert', 'x-client-cert', 'client-cert'],
+  ...['x-cluster-client-ip', 'cf-connecting-ip', 'fastly-client-ip', 'x-authentik-username', 'x-authentik-groups', 'x-remote-group'],
 ];
 // Of those that cannot remove X-Auth-* by a pattern.
 const KNOWN_AUTH = [
@@ -25,6 +30,8 @@ const KNOWN_AUTH = [
   ...['org', 'token', 'key', 'request-user', 'request-email', 'request-groups', 'request-preferred-username'],
   ...['request-access-token'],
 ].map((name) => `x-auth-${name}`);
+// Traefik drops the client's and sets its own.
+const OF_TRAEFIK = ['x-forwarded-host', 'x-forwarded-port', 'x-forwarded-server'];
 const SECRET = ['authorization', 'cookie'];
 const OWN = [
   ...['/v1/team', '/v1/team/invitations', '/v1/audit', '/v1/usage'],
@@ -102,9 +109,23 @@ const LINTS = {
       const header = `X-Auth-${capitalized(name)}`;
       expect(text.includes(`proxy_set_header ${header} $auth_${name};`), `${header} is not set`);
     }
-    expect(text.split('proxy_pass https://backend;').length === 2, 'not one way to the backend');
+    expect(text.split('proxy_pass https://$checked;').length === 2 && !/_pass \S*backend/.test(text), 'not one way to the backend');
+    expect(/map \$auth_principal \$checked \{\s+default backend;\s+'' unchecked;\s+\}/.test(text), 'who is nobody reaches the backend');
+    expect(/upstream unchecked \{\s+zone unchecked 64k;\s+server 127\.0\.0\.1:1 down;\s+\}/.test(text), 'who is nobody reaches somebody');
     const emptied = all(text, /proxy_set_header (\S+) "";/g).map((name) => name.toLowerCase());
     for (const name of [...STEERING, ...KNOWN_AUTH]) expect(emptied.includes(name), `${name} passes`);
+    const byGrpc = new Map(all2(read('gateways/nginx/grpc.conf'), /grpc_set_header (\S+) (\S+);/g));
+    const location = one(text, /location \/ \{([^}]*)/);
+    for (const [name, value] of all2(location, /proxy_set_header (\S+) (\S+);/g))
+      if (!['Upgrade', 'Connection', 'HTTP2-Settings'].includes(name)) expect(byGrpc.get(name) === value, `gRPC: ${name} passes`);
+    for (const [file, way] of [['fastcgi', 'fastcgi'], ['allowed', 'proxy']]) {
+      const list = read(`gateways/nginx/${file}.conf`);
+      const passing = all(list, /\$http_(\w+)/g).map((name) => name.replaceAll('_', '-'));
+      expect(list.includes(`${way}_pass_request_headers off;`), `${file}: all headers pass`);
+      for (const name of [...STEERING, ...SECRET]) expect(!passing.includes(name), `${file}: ${name} passes`);
+    }
+    for (const name of TOLD)
+      expect(read('gateways/nginx/fastcgi.conf').includes(`HTTP_X_AUTH_${name.toUpperCase()} $auth_${name} `), `fastcgi: ${name} is not set`);
     const websocket = compile(one(text, /~\*(\S+) websocket;/), 'i');
     upgrades(expect, (value) => websocket.test(value));
     expect(!/proxy_set_header \S+ \$http_(upgrade|connection)/.test(text), "the client's Upgrade passes");
@@ -160,12 +181,13 @@ const LINTS = {
     decides(expect, own, (path) => ambiguous.test(path));
     const lua = read('gateways/haproxy/forward-auth.lua');
     for (const name of TOLD) expect(lua.includes(`"x-auth-${name}"`), `x-auth-${name} is not set`);
-    const deleted = anyOf(all(text, /del-header (\^\S+) -m reg/g), ['http2-settings']);
+    const deleted = anyOf(all(text, /^ +http-request del-header (\^\S+) -m reg/gm), ['http2-settings']);
     for (const name of STEERING) expect(deleted(name), `${name} passes`);
     for (const name of ['Connection', 'Upgrade', 'HTTP2-Settings'])
       expect(text.includes(`del-header ${name}\n`), `${name} passes`);
     const [ofAll, ofClients] = all(text, /^ {4}maxconn (\d+)/gm).map(Number);
     expect(ofClients <= ofAll / 2, 'clients take the connections of checks');
+    expect(/answer\.status == 200 and principal .*\^req_/.test(lua), 'anybody can accept');
     expect(/backend backends[^]*option http-no-delay/.test(text), 'lines of streams are held back');
     expect(!/local0 info/.test(one(text, /^global\n(.*?)\n\n/ms)), 'checks are logged');
     expect(!/log-format .*(%HU|%r|%hr|capture|%\[path|%\[url)/.test(text), 'targets are logged');
@@ -180,8 +202,12 @@ const LINTS = {
       expect(text.includes(`${header} {http.reverse_proxy.header`), `${header} is not set`);
     }
     const removed = all(text, /request_header -(\S+)/g).map((name) => name.toLowerCase());
-    for (const name of [...STEERING, ...SECRET, 'connection', 'x-auth-*', '*_*'])
-      expect(removed.includes(name), `${name} passes`);
+    const patterns = removed.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
+    const isRemoved = (name) => removed.includes(name) || patterns.some((start) => start && name.startsWith(start));
+    for (const name of [...STEERING, ...SECRET, 'connection']) expect(isRemoved(name), `${name} passes`);
+    for (const name of ['x-auth-*', '*_*']) expect(removed.includes(name), `${name} passes`);
+    expect(/@allowed \{\s+status 200\s+header X-Auth-Principal \*\s+header X-Request-Id req_\*\s+\}/.test(text), 'anybody can accept');
+    expect(/@foreign status 2xx 3xx\s+handle_response @foreign \{\s+error 503/.test(text), "another server's answer is told");
     for (const pattern of all(text, /vars_regexp \{http\.request\.header\.Upgrade\} (\S+)/g))
       upgrades(expect, (value) => compile(pattern).test(value));
     expect(/@plain not vars_regexp[^]*request_header @plain -Upgrade\n/.test(text), 'Upgrade passes');
@@ -221,7 +247,7 @@ const LINTS = {
       expect(order.includes('clean') && order.includes('keep'), 'headers of the client pass');
       expect(order.indexOf('check') < order.indexOf('keep'), 'secrets are taken away before the check');
     }
-    expectEmpty(expect, middlewares.clean, STEERING);
+    expectEmpty(expect, middlewares.clean, STEERING.filter((name) => !OF_TRAEFIK.includes(name)));
     expectEmpty(expect, middlewares.keep, SECRET);
     const told = compile(check.authResponseHeadersRegex);
     for (const name of TOLD) {
@@ -279,6 +305,8 @@ const LINTS = {
     const isRefused = whole(refused.match.safe_regex.regex);
     const isAmbiguous = (path) => path.toLowerCase().includes('%2f') || isRefused.test(path);
     decides(expect, (path) => isOwn.test(path), isAmbiguous);
+    for (const { outlier_detection: outliers } of clusters.filter(({ name }) => name !== 'backend'))
+      expect(!outliers || (outliers.enforcing_consecutive_5xx === 0 && outliers.enforcing_consecutive_gateway_failure === 100), 'a 501 ejects a node');
     const used = [...routes.flatMap(({ route }) => route?.cluster ?? []), authz.http_service.server_uri.cluster];
     for (const name of used)
       expect(

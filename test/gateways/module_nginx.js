@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before } from 'node:test';
 import { Deployment, freePort, listens, until } from '../support/deployment.js';
+import { listen, startNode } from './stub_node.js';
 
 const { NGINX_PROGRAM, NGINX_MODULE, TABLE_SERVER } = process.env;
 // The sanitizers that the module was built with: they have to be loaded before it, because nginx has none.
@@ -27,42 +28,6 @@ const REPORT = /AddressSanitizer|runtime error:|exited on signal|exited with cod
 
 export let folder, deployment, table, node, backend, port, http2Port, checks;
 
-/** The node that is asked: who says "Bearer good" may pass. */
-function startNode() {
-  checks = [];
-  return http.createServer((request, response) => {
-    const { authorization = '' } = request.headers;
-
-    const { searchParams: wanted } = new URL(request.url, 'http://node'); // another status, and without a header
-
-    checks.push({ method: request.headers['x-original-method'], target: request.headers['x-original-uri'] });
-    if (/^bearer (good|known|reader|device)/i.test(authorization)) {
-      response.writeHead(Number(wanted.get('status') ?? 200), {
-        'X-Auth-Account': 'acct_node',
-        'X-Auth-Principal': 'key_node',
-        'X-Auth-Kind': 'api_key',
-        'X-Auth-Mode': 'live',
-        'X-Auth-Scopes': 'patients:read patients:write',
-        'X-Auth-Billable': 'true',
-        'X-Request-Id': 'req_node',
-        traceparent: 'of the node',
-      });
-    } else if (authorization.startsWith('Bearer forbidden')) {
-      response.writeHead(403, {
-        'X-Auth-Error': 'insufficient_scope',
-        'WWW-Authenticate': 'Bearer scope="a"',
-        'Retry-After': '7',
-        Allow: 'GET',
-        'Strict-Transport-Security': 'max-age=1',
-      });
-    } else if (authorization.startsWith('Bearer busy')) {
-      response.writeHead(503, { 'X-Auth-Error': 'overloaded' });
-    } else {
-      response.writeHead(401, { 'X-Auth-Error': 'invalid_api_key', 'WWW-Authenticate': 'Bearer realm="node"' });
-    }
-    response.end();
-  });
-}
 /** Tells the client what it has got. On demand it sends nginx elsewhere, says what it was told, or what its mirror got. */
 function startBackend() {
   let last = {};
@@ -80,9 +45,6 @@ function startBackend() {
     response.setHeader('Content-Type', 'application/json');
     response.end(JSON.stringify({ method: request.method, url: request.url, bytes, headers: request.headers }));
   });
-}
-export function listen(server) {
-  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server.address().port)));
 }
 
 const tableServers = [];
@@ -263,7 +225,8 @@ export function useNginx() {
     mkdirSync(join(folder, 'run'));
     chmodSync(folder, 0o755);
     [port, http2Port] = [freePort(), freePort()];
-    [node, backend] = [startNode(), startBackend()];
+    checks = [];
+    [node, backend] = [startNode(checks), startBackend()];
     node.port = await listen(node);
     backend.port = await listen(backend);
   });

@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { until } from '../support/deployment.js';
 import { startFastcgi } from './fastcgi.js';
-import { backend, bearer, checks, folder, from, hasTable, listen, node, refusedByNginx, send } from './module_nginx.js';
+import { backend, bearer, checks, folder, from, hasTable, node, refusedByNginx, send } from './module_nginx.js';
 import { serveTable, startNginx, table, told, useNginx } from './module_nginx.js';
+import { listen } from './stub_node.js';
 
 useNginx();
 

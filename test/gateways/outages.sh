@@ -1,5 +1,6 @@
 # Sourced by scripts/gateways: what a gateway answers by itself, because nobody else can. NAME-nochecks cannot ask any
-# node, NAME-nobackend has no backend, and NAME-small accepts small bodies only.
+# node, NAME-catchall asks a server that says 200 to everything, NAME-nobackend has no backend, NAME-small accepts small
+# bodies only, and NAME-strict has a list of headers that may pass.
 # shellcheck shell=bash
 
 # refused WHERE STATUS CODE: the last answer is that error; a 503 says when to come again.
@@ -30,6 +31,25 @@ without_checks() { # GATEWAY
     refused "$1, no check, no key" 503 overloaded
     with_key GET /v1/whoami
     judge "$1, no check, a route of our own" "200 id=${value[LIVE_ID]}"
+    end_copy
+}
+with_wrong_checks() { # GATEWAY
+    start_gateway "$1" catchall
+    url=${gateway_url["$1-catchall"]}
+    with_key GET /v1/patients/1
+    refused "$1, checks by a backend, a key" 503 overloaded
+    http GET /v1/patients/1 >/dev/null
+    refused "$1, checks by a backend, no key" 503 overloaded
+    http GET /v1/patients/1 -H 'X-Auth-Principal: key_1' -H 'X-Request-Id: req_1' -H 'X-Auth-Account: acct_1' >/dev/null
+    refused "$1, checks by a backend, forged" 503 overloaded
+    end_copy
+}
+# Caddy cannot, and the module sets headers that such a list would stop.
+with_allow_list() { # GATEWAY
+    [[ $1 == nginx || $1 == haproxy ]] || return 0
+    start_gateway "$1" strict
+    send_table "$1-strict"
+    same_answers "$1" "$1-strict"
     end_copy
 }
 without_backend() { # GATEWAY
@@ -89,6 +109,8 @@ look_at_own_answers() { # GATEWAY
     with_key GET /v1/patients/head-15000
     judge "$1, a head of 15 KB from the backend" 200
     without_checks "$1"
+    with_wrong_checks "$1"
+    with_allow_list "$1"
     without_backend "$1"
     with_limits "$1"
 }

@@ -69,6 +69,7 @@ answer_line() {
         case ${line,,} in
             www-authenticate:*) answer+=" WWW-Authenticate:${line#*:}" ;;
             allow:*) answer+=" Allow:${line#*:}" ;;
+            x-auth-error:*) answer+=" ${line}" ;;
         esac
     done <"$dir/head"
 }

@@ -5,40 +5,27 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { ask, Deployment, freePort, listens, Session, until } from '../support/deployment.js';
+import { ask, Deployment, Session, until } from '../support/deployment.js';
+import { startShipped } from './shipped.js';
 import { Backend, Client, endRevoked } from './websocket.js';
 
 const source = process.env.CHATELAINE_SOURCE;
 const PATH = '/v1/patients/socket';
-const AT_NODE = /node[123]:(8080|8081)( port 8081)?/g;
 
 let deployment, session;
 const backends = [];
 
 /** HAProxy as it is shipped, with the addresses of this deployment. */
 async function startHaproxy(name, backendPort) {
-  const port = freePort();
-  const { folder } = deployment;
   const [{ url, internalUrl }] = deployment.nodes;
-  const checks = new URL(internalUrl).host;
-  const socket = join(folder, `${name}.sock`);
-  const lua = join(folder, `${name}.lua`);
-  const config = readFileSync(join(source, 'docker/gateways/haproxy/haproxy.cfg'), 'utf8')
-    .replace(AT_NODE, (_all, listener, probe) =>
-      listener === '8081' ? checks : `${new URL(url).host}${probe ? ` port ${new URL(internalUrl).port}` : ''}`,
-    )
-    .replace('backend:8080', `127.0.0.1:${backendPort}`)
-    .replace('bind :8080', `bind 127.0.0.1:${port}`)
-    .replace('/etc/haproxy/forward-auth.lua', lua)
-    .replace('/tmp/haproxy.sock', socket)
-    .replace(/abns@chatelaine-checks/g, `abns@${name}-${process.pid}`);
-  const script = readFileSync(join(source, 'docker/gateways/haproxy/forward-auth.lua'), 'utf8');
+  const { port, folder } = await startShipped(deployment, 'haproxy', {
+    name,
+    node: new URL(url).port,
+    check: new URL(internalUrl).port,
+    backend: backendPort,
+  });
 
-  writeFileSync(lua, script.replace('abns@chatelaine-checks', `abns@${name}-${process.pid}`));
-  writeFileSync(join(folder, `${name}.cfg`), config);
-  deployment.launch(name, 'haproxy', ['-db', '-f', join(folder, `${name}.cfg`)]);
-  await until('HAProxy listens', () => listens({ host: '127.0.0.1', port }));
-  return { url: `http://127.0.0.1:${port}`, socket };
+  return { url: `http://127.0.0.1:${port}`, socket: join(folder, 'haproxy.sock') };
 }
 
 /** A node that has lost Redis before answers 503 for a moment. */

@@ -248,8 +248,9 @@ const LINTS = {
         const emptied = lower(
             [...annotations['configuration-snippet'].matchAll(/proxy_set_header (\S+) "";/g)].map((each) => each[1]),
         );
-        // Set by ingress-nginx itself, as the client's address.
-        const elsewhere = [...TOLD, 'x-real-ip', 'x-auth-error'];
+        // Set by ingress-nginx itself; X-Original-Forwarded-For is the client's, which the file says.
+        const its = ['x-real-ip', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-scheme', 'x-scheme', 'x-original-forwarded-for'];
+        const elsewhere = [...TOLD, ...its, 'x-auth-error'];
         for (const name of [...SECRET, ...REMOVED.filter((each) => !elsewhere.includes(each))])
             expect(emptied.includes(name), `${name} passes`);
         for (const name of ['rewrite-target', 'use-regex', 'auth-cache-key'])

@@ -1,5 +1,5 @@
 -- The action forward_auth: asks a node whether a request may pass (route /check/forward-auth of the internal listener).
--- Only 200 means yes: the node's X-Auth-* headers are then set on the request. Anything else, including no response,
+-- Only a node's 200 means yes, with whom it accepts: its X-Auth-* headers are then set on the request. Anything else, including no response,
 -- ends the request with the node's status, body and headers.
 
 -- The listener in haproxy.cfg that distributes checks over the nodes.
@@ -47,6 +47,12 @@ local function refuse(txn, status, headers, body)
     txn:done(txn:reply{status = status, headers = headers, body = is_head and "" or body})
 end
 
+-- Anybody can say 200: an error page, a backend at a node's address.
+local function is_accepted(answer)
+    local principal, id = answer.headers["x-auth-principal"], answer.headers["x-request-id"]
+    return answer.status == 200 and principal and principal[0] ~= "" and id and id[0]:find("^req_") ~= nil
+end
+
 local function ask(txn)
     return core.httpclient():get{url = URL, dst = CHECKS, headers = question(txn)}
 end
@@ -60,7 +66,7 @@ local function forward_auth(txn)
     end
     local got = answer and answer.headers or {}
 
-    if answer and answer.status == 200 then
+    if answer and is_accepted(answer) then
         for _, name in ipairs(TOLD) do
             local lines = lines_of(got, name)
             if lines then
@@ -69,7 +75,7 @@ local function forward_auth(txn)
         end
         return
     end
-    -- No response has status 0. Any other 2xx cannot come from a node.
+    -- No response has status 0. Any other below 400 cannot come from a node.
     if not answer or answer.status < 400 then
         refuse(txn, 503, {["content-type"] = {"application/json"}, ["retry-after"] = {"1"}}, UNAVAILABLE)
         return
