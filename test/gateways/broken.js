@@ -49,6 +49,8 @@ export const BROKEN = [
   ['nginx', 'gateways/nginx/fastcgi.conf', '$http_range', '$http_cookie', 'fastcgi: cookie passes'],
   ['nginx', 'gateways/nginx/fastcgi.conf', 'HTTP_X_AUTH_MODE ', 'HTTP_X_MODE ', 'fastcgi: mode is not set'],
   ['nginx', 'gateways/nginx/allowed.conf', '$http_origin', '$http_x_forwarded_host', 'allowed: x-forwarded-host passes'],
+  ['haproxy', HAPROXY, '    option http-drop-request-trailers', '', 'trailers pass'],
+  ['haproxy', HAPROXY, '.if !version_atleast(3.2)', '.if !version_atleast(2.6)', 'trailers pass'],
   ['haproxy', HAPROXY, '|x-authentik-.*', '', 'x-authentik-username passes'],
   ['haproxy', 'gateways/haproxy/forward-auth.lua', 'principal and principal[0] ~= "" and ', '', 'anybody can accept'],
   ['caddy', CADDY, '\t\theader X-Auth-Principal *\n', '', 'anybody can accept'],

@@ -187,6 +187,9 @@ const LINTS = {
       expect(text.includes(`del-header ${name}\n`), `${name} passes`);
     const [ofAll, ofClients] = all(text, /^ {4}maxconn (\d+)/gm).map(Number);
     expect(ofClients <= ofAll / 2, 'clients take the connections of checks');
+    const isDropped = /backend backends\n(?:(?!\nbackend)[^])*\.if version_atleast\(3\.2\)\n +option http-drop-request-trailers\n\.endif/;
+    const isRefused = /\.if !version_atleast\(3\.2\)\n +http-request return status 411 .*req\.hdr\(Transfer-Encoding\) -m found \} !is_own\n +http-request return status 505 .* if \{ req\.ver 2\.0 \} !is_own\n\.endif/;
+    expect(isDropped.test(text) && isRefused.test(text), 'trailers pass');
     expect(/answer\.status == 200 and principal .*\^req_/.test(lua), 'anybody can accept');
     expect(/backend backends[^]*option http-no-delay/.test(text), 'lines of streams are held back');
     expect(!/local0 info/.test(one(text, /^global\n(.*?)\n\n/ms)), 'checks are logged');

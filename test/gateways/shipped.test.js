@@ -1,26 +1,106 @@
-// The gateways as they are shipped: nginx's lists of headers hold where another directive than proxy_pass leads to a
-// backend.
+// The gateways as they are shipped: no trailer of a client reaches a backend, and nginx's lists of headers hold where another
+// directive than proxy_pass leads to it.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import http2 from 'node:http2';
+import net from 'node:net';
 import { after, before, test } from 'node:test';
-import { Deployment } from '../support/deployment.js';
+import { Deployment, until } from '../support/deployment.js';
 import { startFastcgi } from './fastcgi.js';
 import { isInstalled, startShipped } from './shipped.js';
 import { listen, startNode } from './stub_node.js';
 
-let deployment, node, ports;
+let deployment, node, backend, ports;
+const got = []; // what the backend got
+
+/** Tells its path, and keeps the rest. */
+function startBackend() {
+  return http.createServer(async (request, response) => {
+    for await (const chunk of request) assert.ok(chunk);
+    got.push({ headers: request.headers, trailers: request.rawTrailers });
+    response.end(request.url);
+  });
+}
 
 before(async () => {
   deployment = new Deployment();
   node = startNode([]);
-  ports = { node: await listen(node) };
+  backend = startBackend();
+  ports = { node: await listen(node), backend: await listen(backend) };
   ports.check = ports.node;
 });
 after(async () => {
   node.close();
+  backend.close();
   await deployment.stop();
 });
+
+/** Bytes as they are. Returns the status line. */
+function sendRaw(port, text) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect({ host: '127.0.0.1', port }, () => socket.write(text));
+    let answer = '';
+
+    socket.on('error', reject);
+    socket.on('data', (chunk) => {
+      answer += chunk;
+      if (!answer.includes('\r\n')) return;
+      socket.destroy();
+      resolve(Number(answer.split(' ')[1]));
+    });
+  });
+}
+const HEAD = 'POST /v1/patients HTTP/1.1\r\nHost: a.test\r\nAuthorization: Bearer good\r\n';
+const CHUNKS = 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n';
+const TRAILERS = 'X-Auth-Account: acct_other\r\nX-Own: a\r\n\r\n';
+/** By HTTP/2, with and without the length of the body. */
+async function sendByHttp2(port, headers) {
+  const client = http2.connect(`http://127.0.0.1:${port}`);
+  const stream = client.request(
+    { ':method': 'POST', ':path': '/v1/patients', authorization: 'Bearer good', ...headers },
+    { waitForTrailers: true },
+  );
+  const status = new Promise((resolve, reject) => {
+    stream.on('response', (answer) => resolve(answer[':status']));
+    stream.on('error', reject);
+  });
+
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'x-auth-account': 'acct_other', 'x-own': 'a' }));
+  stream.end('abc');
+  try {
+    return await status;
+  } finally {
+    client.destroy();
+  }
+}
+/** HAProxy takes a moment to find its nodes. */
+const serves = (port) => until('it serves', async () => (await sendRaw(port, `${HEAD}Content-Length: 3\r\n\r\nabc`)) === 200);
+
+// Before 3.2, HAProxy cannot drop trailers; then it takes no body without a length, and no HTTP/2.
+const REFUSED = { haproxy: 411 };
+for (const gateway of ['nginx', 'haproxy', 'caddy'])
+  test(`${gateway} passes no trailers on`, { skip: !isInstalled(gateway) }, async (context) => {
+    const { port, child } = await startShipped(deployment, gateway, ports);
+    const accepted = [200, REFUSED[gateway]];
+
+    context.after(() => child.kill('SIGTERM'));
+    await serves(port);
+    got.length = 0;
+    for (const announced of ['', 'Trailer: X-Auth-Account, X-Own\r\n']) {
+      const status = await sendRaw(port, `${HEAD}${announced}${CHUNKS}${TRAILERS}`);
+      assert.ok(accepted.includes(status), `${announced}${status}`);
+    }
+    assert.ok(accepted.includes(await sendRaw(port, `${HEAD}${CHUNKS}\r\n`)), 'a body in chunks alone');
+    if (gateway === 'haproxy')
+      for (const headers of [{}, { 'content-length': '3' }])
+        assert.ok([200, 505].includes(await sendByHttp2(port, headers)), `HTTP/2, ${JSON.stringify(headers)}`);
+    assert.equal(await sendRaw(port, `${HEAD}Content-Length: 3\r\n\r\nabc`), 200);
+    for (const { headers, trailers } of got) {
+      assert.deepEqual(trailers, []);
+      assert.deepEqual([headers['x-auth-account'], headers['x-own']], ['acct_node', undefined]);
+    }
+    assert.ok(got.length > 0);
+  });
 
 // What a client says of itself.
 const FORGED = [
