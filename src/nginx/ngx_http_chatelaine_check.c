@@ -1,5 +1,5 @@
 /* Checks of requests: by the table, else by a node, which is asked in a subrequest, as ngx_http_auth_request_module
- * does. Before it believes that somebody accepts, a worker looks once whether he refuses a request without a
+ * does. Before a worker trusts a location of checks, it sees once that the location refuses a request without a
  * credential. */
 #include "module_internal.h"
 
@@ -148,18 +148,17 @@ static bool is_request_id(ngx_str_t value)
     return text_starts_with(module_text(value), TEXT("req_"));
 }
 
-/* Nobody else than a node says all that. An error page, a backend or a typing error says 200 at most. */
+/* Only a node says all that. An error page or a backend says 200 at most. */
 static bool is_accepted(const struct question *question)
 {
     return question->status == NGX_HTTP_OK && question->values[VARIABLE_PRINCIPAL].len > 0 &&
            is_request_id(question->values[VARIABLE_REQUEST_ID]);
 }
 
-/* No other server has that header. A node that cannot know has not refused. */
+/* For want of a credential: no other refusal depends on it. No other server has that header. */
 static bool is_refused_by_node(const struct question *question)
 {
-    return question->status >= NGX_HTTP_BAD_REQUEST && question->status < NGX_HTTP_INTERNAL_SERVER_ERROR &&
-           question->values[VARIABLE_ERROR].len > 0;
+    return question->status == NGX_HTTP_UNAUTHORIZED && question->values[VARIABLE_ERROR].len > 0;
 }
 
 static ngx_int_t allow(ngx_http_request_t *r, struct checked_request *checked, const struct location_conf *location,
@@ -185,8 +184,8 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct question *question)
     return NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* Whoever accepts without a credential accepts everybody: then nobody passes. Whoever neither accepts nor refuses as a
- * node would not judge the request itself either. */
+/* A location that accepts without a credential accepts everybody, so nobody passes. Every other answer is also the
+ * answer to the request itself: it does not depend on the credential. */
 static ngx_int_t take_probe(ngx_http_request_t *r, const struct checked_request *checked,
                             const struct location_conf *location, const struct question *question)
 {

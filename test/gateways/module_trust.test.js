@@ -51,6 +51,7 @@ test('who accepts a request without a credential is believed by nobody', async (
   const own = `proxy_set_header Authorization "Bearer good"; ${asNode('')}`;
   const nginx = await startNginx(context, { location: checkedBy('own', own) });
 
+  assert.equal((await send('GET', '/v1/own/ambiguous', [])).status, 500, 'is refused whoever asks, which proves nothing');
   for (const headers of [[], bearer('good'), bearer('unknown')])
     assert.equal((await send('GET', '/v1/own', headers)).status, 500);
   const lines = told().filter((line) => line.includes('[emerg]'));

@@ -9,7 +9,9 @@ export function startNode(checks) {
     const { searchParams: wanted } = new URL(request.url, 'http://node'); // another status, and without a header
 
     checks.push({ method: request.headers['x-original-method'], target: request.headers['x-original-uri'] });
-    if (/^bearer (good|known|reader|device)/i.test(authorization)) {
+    if (/ambiguous/.test(request.headers['x-original-uri'])) {
+      response.writeHead(400, { 'X-Auth-Error': 'bad_request' });
+    } else if (/^bearer (good|known|reader|device)/i.test(authorization)) {
       response.writeHead(Number(wanted.get('status') ?? 200), {
         'X-Auth-Account': 'acct_node',
         'X-Auth-Principal': 'key_node',
