@@ -136,7 +136,7 @@ static bool is_named(struct text name, const char *pattern)
 {
     size_t i = 0;
 
-    for (; pattern[i] && i < name.len; i++)
+    for (; i < name.len && pattern[i]; i++)
         if ((name.ptr[i] == '_' ? '-' : name.ptr[i]) != pattern[i])
             return false;
     return !pattern[i] && (i == name.len || pattern[i - 1] == '-');
