@@ -13,7 +13,7 @@ export const isInstalled = (program) => spawnSync(program, [program === 'caddy' 
 const GATEWAYS = {
   nginx: (fit, folder, port) => ({
     'nginx.conf': fit(read('nginx/nginx.conf'))
-      .replace(/https:(?=\/\/(?:nodes|checks|\$checked))/g, 'http:')
+      .replace(/https:(?=\/\/(?:nodes|checks|backend|\$checked))/g, 'http:')
       .replace('include tls.conf;', '')
       .replace('listen 8443 ssl', `listen 127.0.0.1:${port}`)
       .replace('127.0.0.1:8082', `unix:${folder}/health.sock`)

@@ -18,6 +18,7 @@ function startBackend() {
   return http.createServer(async (request, response) => {
     for await (const chunk of request) assert.ok(chunk);
     got.push({ headers: request.headers, trailers: request.rawTrailers });
+    if (request.url === '/v1/moved') response.writeHead(302, { Location: 'http://backend/v1/there' });
     response.end(request.url);
   });
 }
@@ -102,6 +103,14 @@ for (const gateway of ['nginx', 'haproxy', 'caddy'])
     assert.ok(got.length > 0);
   });
 
+test('a redirection to the name that nginx has for the backend leads to nginx', { skip: !isInstalled('nginx') }, async (context) => {
+  const { port, child } = await startShipped(deployment, 'nginx', { ...ports, name: 'redirecting' });
+
+  context.after(() => child.kill('SIGTERM'));
+  const { status, headers } = await ask(port, 'good', '/v1/moved');
+  assert.deepEqual([status, headers.location], [302, `http://a.test:${port}/v1/there`]);
+});
+
 // What a client says of itself.
 const FORGED = [
   ...['X-Auth-Account', 'X-Auth-Role', 'X-Auth-Admin', 'X-Forwarded-User', 'X-Authentik-Username', 'Remote-User', 'X-WebAuth-User'],
@@ -109,10 +118,10 @@ const FORGED = [
   ...['SSL-Client-Verify', 'Forwarded', 'X-Real-IP', 'CF-Connecting-IP', 'Cookie', 'X-Request-Id'],
 ].flatMap((name) => [name, 'forged']);
 const SENT = [...FORGED, 'Authorization', 'Bearer good', 'X-Forwarded-For', '203.0.113.9', 'User-Agent', 'kept'];
-function ask(port, secret) {
+function ask(port, secret, path = '/v1/other/1') {
   return new Promise((resolve, reject) => {
     const headers = ['Host', 'a.test', ...SENT.map((each) => (each === 'Bearer good' ? `Bearer ${secret}` : each))];
-    const request = http.request({ host: '127.0.0.1', port, path: '/v1/other/1', headers, agent: false }, async (response) => {
+    const request = http.request({ host: '127.0.0.1', port, path, headers, agent: false }, async (response) => {
       let text = '';
 
       for await (const chunk of response) text += chunk;
