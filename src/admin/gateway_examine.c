@@ -120,7 +120,7 @@ static const struct gateway_probe TWO_KEYS[] = {
 #define CHECK_LINE                                                                                            \
     "Let a node check each request. nginx: \"auth_request /_check;\" in each location that has a "            \
     "backend. HAProxy: \"http-request lua.forward_auth unless is_own\". Caddy: the check's reverse_proxy in " \
-    "front of the backend's, with \"@allowed status 200\"."
+    "front of the backend's, with \"status 200\" and \"header X-Auth-Principal *\" in @allowed."
 #define NO_INTERNAL                                                                                       \
     "Remove the route that leads to --internal-listen: only the gateway itself may ask there. It has no " \
     "password."
@@ -170,7 +170,7 @@ static const struct gateway_check CHECKS[] = {
      "\"http-request del-header _ -m sub\". Caddy: \"request_header -*_*\"."},
     {"forged-users", gateway_judge_marker, PROBES(USERS), NEEDS_ECHO, "none of the client's other names of users",
      "nginx: \"proxy_set_header Remote-User \"\";\" and so on. HAProxy: the \"http-request del-header\" of "
-     "remote-(user|groups…) and x-forwarded-(…|user|email|groups). Caddy: \"request_header -Remote-User\" and so on."},
+     "remote-.* and ^x-forwarded. Caddy: \"request_header -Remote-*\" and so on."},
     {"steering", gateway_judge_marker, PROBES(STEERING), NEEDS_ECHO, "no header names another method or path",
      "nginx: \"proxy_set_header X-HTTP-Method-Override \"\";\" and so on. HAProxy: the \"http-request "
      "del-header\" of x-(http-method|http-method-override|…). Caddy: \"request_header -X-HTTP-Method-Override\" and "
@@ -187,7 +187,8 @@ static const struct gateway_check CHECKS[] = {
      "del-header Authorization unless is_own\" and the same for Cookie. Caddy: \"request_header -Authorization\" and "
      "\"request_header -Cookie\"."},
     {"target", gateway_judge_target, PROBES(TARGETS), NEEDS_ECHO, "the backend gets the target that was checked",
-     "Forward the target as it was sent. nginx: \"proxy_pass https://backend;\" without a path, not even \"/\", and no "
+     "Forward the target as it was sent. nginx: \"proxy_pass https://$checked;\" without a path, not even \"/\", and "
+     "no "
      "rewrite. HAProxy: no set-path, replace-path or normalize-uri. Caddy: no rewrite, uri or handle_path."},
     {"revoked-key", gateway_judge_refused, PROBES(REVOKED), NEEDS_REVOKED, "refused by a node",
      "Let no answer to a check be cached (nginx: no proxy_cache in its location). " CHECK_LINE},
