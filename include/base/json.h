@@ -14,6 +14,9 @@ enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSO
  * "\u0000", lone surrogates, numbers longer than 63 bytes, and anything but white space after the object. NULL on
  * refusal; *ret_why (ret_why may be NULL) is then a constant that says what is wrong. */
 MUST_CHECK struct json *json_parse_object(struct text body, const char **ret_why);
+/* Where a text that json_parse_object() refuses stops being JSON, counted from 1, in characters. False: it is JSON, but
+ * names two members of one object alike. */
+MUST_CHECK bool json_find_mistake(struct text body, size_t *ret_line, size_t *ret_column);
 /* Wipes every string first (bodies carry passwords), then frees. NULL is fine. */
 void json_free(struct json *document);
 

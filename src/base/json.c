@@ -72,7 +72,8 @@ static void wipe_strings(cJSON *item)
 
 static cJSON *parse_object(struct text body, const char **ret_why)
 {
-    *ret_why = json_scan_object(body);
+    size_t wrong;
+    *ret_why = json_scan_object(body, &wrong);
     if (*ret_why)
         return NULL;
     cJSON *document = cJSON_ParseWithLengthOpts(body.ptr, body.len, NULL, false);
@@ -93,6 +94,23 @@ struct json *json_parse_object(struct text body, const char **ret_why)
     if (ret_why)
         *ret_why = why;
     return NULL;
+}
+
+bool json_find_mistake(struct text body, size_t *ret_line, size_t *ret_column)
+{
+    size_t wrong;
+    if (!json_scan_object(body, &wrong))
+        return false;
+    struct text before = {body.ptr, wrong}, line;
+    for (*ret_line = 0; text_next(&before, '\n', &line); ++*ret_line)
+        if (!text_count_utf8(line, ret_column))
+            *ret_column = line.len;
+    if (*ret_line == 0) {
+        *ret_line = 1;
+        *ret_column = 0;
+    }
+    ++*ret_column;
+    return true;
 }
 
 void json_free(struct json *document)

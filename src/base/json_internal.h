@@ -5,6 +5,7 @@
 /* Deepest nesting of arrays and objects, the outermost included. */
 enum { JSON_DEPTH_MAX = 16 };
 
-/* NULL if body is one JSON object and nothing else, within the limits of json_parse_object(); else what is wrong. It
- * does not look for duplicate members, because names can be compared only after their escapes are decoded. */
-const char *json_scan_object(struct text body);
+/* *ret_wrong is where that is seen, an offset. NULL if body is one JSON object and nothing else, within the limits of
+ * json_parse_object(); else what is wrong. It does not look for duplicate members, because names can be compared only
+ * after their escapes are decoded. */
+const char *json_scan_object(struct text body, size_t *ret_wrong);

@@ -10,14 +10,16 @@ static const char NOT_A_VALUE[] = "a value is missing or malformed";
 /* Scanning stops at the first error: from then on, at == end, and why stays set. */
 struct scan {
     const char *at, *end;
-    const char *why;
+    const char *why, *wrong; /* what, and where it was seen */
     unsigned depth;
 };
 
 static void scan_fail(struct scan *s, const char *why)
 {
-    if (!s->why)
+    if (!s->why) {
         s->why = why;
+        s->wrong = s->at;
+    }
     s->at = s->end;
 }
 
@@ -203,9 +205,10 @@ static void scan_value(struct scan *s)
     }
 }
 
-const char *json_scan_object(struct text body)
+const char *json_scan_object(struct text body, size_t *ret_wrong)
 {
     size_t code_points;
+    *ret_wrong = 0;
     if (!text_count_utf8(body, &code_points))
         return "the text is not valid UTF-8";
 
@@ -213,11 +216,15 @@ const char *json_scan_object(struct text body)
     scan_blanks(&s);
     if (text_starts_with(body, TEXT("\xef\xbb\xbf")))
         return "the text begins with a byte order mark";
-    if (scan_peek(&s) != '{')
+    if (scan_peek(&s) != '{') {
+        *ret_wrong = (size_t)(s.at - body.ptr);
         return "the text is not a JSON object";
+    }
     scan_value(&s);
     scan_blanks(&s);
     if (s.at != s.end)
         scan_fail(&s, "there is text after the object");
+    if (s.why)
+        *ret_wrong = (size_t)(s.wrong - body.ptr);
     return s.why;
 }

@@ -347,12 +347,24 @@ static struct route_policy *read_document(const struct json *document, route_pol
     return NULL;
 }
 
+/* One sentence, in which "not a JSON object" stands once. */
+static void refuse_text(struct text json, const char *why, struct buf *ret_why)
+{
+    size_t line, column;
+    buf_append_str(ret_why, "The policy is not a JSON object");
+    if (json_find_mistake(json, &line, &column))
+        buf_printf(ret_why, " (line %zu, column %zu)", line, column);
+    if (!strstr(why, "not a JSON object"))
+        buf_printf(ret_why, ": %s", why);
+    buf_append_char(ret_why, '.');
+}
+
 struct route_policy *route_policy_parse(struct text json, route_policy_is_own *is_own, struct buf *ret_why)
 {
     const char *why = "";
     struct json *document = json_parse_object(json, &why);
     if (!document) {
-        buf_printf(ret_why, "The policy is not a JSON object: %s.", why);
+        refuse_text(json, why, ret_why);
         return NULL;
     }
     struct route_policy *policy = read_document(document, is_own, ret_why);

@@ -84,6 +84,34 @@ Test(json, takes_what_rfc_8259_allows)
     }
 }
 
+Test(json, says_where_a_text_stops_being_json)
+{
+    static const struct {
+        struct text body;
+        size_t line, column; /* 0: it is JSON, at least for the scanner */
+    } CASES[] = {
+        {{NULL, 0}, 1, 1},
+        {BODY(""), 1, 1},
+        {BODY("[]"), 1, 1},
+        {BODY("\n  []"), 2, 3},
+        {BODY("{\"a\":1}"), 0, 0},
+        {BODY("{\"a\":1,\"a\":1}"), 0, 0},
+        {BODY("{\"a\":1,}"), 1, 8},
+        {BODY("{\r\n  \"a\": 1, // why\r\n}"), 2, 11},
+        {BODY("{\"\xc3\xa4\":x}"), 1, 6},
+        {BODY("{\n\"a\":1\n"), 3, 1},
+        {BODY("{}\n\n{}"), 3, 1},
+        {BODY("\xef\xbb\xbf{}"), 1, 1},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        size_t line = 0, column = 0;
+
+        cr_expect_eq(json_find_mistake(CASES[i].body, &line, &column), CASES[i].line > 0, "row %zu", i);
+        cr_expect(line == CASES[i].line && column == CASES[i].column, "row %zu: %zu:%zu", i, line, column);
+    }
+}
+
 Test(json, refuses_everything_else)
 {
     static const struct {

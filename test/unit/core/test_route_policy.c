@@ -287,9 +287,12 @@ Test(route_policy, finds_each_of_many)
 Test(route_policy, refuses_files_with_one_sentence)
 {
     static const char *const CASES[][2] = {
-        {"", "The policy is not a JSON object"},
-        {"[]", "The policy is not a JSON object"},
-        {"{\"version\":1,\"version\":1}", "The policy is not a JSON object"},
+        {"", "The policy is not a JSON object (line 1, column 1)."},
+        {"\n []", "The policy is not a JSON object (line 2, column 2)."},
+        {"{\n  // ours\n  \"version\": 1}",
+         "The policy is not a JSON object (line 2, column 3): a member's name is not a string."},
+        {"{\"version\":1,\"version\":1}",
+         "The policy is not a JSON object: an object has two members with the same name."},
         {"{}", "\"version\" must be 1."},
         {"{\"version\":2,\"routes\":[]}", "\"version\" must be 1."},
         {"{\"version\":\"1\",\"routes\":[]}", "\"version\" must be 1."},
