@@ -12,8 +12,15 @@ const char *key_file_check(const char *path, mode_t mode, uid_t owner, uid_t rea
 /* The keyring of --master-key-file and --retired-master-key-file. On failure NULL, with one sentence in ret_why. */
 struct keyring *key_file_load(const struct settings *settings, struct buf *ret_why);
 
-/* Reads a whole small file ("-": standard input) into ret_content and strips one newline at its end. On failure false,
- * with one sentence in ret_why. The content may be a secret: buf_wipe() it. */
+/* Reads a whole small file ("-": standard input) into ret_content and strips one end of line at its end. On failure
+ * false, with one sentence in ret_why. The content may be a secret: buf_wipe() it. */
+MUST_CHECK bool whole_file_read(const char *path, struct buf *ret_content, struct buf *ret_why);
+/* The same, and refuses what begins with a byte-order mark or is UTF-16. */
 MUST_CHECK bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret_why);
-/* Like secret_file_read(), for a password: key_file_check() must accept a regular file, as it must a master key's. */
+/* False, with one sentence in ret_why, if a content begins with a byte-order mark or is UTF-16. */
+MUST_CHECK bool secret_file_is_plain(struct text content, const char *path, struct buf *ret_why);
+/* Like whole_file_read(), for passwords and private keys: key_file_check() must accept a regular file, as it must a
+ * master key's. */
 MUST_CHECK bool private_file_read(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why);
+/* Of a content that was refused: whether it stands in quotes or behind NAME=. ret_why then says so instead. */
+bool secret_file_is_dressed(struct text content, const char *path, struct buf *ret_why);

@@ -136,7 +136,7 @@ static int read_file(struct key_secrets *all)
     buf_init_fixed(&why, storage, sizeof storage);
     if (secret_has_shape(text_of(path)))
         return command_fail(EXIT_USAGE, KEY_AS_ARGUMENT);
-    if (!secret_file_read(path, &content, &why))
+    if (!whole_file_read(path, &content, &why))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     drop_zeros(&content);
     all->slots = mem_alloc(SLOTS * sizeof *all->slots);

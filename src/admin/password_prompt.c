@@ -115,7 +115,8 @@ int password_obtain(const char *file, const struct password_context *context, st
     buf_init_fixed(&why, storage, sizeof storage);
     if (!file)
         code = password_ask(ret_password);
-    else if (!private_file_read("--password-file", file, ret_password, &why))
+    else if (!private_file_read("--password-file", file, ret_password, &why) ||
+             !secret_file_is_plain(buf_text(ret_password), file, &why))
         code = command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     return code == EXIT_DONE ? password_accept(buf_text(ret_password), context) : code;
 }

@@ -32,10 +32,20 @@ static bool read_address(const struct settings *settings, struct redis_target *r
 
     buf_init(&url, STORE_URL_MAX_BYTES);
     if (!settings->redis_file)
-        buf_append_str(&url, settings->redis);
-    else if (!secret_file_read(settings->redis_file, &url, ret_why))
+        return redis_target_parse(text_trim(text_of(settings->redis)), ret_target, ret_why);
+    buf_append_str(ret_why, "--redis-file: ");
+    if (!secret_file_read(settings->redis_file, &url, ret_why)) {
+        buf_append_str(ret_why, "; OPERATIONS.md, First start, says what it holds");
         return false;
-    return redis_target_parse(text_trim(buf_text(&url)), ret_target, ret_why);
+    }
+    if (secret_file_is_dressed(text_trim(buf_text(&url)), settings->redis_file, ret_why))
+        return false;
+    buf_clear(ret_why);
+    buf_printf(ret_why, "--redis-file %s: ", settings->redis_file);
+    if (!redis_target_parse(text_trim(buf_text(&url)), ret_target, ret_why))
+        return false;
+    buf_clear(ret_why);
+    return true;
 }
 
 static bool read_sentinel_auth(const char *path, struct redis_target *target, struct buf *ret_why)
@@ -48,7 +58,7 @@ static bool read_sentinel_auth(const char *path, struct redis_target *target, st
         return false;
     }
     buf_printf(ret_why, "--sentinel-auth-file %s: ", path);
-    if (!secret_file_read(path, &line, ret_why) ||
+    if (!secret_file_read(path, &line, ret_why) || secret_file_is_dressed(text_trim(buf_text(&line)), path, ret_why) ||
         !redis_target_add_sentinel_auth(text_trim(buf_text(&line)), target, ret_why))
         return false;
     buf_clear(ret_why);

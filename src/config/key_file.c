@@ -61,10 +61,53 @@ static bool read_opened(int fd, const char *path, struct buf *ret_content, struc
     }
     if (ret_content->len > 0 && ret_content->ptr[ret_content->len - 1] == '\n')
         ret_content->len--;
+    if (ret_content->len > 0 && ret_content->ptr[ret_content->len - 1] == '\r')
+        ret_content->len--;
     return true;
 }
 
-bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret_why)
+/* What editors put in front of a text. It is not part of any secret, and every reader would stumble over it. */
+bool secret_file_is_plain(struct text content, const char *path, struct buf *ret_why)
+{
+    if (text_starts_with(content, TEXT("\xef\xbb\xbf")))
+        buf_printf(ret_why, "%s begins with a byte-order mark: save it as UTF-8 without one", path);
+    else if (text_starts_with(content, TEXT("\xff\xfe")) || text_starts_with(content, TEXT("\xfe\xff")))
+        buf_printf(ret_why, "%s is UTF-16: save it as UTF-8", path);
+    else
+        return true;
+    return false;
+}
+
+static bool is_quoted(struct text content)
+{
+    char first = content.len >= 2 ? content.ptr[0] : '\0';
+
+    return (first == '"' || first == '\'') && content.ptr[content.len - 1] == first;
+}
+
+/* "NAME=", as in files of variables. */
+static bool begins_with_name(struct text content)
+{
+    size_t length = text_starts_with(content, TEXT("export ")) ? strlen("export ") : 0, from = length;
+
+    while (length < content.len &&
+           ((content.ptr[length] >= 'A' && content.ptr[length] <= 'Z') || content.ptr[length] == '_' ||
+            (length > from && content.ptr[length] >= '0' && content.ptr[length] <= '9')))
+        length++;
+    return length > from && length < content.len && content.ptr[length] == '=';
+}
+
+bool secret_file_is_dressed(struct text content, const char *path, struct buf *ret_why)
+{
+    bool is_named = begins_with_name(content);
+
+    if (is_named || is_quoted(content))
+        buf_printf(ret_why, "%s must hold the value alone, %s", path,
+                   is_named ? "without NAME= in front" : "without quotes");
+    return is_named || is_quoted(content);
+}
+
+bool whole_file_read(const char *path, struct buf *ret_content, struct buf *ret_why)
 {
     int fd CLEANUP(close_fd) = STDIN_FILENO;
 
@@ -76,6 +119,11 @@ bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret
         return false;
     }
     return read_opened(fd, path, ret_content, ret_why);
+}
+
+bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret_why)
+{
+    return whole_file_read(path, ret_content, ret_why) && secret_file_is_plain(buf_text(ret_content), path, ret_why);
 }
 
 bool private_file_read(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why)
@@ -116,7 +164,7 @@ static bool read_master_file(const char *option, const char *path, struct buf *r
         buf_printf(ret_why, "%s %s is refused: %s", option, path, unfit);
         return false;
     }
-    return read_opened(fd, path, ret_content, ret_why);
+    return read_opened(fd, path, ret_content, ret_why) && secret_file_is_plain(buf_text(ret_content), path, ret_why);
 }
 
 /* One key per line; blank lines are skipped. 0: a line is not a key, or there are more than keys_max. */
@@ -149,7 +197,10 @@ static size_t read_masters(const char *option, const char *path, size_t keys_max
     bool is_read = read_master_file(option, path, &content, ret_why);
     if (is_read)
         count = parse_masters(buf_text(&content), keys_max, ret_masters);
+    bool is_dressed = is_read && count == 0 && secret_file_is_dressed(buf_text(&content), path, ret_why);
     secure_wipe(storage, sizeof storage);
+    if (is_dressed)
+        return 0;
     if (is_read && count == 0 && keys_max == 1)
         buf_printf(ret_why, "%s %s holds no master key: it must be 32 bytes as 64 hex digits or as base64", option,
                    path);

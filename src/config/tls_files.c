@@ -52,7 +52,7 @@ static bool read_file(struct file *file, const char *option, const char *path, b
     if (is_key)
         return private_file_read(option, path, &file->content, ret_why);
     buf_printf(ret_why, "%s: ", option);
-    if (!secret_file_read(path, &file->content, ret_why))
+    if (!whole_file_read(path, &file->content, ret_why))
         return false;
     buf_clear(ret_why);
     return true;

@@ -153,6 +153,9 @@ Test(cli, accounts_and_users)
     cli_expect_refusal(&run, 1, "your own names", "the account's name, at creation");
     RUN(&fixture, &run, "user", "reset-password", "--email", "ada@clinic.test", "--password-file", weak);
     cli_expect_refusal(&run, 1, "your own names", "the account's name, at a reset");
+    file_write(weak, "\xef\xbb\xbf" FIXTURE_PASSWORD);
+    RUN(&fixture, &run, "user", "reset-password", "--email", "ada@clinic.test", "--password-file", weak);
+    cli_expect_refusal(&run, 1, "begins with a byte-order mark", "what nobody types");
 
     RUN(&fixture, &run, "user", "list", "--account", account, "--json");
     cr_assert_eq(run.exit_code, 0, "%s", run.err);

@@ -143,6 +143,41 @@ Test(cli_config, wrong_addresses_keep_their_password)
     folder_remove(fixture.folder);
 }
 
+/* What editors and habits leave in a file with one secret: each is named, with the file, and nothing of it is shown. */
+Test(cli_config, a_dressed_secret_is_refused_by_what_dresses_it)
+{
+    static const struct {
+        const char *content, *says;
+    } CASES[] = {
+        {"\"redis://u:hunter2@h\"\n", "redis.url must hold the value alone, without quotes."},
+        {"'redis://u:hunter2@h'", "redis.url must hold the value alone, without quotes."},
+        {"CHATELAINE_REDIS=redis://u:hunter2@h\r\n", "redis.url must hold the value alone, without NAME= in front."},
+        {"\xef\xbb\xbfredis://u:hunter2@h", "redis.url begins with a byte-order mark: save it as UTF-8 without one"},
+        {"\xff\xfer", "redis.url is UTF-16: save it as UTF-8"},
+        {"http://u:hunter2@h", "redis.url: A Redis address must begin with redis://"},
+    };
+    char url_path[PROCESS_PATH_BYTES];
+    struct fixture fixture = {0};
+    struct cli_run run;
+
+    folder_make(fixture.folder);
+    snprintf(url_path, sizeof url_path, "%.150s/redis.url", fixture.folder);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        file_write(url_path, CASES[i].content);
+        cli_run_bare(&fixture, &run, (const char *const[]){"account", "list", "--redis-file", url_path, NULL});
+        cr_expect_null(strstr(run.err, "hunter2"), "%s", run.err);
+        cli_expect_refusal(&run, 2, CASES[i].says, CASES[i].content);
+    }
+    file_write(url_path, "redis://u:hunter2@h:1\r\n");
+    cli_run_bare(&fixture, &run, (const char *const[]){"config", "show", "--redis-file", url_path, NULL});
+    cr_expect(strstr(run.out, " redis://u:[hidden]@h:1 "), "%s%s", run.out, run.err);
+    cli_finish(&run);
+    remove(url_path);
+    cli_run_bare(&fixture, &run, (const char *const[]){"account", "list", "--redis-file", url_path, NULL});
+    cli_expect_refusal(&run, 2, "--redis-file: cannot open ", "no file");
+    folder_remove(fixture.folder);
+}
+
 /* A sentence: "chatelaine: ", no small first letter of a word, one full stop or question mark at the end. */
 static void expect_sentences(const struct cli_run *run, const char *what)
 {

@@ -98,6 +98,15 @@ Test(key_file, loads_what_is_a_key_and_says_what_is_not)
         {"", 0600, "holds no master key"},
         {"secret", 0600, "holds no master key"},
         {HEX_KEY "00\n", 0600, "holds no master key"},
+        {HEX_KEY "\r\n", 0600, NULL},
+        {"\"" HEX_KEY "\"\n", 0600, "must hold the value alone, without quotes"},
+        {"'" BASE64_KEY "'", 0600, "must hold the value alone, without quotes"},
+        {"CHATELAINE_MASTER_KEY=" HEX_KEY "\n", 0600, "must hold the value alone, without NAME= in front"},
+        {"export K=" HEX_KEY "\n", 0600, "must hold the value alone, without NAME= in front"},
+        {"\xef\xbb\xbf" HEX_KEY "\n", 0600, "begins with a byte-order mark: save it as UTF-8 without one"},
+        {"\xff\xfe"
+         "0",
+         0600, "is UTF-16: save it as UTF-8"},
         {HEX_KEY "\n", 0644, "every user of this machine can read it; run chmod 0400"},
         {HEX_KEY "\n", 0660, "others can write to it"},
     };
@@ -189,7 +198,8 @@ Test(key_file, secrets_lose_one_newline_only)
 {
     static const struct {
         const char *content, *secret;
-    } CASES[] = {{"a\n", "a"}, {"a\n\n", "a\n"}, {"a", "a"}, {"", ""}, {"\n", ""}, {" a \n", " a "}};
+    } CASES[] = {{"a\n", "a"},     {"a\n\n", "a\n"}, {"a", "a"},   {"", ""},     {"\n", ""},
+                 {" a \n", " a "}, {"a\r\n", "a"},   {"\r\n", ""}, {"a\r", "a"}, {"\"a\"", "\"a\""}};
 
     for (size_t i = 0; i < COUNT(CASES); i++) {
         char content_storage[64], why_storage[256];
@@ -200,5 +210,29 @@ Test(key_file, secrets_lose_one_newline_only)
         buf_init_fixed(&why, why_storage, sizeof why_storage);
         cr_assert(secret_file_read(path, &content, &why));
         cr_expect(text_equal(buf_text(&content), text_of(CASES[i].secret)), "row %zu", i);
+    }
+}
+
+Test(key_file, a_secret_in_another_encoding_is_refused_by_name)
+{
+    static const char *const CONTENTS[] = {"\xef\xbb\xbf"
+                                           "a",
+                                           "\xff\xfe"
+                                           "a",
+                                           "\xfe\xff"
+                                           "a"};
+
+    for (size_t i = 0; i < COUNT(CONTENTS); i++) {
+        char content_storage[64], why_storage[512] = "";
+        struct buf content, why;
+
+        write_file(CONTENTS[i], strlen(CONTENTS[i]), 0600);
+        buf_init_fixed(&content, content_storage, sizeof content_storage);
+        buf_init_fixed(&why, why_storage, sizeof why_storage - 1);
+        cr_expect_not(secret_file_read(path, &content, &why));
+        cr_expect(strstr(why_storage, path) && strstr(why_storage, i == 0 ? "byte-order mark" : "UTF-16"), "%s",
+                  why_storage);
+        buf_clear(&content);
+        cr_expect(whole_file_read(path, &content, &why), "what is searched may have any encoding");
     }
 }

@@ -85,6 +85,18 @@ Test(tls_files, a_server_has_pairs_and_perhaps_a_client_ca)
     check_server(AT("one.pem,one.pem"), AT("one.key,one.key"), AT("ca.pem"), NULL);
 }
 
+/* PEM allows any text in front, and editors put that there. */
+Test(tls_files, a_byte_order_mark_in_front_of_a_comment_is_fine)
+{
+    char content[32 * 1024];
+
+    snprintf(content, sizeof content, "\xef\xbb\xbf# ours\r\n%s", one.full);
+    certificate_write(AT("marked.pem"), content);
+    snprintf(content, sizeof content, "\xef\xbb\xbf# ours\r\n%s", one.key_pem);
+    certificate_write(AT("marked.key"), content);
+    check_server(AT("marked.pem"), AT("marked.key"), NULL, NULL);
+}
+
 Test(tls_files, each_certificate_needs_its_key)
 {
     check_server(AT("one.pem,one.pem"), AT("one.key"), NULL, "--tls-cert names 2 files, but --tls-key names 1");
