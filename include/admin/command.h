@@ -2,6 +2,7 @@
  * code. When it fails, it prints one line to standard error that says what to do. */
 #pragma once
 #include "config/settings.h"
+#include "config/settings_file.h"
 
 enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3, EXIT_UNPROVEN = 3 };
 
@@ -62,6 +63,7 @@ struct command_line {
     int operand_count;
     char **operands;
     uint8_t origins[OPTION_ROWS_MAX]; /* an enum option_origin per row, in the order of the command's groups */
+    struct settings_files files;      /* of --settings */
 };
 
 struct option_group {
@@ -89,6 +91,8 @@ struct command {
  * message is printed as a sentence: a first word of small letters gets a capital, and a full stop ends it. Control
  * characters, which may come from an operand, are replaced. */
 PRINTF_LIKE(2, 3) int command_fail(enum exit_code code, const char *format, ...);
+/* Prints each line of a text as command_fail() does. Returns EXIT_USAGE. */
+int command_refuse(struct text mistakes);
 /* Writes to standard output. Returns EXIT_FAILED, after a message, if that fails (full disk, closed pipe). Does not
  * wipe out. */
 MUST_CHECK int command_print(struct text out);

@@ -9,8 +9,11 @@ extern const size_t COMMAND_COUNT;
 const struct command *command_find(int argc, char **argv, int *ret_words);
 /* The command that was probably meant; NULL if none has a similar name. */
 const struct command *command_suggest(const char *word);
-/* Fills the line from environment and arguments. Returns EXIT_DONE, or EXIT_USAGE after printing why. */
+/* Fills the line from the environment, settings files and arguments. Returns EXIT_DONE, or EXIT_USAGE after printing
+ * every mistake; ret_line is then empty. */
 MUST_CHECK int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line);
+/* Frees what the line's texts may point into. */
+void command_line_finish(struct command_line *line);
 
 /* Whether the word begins names of two words, as "user" begins "user create". */
 bool command_is_group(const char *word);

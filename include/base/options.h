@@ -29,25 +29,43 @@ struct option_row {
 
 enum { OPTION_ROWS_MAX = 256 }; /* in all tables of one call */
 
-enum option_origin { OPTION_FROM_DEFAULT, OPTION_FROM_ENVIRONMENT, OPTION_FROM_ARGUMENT };
+/* The further, the nearer to whoever runs the command. */
+enum option_origin { OPTION_FROM_DEFAULT, OPTION_FROM_ENVIRONMENT, OPTION_FROM_FILE, OPTION_FROM_ARGUMENT };
 
 struct option_table {
     const struct option_row *rows;
     size_t count;
 };
 
+/* What files assign to variables, in their order. Of several for one name, the last one counts. */
+struct option_assignment {
+    const char *name,
+        *value;        /* "CHATELAINE_LEASE_MS", "2s"; an empty value means: not set, whatever the environment says */
+    const char *where; /* "/etc/chatelaine/chatelaine.conf:12" */
+};
+struct option_assignments {
+    struct option_assignment *rows;
+    size_t count;
+};
+
 /* Fills the target from the defaults, then the environment (an empty variable counts as unset), then argv, in which the
  * last occurrence wins. Accepts "--name value", "--name=value" and "-letter value"; a flag takes a value (true or
  * false) only in the second form. Operands, and everything after "--", move to the front of argv and are counted in
- * *ret_rest, a program name in argv[0] included. Of two forms of one setting the one from argv wins over the other from
- * the environment, and then only that has a value; both from one place fail. False on failure; ret_why is then a
- * sentence that names the option. Text values point into argv, the environment or the table. A default that its own row
- * refuses aborts. */
+ * *ret_rest, a program name in argv[0] included. Of two forms of one setting the one that was given nearer wins, and
+ * then only that has a value; both from one place fail. False on failure; ret_why then has a sentence for each mistake,
+ * each on a line of its own, which names the option. Nothing behind an unknown option is read. Text values point into
+ * argv, the environment, `given` or the table. A default that its own row refuses aborts. */
 MUST_CHECK bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
                              int *ret_rest, struct buf *ret_why);
-/* The same, and says of each row, in the order of the tables, where its value came from: an enum option_origin. */
-MUST_CHECK bool options_read_with_origins(const struct option_table *tables, size_t table_count, void *target, int argc,
-                                          char **argv, int *ret_rest, uint8_t *ret_origins, struct buf *ret_why);
+/* The same, with files (given; NULL: none) between environment and argv, and says of each row, in the order of the
+ * tables, where its value came from: an enum option_origin. */
+MUST_CHECK bool options_read_with_origins(const struct option_table *tables, size_t table_count,
+                                          const struct option_assignments *given, void *target, int argc, char **argv,
+                                          int *ret_rest, uint8_t *ret_origins, struct buf *ret_why);
+/* What the files assign to the row; NULL: nothing. */
+const struct option_assignment *options_assigned(const struct option_assignments *given, const struct option_row *row);
+/* The text that argv, or else the environment, gives the row, before anything is read; NULL: none. */
+const char *options_peek(const struct option_row *row, int argc, char **argv);
 /* A value that options_read() has put into the target, as text: "1s", "96MiB", "true", "subset". Nothing is printed
  * for a text that is NULL. */
 void options_print_value(const struct option_row *row, const void *target, struct buf *out);

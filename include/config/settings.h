@@ -12,6 +12,7 @@ enum grant_policy { GRANT_SUBSET, GRANT_ANY };
 enum check_status { CHECK_STATUS_EXACT, CHECK_STATUS_STRICT401 };
 
 struct settings {
+    const char *settings_files; /* paths, separated by commas; already read */
     /* store */
     const char *redis;
     const char *redis_file;
@@ -105,6 +106,8 @@ extern const struct option_table SETTINGS_ORIGIN;      /* only the public origin
 extern const struct option_table SETTINGS_REVOCATIONS; /* only the revocation log */
 extern const struct option_table SETTINGS_AUDIT;       /* only the audit log */
 extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of HTTP */
+
+extern const struct option_row *const SETTINGS_FILES_ROW; /* --settings, a row of SETTINGS_STORE */
 
 /* Checks that a public origin has the form that browsers send in Origin: scheme://host[:port], http or https, lower
  * case, no path, no default port. If not, false, with one sentence in ret_why. */

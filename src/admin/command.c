@@ -48,6 +48,15 @@ int command_fail(enum exit_code code, const char *format, ...)
     return (int)code;
 }
 
+int command_refuse(struct text mistakes)
+{
+    struct text mistake;
+
+    while (text_next(&mistakes, '\n', &mistake))
+        (void)command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(mistake));
+    return EXIT_USAGE;
+}
+
 int command_print(struct text out)
 {
     if (out.len == 0 || (fwrite(out.ptr, 1, out.len, stdout) == out.len && fflush(stdout) == 0))

@@ -3,7 +3,6 @@
 #include "admin/commands.h"
 #include "app/dev.h"
 #include "app/serve.h"
-#include "base/check.h"
 #include "completion.h"
 #include "conf.h"
 #include "config_show.h"
@@ -546,42 +545,6 @@ bool command_is_group(const char *word)
     return command_is_group_text(text_of(word));
 }
 
-static size_t row_count(const struct option_table *tables, size_t count)
-{
-    size_t rows = 0;
-
-    for (size_t i = 0; i < count; i++)
-        rows += tables[i].count;
-    return rows;
-}
-
-int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line)
-{
-    struct option_table tables[COMMAND_GROUPS_MAX];
-    char storage[1024];
-    struct buf why;
-    size_t count = 0;
-
-    for (; command->groups[count].table; count++) {
-        CHECK(count < COMMAND_GROUPS_MAX);
-        tables[count] = *command->groups[count].table;
-    }
-    *ret_line = (struct command_line){.command = command, .operands = argv};
-    buf_init_fixed(&why, storage, sizeof storage);
-    CHECK(row_count(tables, count) <= OPTION_ROWS_MAX);
-    if (!options_read_with_origins(tables, count, ret_line, argc, argv, &ret_line->operand_count, ret_line->origins,
-                                   &why))
-        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
-    int most = command->operands ? 1 : 0;
-    if (ret_line->operand_count > most && !command->many_operands)
-        return command_fail(EXIT_USAGE, "unexpected argument '%s' for '%s'; see 'chatelaine %s --help'", argv[most],
-                            command->name, command->name);
-    if (ret_line->operand_count < most && !command->optional_operand)
-        return command_fail(EXIT_USAGE, "'%s' needs %s; see 'chatelaine %s --help'", command->name, command->operands,
-                            command->name);
-    return EXIT_DONE;
-}
-
 void commands_print_help(const char *group, struct buf *out)
 {
     buf_append_str(out, "Chatelaine " CHATELAINE_VERSION
@@ -598,7 +561,8 @@ void commands_print_help(const char *group, struct buf *out)
     buf_append_str(out,
                    "\n'chatelaine COMMAND --help' shows a command's options.\n"
                    "Each option can also be set in the environment: --redis-timeout-ms 500 is\n"
-                   "CHATELAINE_REDIS_TIMEOUT_MS=500. The command line takes precedence.\n"
+                   "CHATELAINE_REDIS_TIMEOUT_MS=500, there or as a line of a file that --settings names. The\n"
+                   "command line takes precedence over files, and they over the environment.\n"
                    "Times are written 500ms, 30s, 5min or 12h, and sizes 64KiB, 96MiB or 1GiB.\n"
                    "'chatelaine help connection' shows the options that lead to Redis, 'chatelaine --version' the "
                    "version.\n"

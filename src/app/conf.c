@@ -21,17 +21,18 @@ static const struct {
     "# chatelaine.service sets this file, chatelaine@NAME.service audit-NAME.log beside it. Without\n" \
     "# a value: no audit log.\n"
 
-#define HEAD                                                                                               \
-    "# Settings of the Chatelaine nodes on this machine. See chatelaine.conf(5), and OPERATIONS.md in\n"   \
-    "# /usr/share/doc/chatelaine. After a change:\n"                                                       \
-    "#\n"                                                                                                  \
-    "#   chatelaine-as-node doctor            # checks Redis and these settings\n"                         \
-    "#   systemctl restart chatelaine         # nodes read this file only when they start\n"               \
-    "#\n"                                                                                                  \
-    "# One NAME=VALUE per line, without blanks around '='; a value with blanks or $ stands in single\n"    \
-    "# quotes. A line that begins with '#' is not in force: it shows the default, or what to write. All\n" \
-    "# users of this machine may read this file, so it names the files that hold secrets instead. Those\n" \
-    "# belong to the user chatelaine, with mode 0400.\n"
+#define HEAD                                                                                                  \
+    "# Settings of the Chatelaine nodes on this machine. See chatelaine.conf(5), and OPERATIONS.md in\n"      \
+    "# /usr/share/doc/chatelaine. After a change:\n"                                                          \
+    "#\n"                                                                                                     \
+    "#   chatelaine-as-node doctor            # checks Redis and these settings\n"                            \
+    "#   systemctl restart chatelaine         # nodes read this file only when they start\n"                  \
+    "#\n"                                                                                                     \
+    "# One NAME=VALUE per line, without blanks around '='; a value with blanks or $ stands in single\n"       \
+    "# quotes, all of it. A line that begins with '#' is not in force: it shows the default, or what to\n"    \
+    "# write. A line that is not clear is refused. The user chatelaine must be able to read this file, and\n" \
+    "# so may all users of this machine: it names the files that hold secrets instead. Those belong to\n"     \
+    "# the user chatelaine, with mode 0400.\n"
 
 static const char *set_value(const struct option_row *row)
 {
@@ -95,7 +96,7 @@ static void put_row(const struct option_row *row, struct buf *out)
 static void put_rows(const struct option_table *table, bool are_set, struct buf *out)
 {
     for (size_t i = 0; i < table->count; i++)
-        if ((set_value(&table->rows[i]) != NULL) == are_set)
+        if (&table->rows[i] != SETTINGS_FILES_ROW && (set_value(&table->rows[i]) != NULL) == are_set)
             put_row(&table->rows[i], out);
 }
 
@@ -138,24 +139,28 @@ static void put_man_row(const struct option_row *row, struct buf *out)
     buf_append_str(out, ".\n");
 }
 
-#define MAN_HEAD                                                                                \
-    ".Dd November 25, 2026\n"                                                                   \
-    ".Dt CHATELAINE.CONF 5\n"                                                                   \
-    ".Os Chatelaine " CHATELAINE_VERSION "\n"                                                   \
-    ".Sh NAME\n"                                                                                \
-    ".Nm chatelaine.conf\n"                                                                     \
-    ".Nd settings of Chatelaine's nodes\n"                                                      \
-    ".Sh DESCRIPTION\n"                                                                         \
-    "The units chatelaine.service and chatelaine@.service read these variables from\n"          \
-    ".Pa /etc/chatelaine/chatelaine.conf\n"                                                     \
-    "when they start.\n"                                                                        \
-    "For the instance NAME of the latter,\n"                                                    \
-    ".Pa /etc/chatelaine/NAME.conf\n"                                                           \
-    "is read after it and wins.\n"                                                              \
-    "Both are files of systemd.exec(5), EnvironmentFile, and can also be sourced by a shell.\n" \
-    ".Pp\n"                                                                                     \
-    "Each variable is also an option of the commands in chatelaine(8).\n"                       \
-    "An empty one counts as unset.\n"                                                           \
+#define MAN_HEAD                                                                                     \
+    ".Dd November 25, 2026\n"                                                                        \
+    ".Dt CHATELAINE.CONF 5\n"                                                                        \
+    ".Os Chatelaine " CHATELAINE_VERSION "\n"                                                        \
+    ".Sh NAME\n"                                                                                     \
+    ".Nm chatelaine.conf\n"                                                                          \
+    ".Nd settings of Chatelaine's nodes\n"                                                           \
+    ".Sh DESCRIPTION\n"                                                                              \
+    "The units chatelaine.service and chatelaine@.service start nodes with\n"                        \
+    ".Fl \\-settings\n"                                                                              \
+    ".Pa /etc/chatelaine/chatelaine.conf ,\n"                                                        \
+    "and chatelaine-as-node runs commands with the same.\n"                                          \
+    "For the instance NAME of the latter unit,\n"                                                    \
+    ".Pa /etc/chatelaine/NAME.conf\n"                                                                \
+    "is read after it and wins.\n"                                                                   \
+    "Both win over the environment.\n"                                                               \
+    "A line is a comment (#) or NAME=value, without blanks around =.\n"                              \
+    "A value with blanks or with one of \\e $ ` ; & | < > ( ) stands in single quotes, all of it.\n" \
+    "Any other line is refused with its number: export, text behind a value, other variables.\n"     \
+    ".Pp\n"                                                                                          \
+    "Each variable is also an option of the commands in chatelaine(8).\n"                            \
+    "An empty one counts as unset.\n"                                                                \
     ".Sh VARIABLES\n"
 
 #define MAN_TAIL                                                          \
@@ -188,7 +193,8 @@ int conf_man_run(const struct command_line *line)
             buf_printf(&out, ".Ss %s\n", group->title);
         buf_append_str(&out, ".Bl -tag -width Ds\n");
         for (size_t i = 0; i < group->table->count; i++)
-            put_man_row(&group->table->rows[i], &out);
+            if (&group->table->rows[i] != SETTINGS_FILES_ROW)
+                put_man_row(&group->table->rows[i], &out);
         buf_append_str(&out, ".El\n");
     }
     buf_append_str(&out, MAN_TAIL);

@@ -1,4 +1,4 @@
-/* The environment file of a node, /etc/chatelaine/chatelaine.conf, and its man page: printed from the tables of
+/* The settings file of a node, /etc/chatelaine/chatelaine.conf, and its man page: printed from the tables of
  * settings when the program is built, so that both have every setting. */
 #pragma once
 #include "admin/command.h"

@@ -18,13 +18,17 @@ const struct option_group CONFIG_SHOW_OPTIONS[] = {{"Options", &TABLE}, SERVE_GR
 enum { OUTPUT_MAX_BYTES = 256 * 1024, VALUE_MAX_BYTES = 16 * 1024, SOURCE_MAX_BYTES = 4 * 1024 };
 
 static const char *const ORIGINS[] = {
-    [OPTION_FROM_DEFAULT] = "default", [OPTION_FROM_ENVIRONMENT] = "environment", [OPTION_FROM_ARGUMENT] = "option"};
+    [OPTION_FROM_DEFAULT] = "default",
+    [OPTION_FROM_ENVIRONMENT] = "environment",
+    [OPTION_FROM_FILE] = "settings",
+    [OPTION_FROM_ARGUMENT] = "option",
+};
 
 /* One setting, ready to print. */
 struct shown {
     const struct option_row *row;
     const char *origin;
-    struct buf value, source; /* source: "--name", "CHATELAINE_NAME", a path, or "default" */
+    struct buf value, source; /* source: "--name", "CHATELAINE_NAME", "FILE:LINE", a path, or "default" */
 };
 
 /* With the user, and without the password. */
@@ -71,10 +75,13 @@ static void show_redis(const struct command_line *line, struct shown *shown)
     buf_append_str(&shown->source, line->settings.redis_file);
 }
 
-static void show_source(const struct option_row *row, enum option_origin origin, struct buf *out)
+static void show_source(const struct command_line *line, const struct option_row *row, enum option_origin origin,
+                        struct buf *out)
 {
     if (origin == OPTION_FROM_ARGUMENT)
         buf_printf(out, "--%s", row->name);
+    else if (origin == OPTION_FROM_FILE)
+        buf_append_str(out, options_assigned(&line->files.assigned, row)->where);
     else if (origin == OPTION_FROM_ENVIRONMENT)
         options_print_variable(row, out);
     else
@@ -126,7 +133,7 @@ static void put_setting(struct printing *printing, const struct option_row *row,
 
     buf_init(&shown.value, VALUE_MAX_BYTES);
     buf_init(&shown.source, SOURCE_MAX_BYTES);
-    show_source(row, origin, &shown.source);
+    show_source(line, row, origin, &shown.source);
     options_print_value(row, line, &shown.value);
     if (row->offset == offsetof(struct command_line, settings.redis))
         show_redis(line, &shown);

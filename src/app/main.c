@@ -66,7 +66,9 @@ static int run(const struct command *command, int argc, char **argv)
     else
         log_configure(LOG_ERROR, LOG_LOGFMT);
     process_harden();
-    return command->run(&line);
+    code = command->run(&line);
+    command_line_finish(&line);
+    return code;
 }
 
 /* Checks for the instructions that CHATELAINE_X86_64_LEVEL lets the compiler use. Old virtual CPU models lack them, and

@@ -16,17 +16,40 @@ struct reader {
     const struct option_table *tables;
     size_t table_count;
     void *target;
+    const struct option_assignments *given; /* NULL: none */
     uint8_t *origins;
     struct buf *why;
+    bool has_failed;
 };
 
-/* A value for a row, and where it was written: "--name" or "CHATELAINE_NAME". */
+/* A value for a row, and where it was written: "--name" or "CHATELAINE_NAME", and the line of a file or NULL. */
 struct setting {
     const struct option_row *row;
     enum option_origin origin;
     struct text source;
     const char *value;
+    const char *where;
 };
+
+/* Begins the sentence about a mistake, on a line of its own. */
+static struct buf *mistake(struct reader *r)
+{
+    if (r->why->len > 0)
+        buf_append_char(r->why, '\n');
+    r->has_failed = true;
+    return r->why;
+}
+
+/* The same about a value, with its name. */
+static struct buf *mistake_in(struct reader *r, const struct setting *s)
+{
+    struct buf *why = mistake(r);
+
+    if (s->where)
+        buf_printf(why, "%s: ", s->where);
+    buf_append_text(why, s->source);
+    return why;
+}
 
 static void store(const struct reader *r, const struct option_row *row, const void *value, size_t bytes)
 {
@@ -63,28 +86,25 @@ static bool integer_parse(struct text t, int64_t *ret_value)
     return true;
 }
 
-static bool set_text(const struct reader *r, const struct setting *s)
+static void set_text(struct reader *r, const struct setting *s)
 {
     size_t length = strlen(s->value);
     if (s->row->max > 0 && length > (size_t)s->row->max) {
-        buf_printf(r->why, "%.*s must have at most %lld bytes, not %zu.", TEXT_ARG(s->source), (long long)s->row->max,
-                   length);
-        return false;
+        buf_printf(mistake_in(r, s), " must have at most %lld bytes, not %zu.", (long long)s->row->max, length);
+        return;
     }
     store_text(r, s->row, s->value);
-    return true;
 }
 
-static bool set_integer(const struct reader *r, const struct setting *s)
+static void set_integer(struct reader *r, const struct setting *s)
 {
     int64_t value;
     if (!integer_parse(text_of(s->value), &value) || value < s->row->min || value > s->row->max) {
-        buf_printf(r->why, "%.*s must be a whole number from %lld to %lld, not \"%s\".", TEXT_ARG(s->source),
-                   (long long)s->row->min, (long long)s->row->max, s->value);
-        return false;
+        buf_printf(mistake_in(r, s), " must be a whole number from %lld to %lld, not \"%s\".", (long long)s->row->min,
+                   (long long)s->row->max, s->value);
+        return;
     }
     store_integer(r, s->row, value);
-    return true;
 }
 
 static enum quantity_kind quantity_of(const struct option_row *row)
@@ -92,21 +112,22 @@ static enum quantity_kind quantity_of(const struct option_row *row)
     return row->type == OPTION_TIME ? QUANTITY_TIME : QUANTITY_SIZE;
 }
 
-static bool set_quantity(const struct reader *r, const struct setting *s)
+static void set_quantity(struct reader *r, const struct setting *s)
 {
     enum quantity_kind kind = quantity_of(s->row);
+    struct buf *why;
     int64_t value;
 
     if (quantity_parse(kind, text_of(s->value), &value) && value >= s->row->min && value <= s->row->max) {
         store_integer(r, s->row, value);
-        return true;
+        return;
     }
-    buf_printf(r->why, "%.*s must be from ", TEXT_ARG(s->source));
-    quantity_print(kind, s->row->min, r->why);
-    buf_append_str(r->why, " to ");
-    quantity_print(kind, s->row->max, r->why);
-    buf_printf(r->why, " (%s), not \"%s\".", quantity_form(kind), s->value);
-    return false;
+    why = mistake_in(r, s);
+    buf_append_str(why, " must be from ");
+    quantity_print(kind, s->row->min, why);
+    buf_append_str(why, " to ");
+    quantity_print(kind, s->row->max, why);
+    buf_printf(why, " (%s), not \"%s\".", quantity_form(kind), s->value);
 }
 
 static bool is_one_of(struct text value, const char *words, int *ret_index)
@@ -121,15 +142,14 @@ static bool is_one_of(struct text value, const char *words, int *ret_index)
     return false;
 }
 
-static bool set_flag(const struct reader *r, const struct setting *s)
+static void set_flag(struct reader *r, const struct setting *s)
 {
     int index;
     if (!is_one_of(text_of(s->value), "true|1|yes|on|false|0|no|off", &index)) {
-        buf_printf(r->why, "%.*s must be true or false, not \"%s\".", TEXT_ARG(s->source), s->value);
-        return false;
+        buf_printf(mistake_in(r, s), " must be true or false, not \"%s\".", s->value);
+        return;
     }
     store_flag(r, s->row, index < 4);
-    return true;
 }
 
 /* "a, b or c" */
@@ -144,17 +164,18 @@ static void print_alternatives(const char *choices, struct buf *out)
     }
 }
 
-static bool set_choice(const struct reader *r, const struct setting *s)
+static void set_choice(struct reader *r, const struct setting *s)
 {
     int index;
     if (!is_one_of(text_of(s->value), s->row->choices, &index)) {
-        buf_printf(r->why, "%.*s must be ", TEXT_ARG(s->source));
-        print_alternatives(s->row->choices, r->why);
-        buf_printf(r->why, ", not \"%s\".", s->value);
-        return false;
+        struct buf *why = mistake_in(r, s);
+
+        buf_append_str(why, " must be ");
+        print_alternatives(s->row->choices, why);
+        buf_printf(why, ", not \"%s\".", s->value);
+        return;
     }
     store_choice(r, s->row, index);
-    return true;
 }
 
 static uint8_t *origin_of(const struct reader *r, const struct option_row *row)
@@ -171,21 +192,27 @@ static uint8_t *origin_of(const struct reader *r, const struct option_row *row)
     UNREACHABLE();
 }
 
-static bool set(const struct reader *r, const struct setting *s)
+/* A value that its row refuses is a mistake, and changes nothing but the origin. */
+static void set(struct reader *r, const struct setting *s)
 {
     *origin_of(r, s->row) = (uint8_t)s->origin;
     switch (s->row->type) {
     case OPTION_TEXT:
-        return set_text(r, s);
+        set_text(r, s);
+        return;
     case OPTION_INTEGER:
-        return set_integer(r, s);
+        set_integer(r, s);
+        return;
     case OPTION_TIME:
     case OPTION_SIZE:
-        return set_quantity(r, s);
+        set_quantity(r, s);
+        return;
     case OPTION_FLAG:
-        return set_flag(r, s);
+        set_flag(r, s);
+        return;
     case OPTION_CHOICE:
-        return set_choice(r, s);
+        set_choice(r, s);
+        return;
     }
     UNREACHABLE();
 }
@@ -210,13 +237,14 @@ static void set_to_nothing(const struct reader *r, const struct option_row *row)
     }
 }
 
-static bool set_default(const struct reader *r, const struct option_row *row)
+static void set_default(struct reader *r, const struct option_row *row)
 {
-    if (row->default_text)
-        return set(r, &(struct setting){row, OPTION_FROM_DEFAULT, text_of(row->name), row->default_text});
+    if (row->default_text) {
+        set(r, &(struct setting){row, OPTION_FROM_DEFAULT, text_of(row->name), row->default_text, NULL});
+        return;
+    }
     *origin_of(r, row) = OPTION_FROM_DEFAULT;
     set_to_nothing(r, row);
-    return true;
 }
 
 void options_print_variable(const struct option_row *row, struct buf *out)
@@ -226,27 +254,48 @@ void options_print_variable(const struct option_row *row, struct buf *out)
         buf_append_char(out, *name == '-' ? '_' : *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name);
 }
 
-/* An empty variable counts as unset: compose files pass on unset variables as empty ones. */
-static bool set_from_environment(const struct reader *r, const struct option_row *row)
+enum { VARIABLE_BYTES = sizeof ENVIRONMENT_PREFIX + OPTION_NAME_MAX_BYTES };
+
+static void print_variable(const struct option_row *row, char ret_name[VARIABLE_BYTES])
 {
-    char storage[sizeof ENVIRONMENT_PREFIX + OPTION_NAME_MAX_BYTES];
     struct buf name;
-    buf_init_fixed(&name, storage, sizeof storage);
+
+    buf_init_fixed(&name, ret_name, VARIABLE_BYTES);
     options_print_variable(row, &name);
     buf_append_char(&name, '\0');
     CHECK(!name.failed);
-
-    const char *value = getenv(storage);
-    return !value || !*value || set(r, &(struct setting){row, OPTION_FROM_ENVIRONMENT, text_of(storage), value});
 }
 
-static bool for_each_row(const struct reader *r, bool (*fn)(const struct reader *, const struct option_row *))
+const struct option_assignment *options_assigned(const struct option_assignments *given, const struct option_row *row)
+{
+    char name[VARIABLE_BYTES];
+
+    print_variable(row, name);
+    for (size_t i = given ? given->count : 0; i-- > 0;)
+        if (strcmp(given->rows[i].name, name) == 0)
+            return &given->rows[i];
+    return NULL;
+}
+
+/* An empty variable counts as unset: compose files pass on unset variables as empty ones. A file wins over the
+ * environment, with an empty value too. */
+static void set_from_variable(struct reader *r, const struct option_row *row)
+{
+    const struct option_assignment *assigned = options_assigned(r->given, row);
+    enum option_origin origin = assigned ? OPTION_FROM_FILE : OPTION_FROM_ENVIRONMENT;
+    char name[VARIABLE_BYTES];
+
+    print_variable(row, name);
+    const char *value = assigned ? assigned->value : getenv(name);
+    if (value && *value)
+        set(r, &(struct setting){row, origin, text_of(name), value, assigned ? assigned->where : NULL});
+}
+
+static void for_each_row(struct reader *r, void (*fn)(struct reader *, const struct option_row *))
 {
     for (size_t t = 0; t < r->table_count; t++)
         for (size_t i = 0; i < r->tables[t].count; i++)
-            if (!fn(r, &r->tables[t].rows[i]))
-                return false;
-    return true;
+            fn(r, &r->tables[t].rows[i]);
 }
 
 static const struct option_row *find_row(const struct reader *r, struct text name)
@@ -277,18 +326,31 @@ static const char *nearest_name(const struct reader *r, struct text name)
     return guess.found;
 }
 
-static void explain_unknown(const struct reader *r, struct text written, struct text name)
+static void explain_unknown(struct reader *r, struct text written, struct text name)
 {
     const char *meant = nearest_name(r, name);
-    buf_printf(r->why, "There is no option %.*s", TEXT_ARG(written));
+    struct buf *why = mistake(r);
+
+    buf_printf(why, "There is no option %.*s", TEXT_ARG(written));
     if (meant)
-        buf_printf(r->why, "; did you mean --%s?", meant);
+        buf_printf(why, "; did you mean --%s?", meant);
     else
-        buf_append_str(r->why, "; --help lists all options.");
+        buf_append_str(why, "; --help lists all options.");
 }
 
-/* Reads the option at argv[at], which begins with '-'. Returns how many arguments it takes, 0 on failure. */
-static int read_option(const struct reader *r, int argc, char **argv, int at)
+static void explain_lack(struct reader *r, struct text written, const char *next_option)
+{
+    struct buf *why = mistake(r);
+
+    buf_printf(why, "%.*s needs a value", TEXT_ARG(written));
+    if (next_option)
+        buf_printf(why, "; one that begins with -- is written %.*s=%s", TEXT_ARG(written), next_option);
+    buf_append_char(why, '.');
+}
+
+/* Reads the option at argv[at], which begins with '-'. Returns how many arguments it takes; 0: that is not known, so
+ * nothing behind it can be read. */
+static int read_option(struct reader *r, int argc, char **argv, int at)
 {
     struct text rest = text_of(argv[at]), written;
     text_next(&rest, '=', &written);
@@ -301,7 +363,7 @@ static int read_option(const struct reader *r, int argc, char **argv, int at)
 
     const char *next = at + 1 < argc ? argv[at + 1] : NULL;
     bool is_next_option = next && strncmp(next, "--", 2) == 0;
-    struct setting s = {row, OPTION_FROM_ARGUMENT, written, rest.ptr};
+    struct setting s = {row, OPTION_FROM_ARGUMENT, written, rest.ptr, NULL};
     int taken = 1;
     if (!s.value && row->type == OPTION_FLAG) {
         s.value = "true";
@@ -309,18 +371,15 @@ static int read_option(const struct reader *r, int argc, char **argv, int at)
         s.value = next;
         taken = 2;
     }
-    if (!s.value) {
-        buf_printf(r->why, "%.*s needs a value", TEXT_ARG(written));
-        if (is_next_option)
-            buf_printf(r->why, "; one that begins with -- is written %.*s=%s", TEXT_ARG(written), next);
-        buf_append_char(r->why, '.');
-        return 0;
-    }
-    return set(r, &s) ? taken : 0;
+    if (s.value)
+        set(r, &s);
+    else
+        explain_lack(r, written, is_next_option ? next : NULL);
+    return taken;
 }
 
 /* Moves operands to the front, in their order. */
-static bool read_arguments(const struct reader *r, int argc, char **argv, int *ret_rest)
+static int read_arguments(struct reader *r, int argc, char **argv)
 {
     int rest = 0;
     bool are_options_over = false;
@@ -336,48 +395,72 @@ static bool read_arguments(const struct reader *r, int argc, char **argv, int *r
         } else {
             int taken = read_option(r, argc, argv, at);
             if (taken == 0)
-                return false;
+                break;
             at += taken;
         }
     }
-    *ret_rest = rest;
-    return true;
+    return rest;
 }
 
 static void print_source(const struct option_row *row, enum option_origin origin, struct buf *out)
 {
-    if (origin == OPTION_FROM_ENVIRONMENT)
-        options_print_variable(row, out);
-    else
+    if (origin == OPTION_FROM_ARGUMENT)
         buf_printf(out, "--%s", row->name);
+    else
+        options_print_variable(row, out);
 }
 
 /* Whoever names a Redis on the command line means it, whatever the environment says. */
-static bool choose_form(const struct reader *r, const struct option_row *row)
+static void choose_form(struct reader *r, const struct option_row *row)
 {
     const struct option_row *other = row->instead_of ? find_row(r, text_of(row->instead_of)) : NULL;
+    struct buf *why;
 
     if (!other)
-        return true;
+        return;
     uint8_t own = *origin_of(r, row), others = *origin_of(r, other);
     if (own != others)
-        return set_default(r, own > others ? other : row);
-    if (own == OPTION_FROM_DEFAULT)
-        return true;
-    print_source(other, own, r->why);
-    buf_append_str(r->why, " and ");
-    print_source(row, own, r->why);
-    buf_append_str(r->why, " are two forms of one setting: give one of them.");
-    return false;
+        set_default(r, own > others ? other : row);
+    if (own != others || own == OPTION_FROM_DEFAULT)
+        return;
+    why = mistake(r);
+    print_source(other, own, why);
+    buf_append_str(why, " and ");
+    print_source(row, own, why);
+    buf_append_str(why, " are two forms of one setting: give one of them.");
 }
 
-bool options_read_with_origins(const struct option_table *tables, size_t table_count, void *target, int argc,
-                               char **argv, int *ret_rest, uint8_t *ret_origins, struct buf *ret_why)
+bool options_read_with_origins(const struct option_table *tables, size_t table_count,
+                               const struct option_assignments *given, void *target, int argc, char **argv,
+                               int *ret_rest, uint8_t *ret_origins, struct buf *ret_why)
 {
-    struct reader r = {tables, table_count, target, ret_origins, ret_why};
-    CHECK(for_each_row(&r, set_default));
-    return for_each_row(&r, set_from_environment) && read_arguments(&r, argc, argv, ret_rest) &&
-           for_each_row(&r, choose_form);
+    struct reader r = {tables, table_count, target, given, ret_origins, ret_why, false};
+
+    for_each_row(&r, set_default);
+    CHECK(!r.has_failed);
+    for_each_row(&r, set_from_variable);
+    *ret_rest = read_arguments(&r, argc, argv);
+    for_each_row(&r, choose_form);
+    return !r.has_failed;
+}
+
+/* In argv, an argument that begins with "--" is an option, never the value of another one. */
+const char *options_peek(const struct option_row *row, int argc, char **argv)
+{
+    char name[VARIABLE_BYTES];
+    const char *found = NULL;
+
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        struct text rest = text_of(argv[i]), written;
+
+        text_next(&rest, '=', &written);
+        if (!text_starts_with(written, TEXT("--")) || !text_equal(text_skip(written, 2), text_of(row->name)))
+            continue;
+        found = rest.ptr ? rest.ptr : i + 1 < argc ? argv[i + 1] : NULL;
+    }
+    print_variable(row, name);
+    found = found ? found : getenv(name);
+    return found && *found ? found : NULL;
 }
 
 bool options_read(const struct option_table *tables, size_t table_count, void *target, int argc, char **argv,
@@ -389,7 +472,7 @@ bool options_read(const struct option_table *tables, size_t table_count, void *t
     for (size_t i = 0; i < table_count; i++)
         rows += tables[i].count;
     CHECK(rows <= OPTION_ROWS_MAX);
-    return options_read_with_origins(tables, table_count, target, argc, argv, ret_rest, origins, ret_why);
+    return options_read_with_origins(tables, table_count, NULL, target, argc, argv, ret_rest, origins, ret_why);
 }
 
 static void print_choice(const struct option_row *row, int index, struct buf *out)

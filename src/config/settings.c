@@ -12,6 +12,12 @@
     }
 
 static const struct option_row STORE_ROWS[] = {
+    {.name = "settings",
+     .type = OPTION_TEXT,
+     .offset = AT(settings_files),
+     .value_name = "PATH,…",
+     .help = "Read settings from these files, the last one wins: lines CHATELAINE_NAME=value. They win over the "
+             "environment, and options over them. A line that is not clear is refused."},
     {.name = "redis",
      .type = OPTION_TEXT,
      .offset = AT(redis),
@@ -635,6 +641,8 @@ const struct option_table SETTINGS_ORIGIN = TABLE(ORIGIN_ROWS);
 const struct option_table SETTINGS_REVOCATIONS = TABLE(REVOCATION_ROWS);
 const struct option_table SETTINGS_AUDIT = TABLE(AUDIT_ROWS);
 const struct option_table SETTINGS_LIMITS = TABLE(LIMIT_ROWS);
+
+const struct option_row *const SETTINGS_FILES_ROW = &STORE_ROWS[0];
 
 /* Files besides connections: listeners, links to Redis and Sentinels, the log, the loop's own, and connections beyond
  * the limit that are answered 503. */

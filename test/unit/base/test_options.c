@@ -66,8 +66,9 @@ static const struct option_table TABLES[] = {
     {STORE_ROWS, COUNT(STORE_ROWS)}, {OTHER_ROWS, COUNT(OTHER_ROWS)}, {QUANTITY_ROWS, COUNT(QUANTITY_ROWS)}};
 
 static struct target target;
+static const struct option_assignments *given;
 static char *arguments[16];
-static char why[512];
+static char why[1024];
 static int rest;
 static uint8_t origins[COUNT(STORE_ROWS) + COUNT(OTHER_ROWS) + COUNT(QUANTITY_ROWS)];
 
@@ -86,7 +87,8 @@ static bool read_options(const char *const *argv)
     rest = -1;
     memset(&target, 0x5a, sizeof target);
     memset(origins, 0x5a, sizeof origins);
-    bool is_read = options_read_with_origins(TABLES, COUNT(TABLES), &target, argc, arguments, &rest, origins, &out);
+    bool is_read =
+        options_read_with_origins(TABLES, COUNT(TABLES), given, &target, argc, arguments, &rest, origins, &out);
     cr_assert_not(out.failed);
     why[out.len] = '\0';
     cr_assert_eq(is_read, out.len == 0, "a sentence on failure, and only then: %s", why);
@@ -94,6 +96,18 @@ static bool read_options(const char *const *argv)
 }
 
 #define READ(...) read_options((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+static enum option_origin origin_of(const char *name)
+{
+    size_t at = 0;
+
+    for (size_t t = 0; t < COUNT(TABLES); t++)
+        for (size_t i = 0; i < TABLES[t].count; i++, at++)
+            if (strcmp(TABLES[t].rows[i].name, name) == 0)
+                return (enum option_origin)origins[at];
+    cr_assert_fail("%s", name);
+    return OPTION_FROM_DEFAULT;
+}
 
 /* What was given nearer wins, whichever form it has; the other one then has no value. */
 Test(options, two_forms_of_one_setting)
@@ -204,6 +218,77 @@ Test(options, a_wrong_environment_is_told_by_its_name)
     cr_assert_str_eq(why, "CHATELAINE_REDIS_TIMEOUT_MS must be a whole number from 1 to 60000, not \"soon\".");
 }
 
+/* Whoever mends settings wants to start once. */
+Test(options, every_mistake_is_told_at_once)
+{
+    setenv("CHATELAINE_REDIS_TIMEOUT_MS", "soon", 1);
+    setenv("CHATELAINE_LEVEL", "medium", 1);
+    cr_assert_not(READ("--offset=11", "--name", "fits", "--cache-bytes", "1", "--name", "--colour", "--count=0"));
+    cr_expect_str_eq(why, "CHATELAINE_REDIS_TIMEOUT_MS must be a whole number from 1 to 60000, not \"soon\".\n"
+                          "CHATELAINE_LEVEL must be low or high, not \"medium\".\n"
+                          "--offset must be a whole number from -10 to 10, not \"11\".\n"
+                          "--cache-bytes must be from 8000 to 1GiB (a whole number and KiB, MiB or GiB; a bare number "
+                          "counts bytes), not \"1\".\n"
+                          "--name needs a value; one that begins with -- is written --name=--colour.\n"
+                          "There is no option --colour; --help lists all options.");
+    cr_expect_str_eq(target.name, "fits");
+    cr_expect_eq(target.level, 0, "what is wrong changes nothing");
+}
+
+static struct option_assignment assignments[] = {{"CHATELAINE_OFFSET", "7", "/etc/a.conf:1"},
+                                                 {"CHATELAINE_NAME", "", "/etc/a.conf:2"},
+                                                 {"CHATELAINE_OFFSET", "8", "/etc/b.conf:1"},
+                                                 {"CHATELAINE_REDIS_FILE", "/of/the/file", "/etc/b.conf:2"},
+                                                 {"CHATELAINE_COUNT", "many", "/etc/b.conf:3"}};
+
+Test(options, files_stand_between_environment_and_flags)
+{
+    const struct option_assignments files = {assignments, 4}, wrong = {assignments, 5};
+
+    given = &files;
+    setenv("CHATELAINE_OFFSET", "1", 1);
+    setenv("CHATELAINE_NAME", "of the environment", 1);
+    setenv("CHATELAINE_REDIS", "redis://of.the.environment", 1);
+    cr_assert(READ());
+    cr_expect_eq(target.offset, 8, "the last one counts");
+    cr_expect_null(target.name, "an empty value takes away that of the environment");
+    cr_expect_eq(origin_of("offset"), OPTION_FROM_FILE);
+    cr_expect_eq(origin_of("name"), OPTION_FROM_DEFAULT);
+    cr_expect_str_eq(options_assigned(&files, &OTHER_ROWS[1])->where, "/etc/b.conf:1");
+    cr_expect_null(options_assigned(&files, &OTHER_ROWS[4]));
+    cr_expect_str_eq(target.redis_file, "/of/the/file", "of two forms, that of the file");
+    cr_expect_str_eq(target.redis, "redis://127.0.0.1");
+    cr_assert(READ("--offset=9", "--redis", "redis://given"));
+    cr_expect_eq(target.offset, 9);
+    cr_expect_str_eq(target.redis, "redis://given");
+    cr_expect_null(target.redis_file);
+    given = &wrong;
+    cr_assert_not(READ());
+    cr_expect_str_eq(why, "/etc/b.conf:3: CHATELAINE_COUNT must be a whole number from 1 to 9, not \"many\".");
+}
+
+static const char *peek(const char *const *argv)
+{
+    int argc = 0;
+
+    for (; argv[argc]; argc++)
+        arguments[argc] = (char *)argv[argc];
+    return options_peek(&OTHER_ROWS[0], argc, arguments);
+}
+#define PEEK(...) peek((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+Test(options, one_can_be_looked_at_before_the_others)
+{
+    cr_expect_null(PEEK());
+    cr_expect_null(PEEK("--", "--name", "operand"));
+    cr_expect_null(PEEK("--names", "x", "-name", "x", "--name"));
+    cr_expect_null(PEEK("--name="));
+    cr_expect_str_eq(PEEK("--name", "a", "b", "--name=c=d"), "c=d");
+    setenv("CHATELAINE_NAME", "env", 1);
+    cr_expect_str_eq(PEEK("--offset", "1"), "env");
+    cr_expect_str_eq(PEEK("--name=a"), "a");
+}
+
 Test(options, refusals_say_what_is_wrong)
 {
     static const struct {
@@ -289,18 +374,6 @@ Test(options, a_letter_stands_for_a_name)
     cr_expect_not(target.follow);
     cr_expect_not(READ("-ff"));
     cr_expect_not(READ("--f"));
-}
-
-static enum option_origin origin_of(const char *name)
-{
-    size_t at = 0;
-
-    for (size_t t = 0; t < COUNT(TABLES); t++)
-        for (size_t i = 0; i < TABLES[t].count; i++, at++)
-            if (strcmp(TABLES[t].rows[i].name, name) == 0)
-                return (enum option_origin)origins[at];
-    cr_assert_fail("%s", name);
-    return OPTION_FROM_DEFAULT;
 }
 
 Test(options, say_where_each_value_came_from)
