@@ -51,27 +51,31 @@ echo "# mine" >"$work/prefix/etc/chatelaine/chatelaine.conf"
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 grep -qx '# mine' "$work/prefix/etc/chatelaine/chatelaine.conf" || fail "settings were overwritten"
 
-### The environment file: every setting of serve once; a shell and `serve` accept all of its defaults.
+### The settings file: every setting of serve once, but for the one that names it; `serve` accepts all of its defaults,
+### as does a shell, which read the file in versions before.
 conf=$work/root/etc/chatelaine/chatelaine.conf
-diff <("$program" serve --help | grep -oE '^  (-[a-z], )?--[a-z0-9-]+' | sed 's/.*--//' | tr 'a-z-' 'A-Z_' | sort) \
+diff <("$program" serve --help | grep -oE '^  (-[a-z], )?--[a-z0-9-]+' | sed 's/.*--//' | grep -vx settings | tr 'a-z-' 'A-Z_' | sort) \
     <(grep -oE '^#?CHATELAINE_[A-Z0-9_]+=' "$conf" | sed 's/^#//; s/^CHATELAINE_//; s/=$//' | sort) ||
     fail "chatelaine.conf has other settings than serve"
 awk 'length > 101' "$conf" | grep . && fail "lines of chatelaine.conf that are too long"
 # A value in capitals is a placeholder.
 sed -nE '/^#?CHATELAINE_[A-Z0-9_]+=/s/^#//p' "$conf" | grep -vE '=[A-Z][A-Z:]*(,…)?$' >"$work/all"
+echo redis://127.0.0.1:1 >"$work/redis"
+# The only mistake is the one that is made here.
+accepts() {
+    "$program" serve "$@" --public-origin https://console.test --redis-file "$work/redis" \
+        --master-key-file "$work/none" --revocation-log "$work/revocations" --audit-log "$work/audit.log" \
+        2>"$work/said" && fail "serve without a master key"
+    grep -q "$work/none" "$work/said" && [ "$(wc -l <"$work/said")" = 1 ] || fail "serve refuses a default: $(cat "$work/said")"
+}
+accepts --settings "$work/all"
 (
     set -a
     # shellcheck disable=SC1091
     . "$work/all"
-    echo redis://127.0.0.1:1 >"$work/redis"
-    "$program" serve --public-origin https://console.test --redis-file "$work/redis" \
-        --master-key-file "$work/none" --revocation-log "$work/revocations" --audit-log "$work/audit.log" \
-        2>"$work/said" && fail "serve without a master key"
-    grep -q "$work/none" "$work/said" || {
-        cat "$work/said" >&2
-        exit 1
-    }
-) || fail "serve does not accept the defaults in chatelaine.conf"
+    accepts
+    exit "$failures"
+) || fail "a shell reads chatelaine.conf in another way"
 
 ### Units
 units=("$work/prefix/lib/systemd/system/chatelaine.service" "$work/prefix/lib/systemd/system/chatelaine@.service")
@@ -80,19 +84,43 @@ grep -qx 'CHATELAINE_REVOCATION_LOG=/var/log/chatelaine/revocations' "$conf" || 
 grep -qx 'Environment=CHATELAINE_AUDIT_LOG=/var/log/chatelaine/audit.log' "${units[0]}" || fail "no audit log by default"
 grep -qx 'Environment=CHATELAINE_AUDIT_LOG=/var/log/chatelaine/audit-%i.log' "${units[1]}" || fail "instances without audit logs"
 grep -qx '#CHATELAINE_AUDIT_LOG=/var/log/chatelaine/audit.log' "$conf" || fail "the audit log's default is not shown"
-# as_node SETTING [--instance NAME]: what a command gets as CHATELAINE_AUDIT_LOG if chatelaine.conf has SETTING.
+# Node and command read the same files, by the same reader.
+etc=$work/prefix/etc/chatelaine
+grep -qx "ExecStart=$work/prefix/bin/chatelaine serve --settings $etc/chatelaine.conf" "${units[0]}" || fail "the unit's settings"
+grep -qx "ExecStart=$work/prefix/bin/chatelaine serve --settings $etc/chatelaine.conf,$etc/%i.conf" "${units[1]}" ||
+    fail "the settings of instances"
+grep -l '^EnvironmentFile' "${units[@]}" && fail "settings that another reader reads"
+# as_node SETTING OPTION [--instance NAME]: value and source of an option of a command if chatelaine.conf has SETTING.
+sed 's|^exec setpriv .*--init-groups |exec |' "$work/prefix/sbin/chatelaine-as-node" >"$work/as-node"
 as_node() {
-    printf '%s\n' "$1" >"$work/prefix/etc/chatelaine/chatelaine.conf"
-    shift
-    sed "s|^exec runuser.*|echo \"\${CHATELAINE_AUDIT_LOG-unset}\"|; s|exec .*/chatelaine |false |" \
-        "$work/prefix/sbin/chatelaine-as-node" >"$work/as-node"
-    env -u CHATELAINE_AUDIT_LOG sh "$work/as-node" "$@" doctor
+    printf '%s\n' "$1" >"$etc/chatelaine.conf"
+    local option=$2
+    shift 2
+    env -u CHATELAINE_AUDIT_LOG CHATELAINE_PEOPLE_MAX=5 sh "$work/as-node" "$@" config show |
+        awk -v option="$option" '$1 == option { print $2, $3 }'
 }
-: >"$work/prefix/etc/chatelaine/one.conf"
-[ "$(as_node '#')" = /var/log/chatelaine/audit.log ] || fail "a command does not know the audit log"
-[ "$(as_node '#' --instance one)" = /var/log/chatelaine/audit-one.log ] || fail "a command does not know an instance's audit log"
-[ "$(as_node CHATELAINE_AUDIT_LOG=/srv/a.log)" = /srv/a.log ] || fail "a command has another audit log than its node"
-[ "$(as_node CHATELAINE_AUDIT_LOG=)" = "" ] || fail "an audit log that was switched off"
+echo CHATELAINE_LEASE_MS=3s >"$etc/one.conf"
+[ "$(as_node '#' audit-log)" = "/var/log/chatelaine/audit.log CHATELAINE_AUDIT_LOG" ] || fail "a command does not know the audit log"
+[ "$(as_node '#' audit-log --instance one)" = "/var/log/chatelaine/audit-one.log CHATELAINE_AUDIT_LOG" ] ||
+    fail "a command does not know an instance's audit log"
+[ "$(as_node CHATELAINE_AUDIT_LOG=/srv/a.log audit-log)" = "/srv/a.log $etc/chatelaine.conf:1" ] ||
+    fail "a command has another audit log than its node"
+[ "$(as_node CHATELAINE_AUDIT_LOG= audit-log)" = "- default" ] || fail "an audit log that was switched off"
+[ "$(as_node CHATELAINE_LEASE_MS=2s lease-ms --instance one)" = "3s $etc/one.conf:1" ] || fail "an instance's own settings"
+[ "$(as_node '#' people-max)" = "100000 default" ] || fail "a command has settings of the shell, which its node has not"
+[ "$(as_node "$(printf '\xef\xbb\xbfCHATELAINE_LEASE_MS=2s\r')" lease-ms)" = "2s $etc/chatelaine.conf:1" ] ||
+    fail "a byte-order mark or a carriage return"
+# Limits are those of the unit, not of the caller's shell.
+mkdir "$work/bin"
+printf '#!/bin/sh\n[ "$*" = "show --property LimitNOFILE --value chatelaine@one.service" ] && echo 1234\n' >"$work/bin/systemctl"
+chmod 755 "$work/bin/systemctl"
+PATH=$work/bin:$PATH sh "$work/as-node" --instance one doctor --redis unix:/none --redis-timeout-ms 10ms >"$work/said" || true
+grep -q ' 1234 open files allowed' "$work/said" || fail "doctor judges by another limit: $(grep file-limit "$work/said")"
+# Whatever systemd and a shell read in different ways.
+for line in 'export CHATELAINE_LEASE_MS=2s' 'CHATELAINE_LEASE_MS = 2s' 'CHATELAINE_LEASE_MS=2s # why'; do
+    [ "$(as_node "$line" lease-ms 2>"$work/said")" = "" ] || fail "accepted: $line"
+    grep -q "^chatelaine: $etc/chatelaine.conf:1: " "$work/said" || fail "no reason: $line: $(cat "$work/said")"
+done
 if has systemd-analyze; then
     cp "${units[1]}" "$work/chatelaine@one.service"
     systemd-analyze verify --man=no "${units[0]}" "$work/chatelaine@one.service" 2>"$work/said" ||

@@ -86,7 +86,7 @@ look_at_wrong_settings() {
     chmod 0 $conf
     runuser -u chatelaine -- /usr/sbin/chatelaine-as-node doctor 2>/dev/null && fail "read settings that it may not read"
     mv $conf /tmp/conf
-    systemctl start chatelaine 2>/dev/null && fail "started without its environment file"
+    systemctl start chatelaine 2>/dev/null && fail "started without its settings file"
     mv /tmp/conf $conf
     chmod 0644 $conf
     systemctl reset-failed chatelaine
