@@ -64,6 +64,7 @@ struct command_line {
     char **operands;
     uint8_t origins[OPTION_ROWS_MAX]; /* an enum option_origin per row, in the order of the command's groups */
     struct settings_files files;      /* of --settings */
+    struct unknown_settings unknown;  /* what settings.unknown points at */
 };
 
 struct option_group {

@@ -11,8 +11,21 @@ enum redis_durability { REDIS_DURABILITY_OBSERVED, REDIS_DURABILITY_ASSERTED };
 enum grant_policy { GRANT_SUBSET, GRANT_ANY };
 enum check_status { CHECK_STATUS_EXACT, CHECK_STATUS_STRICT401 };
 
+/* A variable that is named like a setting and is none, so it has no effect. */
+struct unknown_setting {
+    char name[64];     /* "CHATELAINE_LEASE_MSS", cut if it is longer; never its value */
+    char meant[64];    /* "CHATELAINE_LEASE_MS"; empty: no name is near */
+    const char *where; /* "/etc/chatelaine/chatelaine.conf:12"; NULL: the environment */
+};
+enum { UNKNOWN_SETTINGS_MAX = 16 };
+struct unknown_settings {
+    struct unknown_setting of[UNKNOWN_SETTINGS_MAX];
+    size_t count; /* further ones are left out */
+};
+
 struct settings {
-    const char *settings_files; /* paths, separated by commas; already read */
+    const char *settings_files;             /* paths, separated by commas; already read */
+    const struct unknown_settings *unknown; /* not an option; NULL: none was looked for */
     /* store */
     const char *redis;
     const char *redis_file;
@@ -109,6 +122,8 @@ extern const struct option_table SETTINGS_LIMITS;      /* limits and timeouts of
 
 extern const struct option_row *const SETTINGS_FILES_ROW; /* --settings, a row of SETTINGS_STORE */
 
+/* "CHATELAINE_LEASE_MSS is no setting and has no effect; did you mean CHATELAINE_LEASE_MS?" */
+void unknown_setting_print(const struct unknown_setting *unknown, struct buf *out);
 /* Checks that a public origin has the form that browsers send in Origin: scheme://host[:port], http or https, lower
  * case, no path, no default port. If not, false, with one sentence in ret_why. */
 MUST_CHECK bool settings_check_origin(const char *origin, struct buf *ret_why);

@@ -615,12 +615,27 @@ static void check_logs(struct doctor_report *report, const struct doctor_evidenc
                has_log ? "set" : "not set");
 }
 
+static void check_names(struct doctor_report *report, const struct unknown_settings *unknown)
+{
+    char sentence[DOCTOR_DETAIL_BYTES];
+    struct buf out;
+
+    for (size_t i = 0; unknown && i < unknown->count; i++) {
+        buf_init_fixed(&out, sentence, sizeof sentence);
+        unknown_setting_print(&unknown->of[i], &out);
+        doctor_add(report, "settings", DOCTOR_FAIL,
+                   "Correct the name, or remove it: 'chatelaine serve --help' lists all.", "%.*s",
+                   TEXT_ARG(buf_text(&out)));
+    }
+}
+
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report)
 {
     const struct settings *settings = evidence->settings;
     uint64_t needed = settings_files_needed(settings);
 
     *ret_report = (struct doctor_report){0};
+    check_names(ret_report, settings->unknown);
     check_redis(ret_report, evidence);
     check_key(ret_report, evidence);
     if (evidence->is_counted) {

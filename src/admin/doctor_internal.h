@@ -8,7 +8,7 @@
 /* From best to worst. DOCTOR_UNPROVEN: the check could not tell; such a report is not fit. */
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_UNPROVEN, DOCTOR_FAIL };
 
-enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS };
+enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS + UNKNOWN_SETTINGS_MAX };
 
 struct doctor_check {
     const char *name;

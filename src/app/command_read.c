@@ -2,6 +2,7 @@
 #include "app/command_table.h"
 
 #include "base/check.h"
+#include "unknown_settings.h"
 
 enum { MISTAKES_MAX_BYTES = 256 * 1024 };
 
@@ -38,6 +39,8 @@ static bool read_settings(const struct command *command, int argc, char **argv, 
 
     is_read &= options_read_with_origins(tables, count, &line->files.assigned, line, argc, argv, &line->operand_count,
                                          line->origins, mistakes);
+    unknown_settings_find(&line->files.assigned, &line->unknown);
+    line->settings.unknown = &line->unknown;
     return is_read;
 }
 

@@ -157,6 +157,38 @@ static void put_groups(struct printing *printing)
     }
 }
 
+static void put_unknown(struct printing *printing)
+{
+    const struct unknown_settings *unknown = &printing->line->unknown;
+
+    if (unknown->count > 0)
+        buf_append_str(printing->out, "\nWithout effect:\n");
+    for (size_t i = 0; i < unknown->count; i++) {
+        buf_append_str(printing->out, "  ");
+        unknown_setting_print(&unknown->of[i], printing->out);
+        buf_append_char(printing->out, '\n');
+    }
+}
+
+static void put_unknown_json(struct printing *printing)
+{
+    const struct unknown_settings *unknown = &printing->line->unknown;
+    struct json_writer *w = &printing->json;
+
+    json_key(w, "unknown");
+    json_array_begin(w);
+    for (size_t i = 0; i < unknown->count; i++) {
+        const struct unknown_setting *one = &unknown->of[i];
+
+        json_object_begin(w);
+        json_put_member(w, "name", text_of(one->name));
+        json_put_member(w, "meant", text_of(one->meant));
+        json_put_member(w, "source", text_of(one->where ? one->where : "environment"));
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
 int config_show_run(const struct command_line *line)
 {
     struct buf out CLEANUP(buf_wipe);
@@ -165,6 +197,7 @@ int config_show_run(const struct command_line *line)
     buf_init(&out, OUTPUT_MAX_BYTES);
     if (!line->json) {
         put_groups(&printing);
+        put_unknown(&printing);
         return command_print(buf_text(&out));
     }
     json_object_begin(&printing.json);
@@ -172,6 +205,7 @@ int config_show_run(const struct command_line *line)
     json_array_begin(&printing.json);
     put_groups(&printing);
     json_array_end(&printing.json);
+    put_unknown_json(&printing);
     json_object_end(&printing.json);
     buf_append_char(&out, '\n');
     return command_print(buf_text(&out));

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TROUBLE_BYTES = 256 };
+/* A report has room for all else beside these. */
+enum { TROUBLE_BYTES = 256, UNKNOWN_SETTINGS_TOLD = 2 };
 enum { LOOK_MS = 1000, LOOKS_PER_REPORT = 10, US_PER_NS = 1000 };
 
 struct node_report {
@@ -76,6 +77,18 @@ static void put_sentence(void *arg, struct text sentence)
     json_put_text(arg, sentence);
 }
 
+static void put_unknown_settings(struct json_writer *w, const struct unknown_settings *unknown)
+{
+    char storage[TROUBLE_BYTES];
+    struct buf out;
+
+    for (size_t i = 0; unknown && i < unknown->count && i < UNKNOWN_SETTINGS_TOLD; i++) {
+        buf_init_fixed(&out, storage, sizeof storage);
+        unknown_setting_print(&unknown->of[i], &out);
+        json_put_text(w, buf_text(&out));
+    }
+}
+
 /* What others must know to judge this node. */
 static void put_degraded(struct json_writer *w, const struct node_report *report)
 {
@@ -95,6 +108,7 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
         json_put_text(w, TEXT("Records were altered in Redis, and refused; log lines name them."));
     if (about->settings->unsafe_redis)
         json_put_text(w, TEXT("--unsafe-redis: Redis may lose acknowledged changes."));
+    put_unknown_settings(w, about->settings->unknown);
     json_array_end(w);
 }
 

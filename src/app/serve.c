@@ -129,10 +129,20 @@ int serve_run(struct serve *serve, uv_loop_t *loop, const struct settings *setti
     return serve->code;
 }
 
+static void warn_of_unknown(const struct unknown_settings *unknown)
+{
+    for (size_t i = 0; i < unknown->count; i++)
+        LOG(LOG_WARN, "unknown setting: it has no effect", log_str("name", unknown->of[i].name),
+            log_str("meant", unknown->of[i].meant),
+            log_str("where", unknown->of[i].where ? unknown->of[i].where : "environment"));
+}
+
 int serve_command(const struct command_line *line)
 {
     struct serve serve;
     uv_loop_t loop;
+
+    warn_of_unknown(&line->unknown);
 
     CHECK(uv_loop_init(&loop) == 0);
     int code = serve_run(&serve, &loop, &line->settings, NULL, NULL);

@@ -644,6 +644,15 @@ const struct option_table SETTINGS_LIMITS = TABLE(LIMIT_ROWS);
 
 const struct option_row *const SETTINGS_FILES_ROW = &STORE_ROWS[0];
 
+void unknown_setting_print(const struct unknown_setting *unknown, struct buf *out)
+{
+    if (unknown->where)
+        buf_printf(out, "%s: ", unknown->where);
+    buf_append_printable(out, text_of(unknown->name));
+    buf_append_str(out, " is no setting and has no effect");
+    buf_printf(out, unknown->meant[0] ? "; did you mean %s?" : ".", unknown->meant);
+}
+
 /* Files besides connections: listeners, links to Redis and Sentinels, the log, the loop's own, and connections beyond
  * the limit that are answered 503. */
 enum { LISTENERS = 2, FILES_BESIDE_CONNECTIONS = 256 };

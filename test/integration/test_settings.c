@@ -1,6 +1,8 @@
 /* One reading of settings: what 'doctor' and 'config show' say is what 'serve' does, for every setting and every way to
  * give it. */
 #include "cli.h"
+#include "base/json.h"
+#include "deadline.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -91,4 +93,56 @@ Test(settings, every_command_refuses_a_file_that_is_not_clear)
         cli_expect_refusal(&run, 2, says, COMMANDS[i][0]);
     }
     folder_remove(fixture.folder);
+}
+
+#define MISSPELLED "CHATELAINE_REVOCATION_LGO"
+#define MEANT "CHATELAINE_REVOCATION_LOG"
+#define SENTENCE MISSPELLED " is no setting and has no effect; did you mean " MEANT "?"
+
+static bool status_says(struct fixture *fixture, const char *says)
+{
+    struct cli_run run;
+
+    RUN(fixture, &run, "status");
+    bool is_said = run.exit_code == 3 && strstr(run.out, says);
+    cli_finish(&run);
+    return is_said;
+}
+
+Test(settings, a_misspelled_one_is_told_in_four_places_without_its_value)
+{
+    struct deadline deadline;
+    struct fixture fixture;
+    struct cli_run run;
+    char *log;
+
+    setenv(MISSPELLED, "/var/log/hidden", 1);
+    setenv("CHATELAINE_PORT", "tcp://10.0.0.1:8080", 1); /* of a Service in Kubernetes */
+    fixture_start(&fixture, 1, NULL);
+    log = node_log(&fixture.nodes[0]);
+    cr_expect(strstr(log, "level=warn message=\"unknown setting: it has no effect\" name=" MISSPELLED " meant=" MEANT
+                          " where=environment"),
+              "%s", log);
+    cr_expect_null(strstr(log, "hidden"), "%s", log);
+    cr_expect_null(strstr(log, "name=CHATELAINE_PORT"), "%s", log);
+    free(log);
+    deadline = deadline_in(PATIENCE_MS);
+    while (!status_says(&fixture, SENTENCE))
+        cr_assert_gt(deadline_left_ms(deadline), 0, "status does not say it");
+    RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN, "--json");
+    cr_expect_eq(run.exit_code, 3);
+    cr_expect(strstr(run.out, "\"status\":\"fail\",\"detail\":\"" SENTENCE), "%s", run.out);
+    cr_expect_null(strstr(run.out, "hidden"), "%s", run.out);
+    cli_finish(&run);
+    RUN(&fixture, &run, "config", "show");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "\nWithout effect:\n  " SENTENCE "\n"), "%s", run.out);
+    cr_expect_null(strstr(run.out, "hidden"), "%s", run.out);
+    cli_finish(&run);
+    RUN(&fixture, &run, "config", "show", "--json");
+    cr_expect(strstr(run.out,
+                     "\"unknown\":[{\"name\":\"" MISSPELLED "\",\"meant\":\"" MEANT "\",\"source\":\"environment\"}]"),
+              "%s", run.out);
+    cli_finish(&run);
+    fixture_stop(&fixture);
 }
