@@ -72,6 +72,14 @@ struct option_group {
     const struct option_table *table;
 };
 
+/* The settings of a node, also for commands that look at them. */
+#define SERVE_GROUPS                                                                                           \
+    {"Node", &SETTINGS_NODE}, {NULL, &SETTINGS_ORIGIN}, {"TLS", &SETTINGS_TLS}, {NULL, &SETTINGS_REVOCATIONS}, \
+        {NULL, &SETTINGS_AUDIT}, {"Keys", &SETTINGS_KEYS}, {"Redis", &SETTINGS_STORE}, {"Log", &SETTINGS_LOG}, \
+    {                                                                                                          \
+        "Limits", &SETTINGS_LIMITS                                                                             \
+    }
+
 struct command {
     const char *name;                  /* "account create" */
     const char *operands;              /* "ID"; NULL if none */
@@ -80,6 +88,9 @@ struct command {
     const char *examples;              /* whole command lines, one per line, each of which parses; NULL if none */
     const struct option_group *groups; /* ends with a NULL table */
     int (*run)(const struct command_line *line);
+    /* Adds a line for each further mistake in settings that have some already, so that all are told at once; NULL: the
+     * command looks at no more than its options. */
+    void (*judge)(const struct settings *settings, struct buf *mistakes);
     enum command_keys keys;
     bool shows_connection; /* --help lists the connection options; otherwise it refers to 'help connection' */
     bool optional_operand;

@@ -56,5 +56,4 @@ int store_upgrade_run(const struct command_line *line);
 int store_copy_run(const struct command_line *line);
 int store_settle_time_run(const struct command_line *line);
 int status_run(const struct command_line *line);
-int doctor_run(const struct command_line *line);
 int gateway_echo_run(const struct command_line *line);

@@ -4,13 +4,6 @@
 #include "app/node.h"
 #include "app/notifier.h"
 
-/* The settings of a node, also for commands that look at them. */
-#define SERVE_GROUPS                                                                                           \
-    {"Node", &SETTINGS_NODE}, {NULL, &SETTINGS_ORIGIN}, {"TLS", &SETTINGS_TLS}, {NULL, &SETTINGS_REVOCATIONS}, \
-        {NULL, &SETTINGS_AUDIT}, {"Keys", &SETTINGS_KEYS}, {"Redis", &SETTINGS_STORE}, {"Log", &SETTINGS_LOG}, \
-    {                                                                                                          \
-        "Limits", &SETTINGS_LIMITS                                                                             \
-    }
 extern const struct option_group SERVE_OPTIONS[];
 
 /* The state of serve_run(). Callers may read node. */

@@ -16,6 +16,8 @@ enum append_fate {
  * it is, for that sentence. Non-blocking, because a pipe that nobody reads must not stop the caller. is_own: it must be
  * a regular file; it is locked against other processes, and a new one's name survives a power cut. */
 MUST_CHECK int append_file_open(const char *path, const char *name, bool is_own, struct buf *ret_why);
+/* Whether append_file_open() would open it, as far as that shows without a change and without the lock. */
+MUST_CHECK bool append_file_can_open(const char *path, const char *name, bool is_own, struct buf *ret_why);
 /* What became of it. least: bytes that must be there. *ret_bytes: bytes that are. */
 enum append_fate append_file_look(const char *path, int fd, off_t least, off_t *ret_bytes);
 /* Appends and syncs all of it. 0, or an errno: a part may stand there. */

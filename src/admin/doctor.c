@@ -1,3 +1,5 @@
+#include "admin/doctor.h"
+
 #include "admin/commands.h"
 
 #include "admin_internal.h"
@@ -18,35 +20,8 @@ enum { MS_PER_S = 1000 };
 
 static const struct option_row DOCTOR_ROWS[] = {ROW_JSON};
 static const struct option_table DOCTOR_TABLE = OPTION_TABLE(DOCTOR_ROWS);
-
-/* Of a node, with its defaults. */
-static const struct option_row LISTEN_ROWS[] = {
-    {.name = "listen",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct command_line, settings.listen),
-     .default_text = SETTINGS_LISTEN,
-     .value_name = "ADDRESS",
-     .help = "The --listen address of the nodes. Without TLS, it should be one of their own machine."},
-    {.name = "internal-listen",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct command_line, settings.internal_listen),
-     .default_text = SETTINGS_INTERNAL_LISTEN,
-     .value_name = "ADDRESS",
-     .help = "The --internal-listen address of the nodes. Without TLS, it should be one of their own machine."},
-};
-static const struct option_table LISTEN_TABLE = OPTION_TABLE(LISTEN_ROWS);
-
-const struct option_group DOCTOR_OPTIONS[] = {{"Options", &DOCTOR_TABLE},
-                                              {"Redis", &SETTINGS_STORE},
-                                              {"Keys", &SETTINGS_KEYS},
-                                              {"Node", &LISTEN_TABLE},
-                                              {NULL, &SETTINGS_ORIGIN},
-                                              {NULL, &SETTINGS_REVOCATIONS},
-                                              {NULL, &SETTINGS_AUDIT},
-                                              {"TLS", &SETTINGS_TLS},
-                                              {"Limits", &SETTINGS_LIMITS},
-                                              {"Gateway", &GATEWAY_TABLE},
-                                              {0}};
+const struct option_group DOCTOR_OPTIONS[] = {
+    {"Options", &DOCTOR_TABLE}, SERVE_GROUPS, {"Gateway", &GATEWAY_TABLE}, {0}};
 
 static bool is_of_this_machine(const struct sockaddr *address)
 {
@@ -207,24 +182,31 @@ static void examine_tls(struct tls_file_option certificates, struct tls_file_opt
     tls_context_release(context);
 }
 
+#define UNIX TEXT("unix:") /* such a listener stays plain */
+
 static void examine_certificates(struct doctor_evidence *evidence)
 {
     const struct settings *s = evidence->settings;
 
-    examine_tls((struct tls_file_option){"--tls-cert", s->tls_cert}, (struct tls_file_option){"--tls-key", s->tls_key},
-                (struct tls_file_option){"", NULL}, &evidence->tls);
-    examine_tls((struct tls_file_option){"--internal-tls-cert", s->internal_tls_cert},
-                (struct tls_file_option){"--internal-tls-key", s->internal_tls_key},
-                (struct tls_file_option){"--internal-client-ca", s->internal_client_ca}, &evidence->internal_tls);
+    if (!text_starts_with(text_of(s->listen), UNIX))
+        examine_tls((struct tls_file_option){"--tls-cert", s->tls_cert},
+                    (struct tls_file_option){"--tls-key", s->tls_key}, (struct tls_file_option){"", NULL},
+                    &evidence->tls);
+    if (!text_starts_with(text_of(s->internal_listen), UNIX))
+        examine_tls((struct tls_file_option){"--internal-tls-cert", s->internal_tls_cert},
+                    (struct tls_file_option){"--internal-tls-key", s->internal_tls_key},
+                    (struct tls_file_option){"--internal-client-ca", s->internal_client_ca}, &evidence->internal_tls);
 }
 
-int doctor_run(const struct command_line *line)
+int doctor_run(const struct command_line *line, const struct doctor_found *found)
 {
     char redis_trouble[ADMIN_WHY_MAX_BYTES], key_trouble[ADMIN_WHY_MAX_BYTES], origin_trouble[ADMIN_WHY_MAX_BYTES];
     struct buf redis, key, origin;
-    struct doctor_evidence evidence = {.settings = &line->settings};
+    struct doctor_evidence evidence = {
+        .settings = &line->settings, .mistakes = found->mistakes, .trouble = "not asked: its settings are wrong"};
     struct doctor_report report;
     struct rlimit files;
+    int code = EXIT_DONE;
 
     if (line->gateway)
         return doctor_gateway_run(line);
@@ -232,7 +214,8 @@ int doctor_run(const struct command_line *line)
     buf_init_fixed(&key, key_trouble, sizeof key_trouble);
     buf_init_fixed(&origin, origin_trouble, sizeof origin_trouble);
     struct keyring *keyring = examine_key(&evidence, &key);
-    int code = examine_redis(&evidence, keyring, &redis);
+    if (found->has_redis)
+        code = examine_redis(&evidence, keyring, &redis);
     keyring_destroy(keyring);
     if (code != EXIT_DONE)
         return code;

@@ -406,8 +406,8 @@ static void check_origin(struct doctor_report *report, const struct doctor_evide
     const char *origin = evidence->settings->public_origin;
 
     if (!origin)
-        doctor_add(report, "public-origin", DOCTOR_WARN, "To have it checked, pass --public-origin as on the nodes.",
-                   "not given");
+        doctor_add(report, "public-origin", DOCTOR_FAIL,
+                   "No node starts without it: pass --public-origin as on the nodes.", "not given");
     else if (evidence->origin_trouble)
         doctor_add(report, "public-origin", DOCTOR_FAIL, "Write it as in https://console.example.org.", "%s",
                    evidence->origin_trouble);
@@ -615,11 +615,16 @@ static void check_logs(struct doctor_report *report, const struct doctor_evidenc
                has_log ? "set" : "not set");
 }
 
-static void check_names(struct doctor_report *report, const struct unknown_settings *unknown)
+/* What 'serve' refuses besides what other checks are about, and what it warns of. */
+static void check_own_settings(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
+    const struct unknown_settings *unknown = evidence->settings->unknown;
+    struct text rest = evidence->mistakes, mistake;
     char sentence[DOCTOR_DETAIL_BYTES];
     struct buf out;
 
+    for (size_t i = 0; i < DOCTOR_MISTAKES_MAX && text_next(&rest, '\n', &mistake) && mistake.len > 0; i++)
+        doctor_add(report, "settings", DOCTOR_FAIL, "No node starts with these settings.", "%.*s", TEXT_ARG(mistake));
     for (size_t i = 0; unknown && i < unknown->count; i++) {
         buf_init_fixed(&out, sentence, sizeof sentence);
         unknown_setting_print(&unknown->of[i], &out);
@@ -635,7 +640,7 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
     uint64_t needed = settings_files_needed(settings);
 
     *ret_report = (struct doctor_report){0};
-    check_names(ret_report, settings->unknown);
+    check_own_settings(ret_report, evidence);
     check_redis(ret_report, evidence);
     check_key(ret_report, evidence);
     if (evidence->is_counted) {

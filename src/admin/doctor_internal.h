@@ -8,7 +8,11 @@
 /* From best to worst. DOCTOR_UNPROVEN: the check could not tell; such a report is not fit. */
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_UNPROVEN, DOCTOR_FAIL };
 
-enum { DOCTOR_DETAIL_BYTES = 512, DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS + UNKNOWN_SETTINGS_MAX };
+enum {
+    DOCTOR_DETAIL_BYTES = 512,
+    DOCTOR_MISTAKES_MAX = 24,
+    DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS + DOCTOR_MISTAKES_MAX + UNKNOWN_SETTINGS_MAX
+};
 
 struct doctor_check {
     const char *name;
@@ -31,6 +35,7 @@ struct doctor_tls {
 
 struct doctor_evidence {
     const struct settings *settings;
+    struct text mistakes; /* in the settings: sentences, each on a line of its own */
     bool is_reachable;
     const char *trouble;      /* why Redis is not reachable */
     struct store_facts facts; /* of the first partition that is unfit, or of the first */

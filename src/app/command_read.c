@@ -44,6 +44,13 @@ static bool read_settings(const struct command *command, int argc, char **argv, 
     return is_read;
 }
 
+static int refuse(const struct command *command, const struct settings *settings, struct buf *mistakes)
+{
+    if (command->judge)
+        command->judge(settings, mistakes);
+    return command_refuse(buf_text(mistakes));
+}
+
 static int check_operands(const struct command *command, int count, char **operands)
 {
     int most = command->operands ? 1 : 0;
@@ -66,7 +73,7 @@ int command_read(const struct command *command, int argc, char **argv, struct co
     *ret_line = (struct command_line){.command = command, .operands = argv};
     code = read_settings(command, argc, argv, ret_line, &mistakes)
                ? check_operands(command, ret_line->operand_count, argv)
-               : command_refuse(buf_text(&mistakes));
+               : refuse(command, &ret_line->settings, &mistakes);
     if (code != EXIT_DONE)
         command_line_finish(ret_line);
     return code;

@@ -6,6 +6,8 @@
 #include "completion.h"
 #include "conf.h"
 #include "config_show.h"
+#include "doctor_command.h"
+#include "node_settings.h"
 #include "ready.h"
 
 #include <string.h>
@@ -25,6 +27,7 @@ const struct command COMMANDS[] = {
      .groups = SERVE_OPTIONS,
      .shows_connection = true,
      .run = serve_command,
+     .judge = node_settings_judge,
      .keys = COMMAND_KEYS_KNOWN,
      .logs = true},
     {.name = "dev",
@@ -386,19 +389,20 @@ const struct command COMMANDS[] = {
      .keys = COMMAND_KEYS_JUDGED},
     {.name = "doctor",
      .summary = "Check whether Redis and these settings, or a gateway, are fit for production",
-     .text = "Connects to Redis and the Sentinels, not to nodes. Pass the options that the nodes have. Prints one\n"
-             "line per check, with a remedy unless it is ok. Exit status 0: no check failed (there may be\n"
-             "warnings), 3: at least one failed, 1 or 2: doctor could not run. With --gateway, it sends known\n"
-             "attacks to a gateway instead, and reads neither Redis nor settings. A check that could not tell is\n"
-             "marked \"?\"; the exit status is then 3 too. What reaches a backend can be seen only if 'gateway-echo'\n"
-             "stands in its place.",
+     .text = "Takes the options of 'serve', and reads the same environment: what 'serve' would refuse fails here.\n"
+             "Connects to Redis and the Sentinels, not to nodes, and listens on nothing. Prints one line per check,\n"
+             "with a remedy unless it is ok. Exit status 0: no check failed (there may be warnings), 3: at least\n"
+             "one failed, 1 or 2: doctor could not run. With --gateway, it sends known attacks to a gateway\n"
+             "instead, and reads neither Redis nor settings. A check that could not tell is marked \"?\"; the exit\n"
+             "status is then 3 too. What reaches a backend can be seen only if 'gateway-echo' stands in its place.",
      .examples = "chatelaine doctor --redis-file redis.url --master-key-file master.key --public-origin "
                  "https://console.example.org\n"
                  "chatelaine doctor --gateway https://api.example.org/v1/patients --key-file test.key "
                  "--revoked-key-file revoked.key",
      .groups = DOCTOR_OPTIONS,
      .shows_connection = true,
-     .run = doctor_run,
+     .run = doctor_command,
+     .judge = node_settings_judge,
      .keys = COMMAND_KEYS_JUDGED},
     {.name = "gateway-echo",
      .operands = "ADDRESS",

@@ -1,6 +1,6 @@
 #include "app/command_table.h"
 
-#include "config_show.h"
+#include "app/serve.h"
 
 enum { MAN_MAX_BYTES = 256 * 1024 };
 
@@ -13,6 +13,23 @@ static void put_text(struct buf *out, const char *text)
 static bool is_shared(const struct option_table *table)
 {
     return table == &SETTINGS_STORE || table == &SETTINGS_KEYS || table == &SETTINGS_LOG;
+}
+
+static bool has_table(const struct option_group *groups, const struct option_table *table)
+{
+    for (; groups->table; groups++)
+        if (groups->table == table)
+            return true;
+    return false;
+}
+
+/* It takes all options of 'serve', which are described there. */
+static bool takes_those_of_serve(const struct command *command)
+{
+    for (const struct option_group *group = SERVE_OPTIONS; group->table; group++)
+        if (!has_table(command->groups, group->table))
+            return false;
+    return command->groups != SERVE_OPTIONS;
 }
 
 /* Indented and unfilled. */
@@ -38,10 +55,11 @@ static void put_command(struct buf *out, const struct command *command)
         put_text(out, command->text);
     put_examples(out, command);
     /* Groups that commands share are described once: with 'serve', or after the commands. */
+    bool has_serves = takes_those_of_serve(command);
     for (const struct option_group *group = command->groups; group->table; group++)
-        if (!is_shared(group->table) && (command->groups != CONFIG_SHOW_OPTIONS || group == command->groups))
+        if (!is_shared(group->table) && !(has_serves && has_table(SERVE_OPTIONS, group->table)))
             options_print_man(group->table, out);
-    if (command->groups == CONFIG_SHOW_OPTIONS)
+    if (has_serves)
         buf_append_str(out, "It also takes the options of serve.\n");
 }
 

@@ -1,4 +1,5 @@
 #include "node_internal.h"
+#include "node_settings.h"
 #include "ready_file.h"
 
 #include "admin/command.h"
@@ -15,7 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024 };
+enum { NODE_WHY_MAX_BYTES = 1024, NODE_MISTAKES_MAX_BYTES = 64 * 1024 };
 enum { CHECK_SOCKET_MODE = 0660 };
 /* What a gateway may add to the head of the request that it asks about, besides the target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
@@ -94,22 +95,6 @@ struct node_view node_view(const struct node *node)
 }
 
 /* Setup */
-
-static struct route_policy *policy_load(const char *path, struct buf *ret_why)
-{
-    struct buf content CLEANUP(buf_finish) = {0};
-    struct route_policy *policy = NULL;
-
-    if (!path)
-        return route_policy_built_in();
-    buf_init(&content, POLICY_MAX_BYTES);
-    buf_printf(ret_why, "--policy-file %s: ", path);
-    if (secret_file_read(path, &content, ret_why))
-        policy = route_policy_parse(buf_text(&content), api_owns_path, ret_why);
-    if (policy)
-        buf_clear(ret_why);
-    return policy;
-}
 
 static void on_durability_noted(void *arg, enum store_result result)
 {
@@ -223,7 +208,7 @@ static int node_listen_for_checks(struct node *node)
 
     if (!path)
         return EXIT_DONE;
-    result = path[0] == '/' ? http_server_listen_socket(node->internal_server, path, CHECK_SOCKET_MODE) : UV_EINVAL;
+    result = http_server_listen_socket(node->internal_server, path, CHECK_SOCKET_MODE);
     if (result == UV_EADDRINUSE)
         return command_fail(EXIT_FAILED, "--check-socket %s is in use by another program; choose another path", path);
     if (result != 0)
@@ -347,69 +332,6 @@ static void node_fill_service(struct node *node)
     };
 }
 
-static bool read_trusted_proxies(struct node *node, struct buf *ret_why)
-{
-    buf_append_str(ret_why, "--trusted-proxies: ");
-    node->trusted_proxies = address_ranges_parse(text_of(node->settings->trusted_proxies), ret_why);
-    if (node->trusted_proxies)
-        buf_clear(ret_why);
-    return node->trusted_proxies;
-}
-
-/* A PROXY header decides which client a failure counts against, so its sender must be trusted by address. A peer of a
- * Unix socket has none. */
-static bool check_proxy_protocol(const struct settings *s, struct buf *ret_why)
-{
-    const struct {
-        bool is_on;
-        const char *option, *listen_option, *address;
-    } LISTENERS[] = {
-        {s->proxy_protocol, "--proxy-protocol", "--listen", s->listen},
-        {s->internal_proxy_protocol, "--internal-proxy-protocol", "--internal-listen", s->internal_listen},
-    };
-
-    for (size_t i = 0; i < sizeof LISTENERS / sizeof *LISTENERS; i++) {
-        if (!LISTENERS[i].is_on)
-            continue;
-        if (!s->trusted_proxies)
-            buf_printf(ret_why, "%s needs --trusted-proxies: name the networks that the balancer connects from",
-                       LISTENERS[i].option);
-        else if (text_starts_with(text_of(LISTENERS[i].address), TEXT("unix:")))
-            buf_printf(ret_why, "%s needs host:port in %s: --trusted-proxies cannot name who connects to %s",
-                       LISTENERS[i].option, LISTENERS[i].listen_option, LISTENERS[i].address);
-        else
-            continue;
-        return false;
-    }
-    return true;
-}
-
-static bool check_leases(const struct settings *s, const struct store_settings *store, struct buf *ret_why)
-{
-    if (s->lease_ms > 0 || (store->target.found == REDIS_AT_HOST && !store->durability_asserted))
-        return true;
-    buf_printf(ret_why,
-               "%s needs leases, because only a lease tells a master from a replaced one: set --lease-ms above 0%s",
-               store->durability_asserted ? "--redis-durability asserted" : redis_target_scheme(&store->target),
-               store->durability_asserted ? "" : ", or name a single Redis");
-    return false;
-}
-
-/* Values whose form --help cannot check. */
-static bool check_values(const struct settings *s, struct buf *ret_why)
-{
-    if (!device_clients_valid(text_of(s->device_clients))) {
-        buf_append_str(ret_why, "--device-clients must be client ids (A-Z a-z 0-9 . _ -), separated by commas, as in "
-                                "desktop-agent,ward-scanner");
-        return false;
-    }
-    if (s->canary_interval_ms > 0 && s->canary_interval_ms < CANARY_INTERVAL_MIN_MS) {
-        buf_append_str(ret_why, "--canary-interval-ms must be 0, for no canary, or at least 1s");
-        return false;
-    }
-    return check_proxy_protocol(s, ret_why);
-}
-
 static bool open_logs(struct node *node, struct buf *ret_why)
 {
     const struct settings *s = node->settings;
@@ -429,25 +351,18 @@ static bool open_logs(struct node *node, struct buf *ret_why)
     return true;
 }
 
-/* Checks everything that can be wrong before anything runs. */
+/* Finds everything that can be wrong before anything runs. */
 static bool node_read_settings(struct node *node, struct buf *ret_why)
 {
-    const struct settings *s = node->settings;
+    struct node_settings read;
+    bool are_fit = node_settings_read(node->settings, NODE_SETTINGS_FOLDERS, &read, ret_why);
 
-    if (!s->public_origin) {
-        buf_append_str(ret_why, "--public-origin is required, as in https://console.example.org");
-        return false;
-    }
-    if (!settings_check_origin(s->public_origin, ret_why) || !store_settings_read(s, &node->store_settings, ret_why) ||
-        !store_settings_survive_failover(&node->store_settings, ret_why) ||
-        !check_leases(s, &node->store_settings, ret_why) || !check_values(s, ret_why))
-        return false;
-    node->policy = policy_load(s->policy_file, ret_why);
-    if (!node->policy || (s->trusted_proxies && !read_trusted_proxies(node, ret_why)))
-        return false;
-    node->keyring = node->store_settings.keyring = key_file_load(s, ret_why);
-    return node->keyring && open_logs(node, ret_why) &&
-           node_tls_open(&node->tls, node->loop, s, node->keyring, ret_why);
+    node->store_settings = read.store;
+    node->keyring = read.keyring;
+    node->policy = read.policy;
+    node->trusted_proxies = read.trusted_proxies;
+    return are_fit && open_logs(node, ret_why) &&
+           node_tls_open(&node->tls, node->loop, node->settings, node->keyring, ret_why);
 }
 
 static void node_log_start(const struct node *node)
@@ -524,12 +439,11 @@ int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
     const struct key_memory memory = {(size_t)s->cache_entries, (size_t)s->cache_bytes};
-    char storage[NODE_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf mistakes CLEANUP(buf_finish);
 
-    buf_init_fixed(&why, storage, sizeof storage);
-    if (!node_read_settings(node, &why))
-        return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
+    buf_init(&mistakes, NODE_MISTAKES_MAX_BYTES);
+    if (!node_read_settings(node, &mistakes))
+        return command_refuse(buf_text(&mistakes));
     node_open_store(node);
     node->passwords =
         password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
@@ -561,7 +475,7 @@ static void reload_policy(struct node *node)
     struct route_policy *before = node->policy;
 
     buf_init_fixed(&why, storage, sizeof storage);
-    struct route_policy *policy = policy_load(node->settings->policy_file, &why);
+    struct route_policy *policy = node_policy_load(node->settings->policy_file, &why);
     if (!policy) {
         LOG(LOG_ERROR, "policy file rejected: the policy stays as it was", log_text("why", buf_text(&why)));
         return;

@@ -35,10 +35,6 @@ int node_create_table(struct node *node)
 
     if (!s->table)
         return EXIT_DONE;
-    if (s->lease_ms == 0)
-        return command_fail(EXIT_USAGE, "--table needs the cache, which --lease-ms 0 turns off");
-    if (strlen(s->table_deployment) >= CHATELAINE_DEPLOYMENT_BYTES)
-        return command_fail(EXIT_USAGE, "--table-deployment must be at most %d bytes", CHATELAINE_DEPLOYMENT_BYTES - 1);
     node->table = shared_table_create(&(struct shared_table_settings){
         .keys_max = (size_t)s->table_keys,
         .partitions = partitions_count(node->partitions),
@@ -69,5 +65,5 @@ int node_serve_table(struct node *node)
                : command_fail(EXIT_FAILED,
                               "can't listen on --table %s: %s; it must be a path of at most 107 bytes, "
                               "in a folder where the node may write",
-                              s->table, strerror(-error));
+                              s->table, uv_strerror(error));
 }

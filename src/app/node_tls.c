@@ -6,7 +6,7 @@ static bool is_unix(const char *address)
 }
 
 /* A client CA that is not asked for would let everyone in. */
-static bool check_client_ca(const struct settings *s, struct buf *ret_why)
+bool node_tls_check_client_ca(const struct settings *s, struct buf *ret_why)
 {
     if (!s->internal_client_ca && s->watch_names[0])
         buf_append_str(ret_why, "--watch-names needs --internal-client-ca: only a certificate proves a name");
@@ -25,46 +25,78 @@ static bool check_client_ca(const struct settings *s, struct buf *ret_why)
     return false;
 }
 
-static bool open_public(struct node_tls *tls, uv_loop_t *loop, const struct settings *s, struct buf *ret_why)
+static struct listener_tls_settings public_of(const struct settings *s)
 {
-    const struct listener_tls_settings settings = {
+    return (struct listener_tls_settings){
         .listener = TEXT("public"),
         .certificates = {"--tls-cert", s->tls_cert},
         .keys = {"--tls-key", s->tls_key},
         .client_ca = {"", NULL},
-        .tickets = tls->tickets,
         .not_after = METRIC_CERT_END_PUBLIC,
     };
-
-    if ((!s->tls_cert && !s->tls_key) || is_unix(s->listen))
-        return true;
-    tls->public = listener_tls_open(loop, &settings, ret_why);
-    return tls->public;
 }
 
-static bool open_internal(struct node_tls *tls, uv_loop_t *loop, const struct settings *s, struct buf *ret_why)
+static struct listener_tls_settings internal_of(const struct settings *s)
 {
-    const struct listener_tls_settings settings = {
+    return (struct listener_tls_settings){
         .listener = TEXT("internal"),
         .certificates = {"--internal-tls-cert", s->internal_tls_cert},
         .keys = {"--internal-tls-key", s->internal_tls_key},
         .client_ca = {"--internal-client-ca", s->internal_client_ca},
-        .tickets = tls->tickets,
         .not_after = METRIC_CERT_END_INTERNAL,
     };
+}
 
-    if ((!s->internal_tls_cert && !s->internal_tls_key) || is_unix(s->internal_listen))
+static bool is_on(const struct listener_tls_settings *settings, const char *address)
+{
+    return (settings->certificates.paths || settings->keys.paths) && !is_unix(address);
+}
+
+static bool check_files(const struct listener_tls_settings *settings, const char *address, struct buf *ret_why)
+{
+    const struct tls_server_settings server = {.service = settings->listener};
+    struct tls_context *context;
+
+    if (!is_on(settings, address))
         return true;
-    tls->internal = listener_tls_open(loop, &settings, ret_why);
-    return tls->internal;
+    context = tls_files_open_server(settings->certificates, settings->keys, settings->client_ca, &server, ret_why);
+    if (!context)
+        return false;
+    tls_context_release(context);
+    return true;
+}
+
+bool node_tls_check_public(const struct settings *settings, struct buf *ret_why)
+{
+    const struct listener_tls_settings listener = public_of(settings);
+
+    return check_files(&listener, settings->listen, ret_why);
+}
+
+bool node_tls_check_internal(const struct settings *settings, struct buf *ret_why)
+{
+    const struct listener_tls_settings listener = internal_of(settings);
+
+    return check_files(&listener, settings->internal_listen, ret_why);
+}
+
+/* False: its files cannot be used. */
+static bool open_listener(struct listener_tls_settings settings, const struct node_tls *tls, uv_loop_t *loop,
+                          const char *address, struct listener_tls **ret_listener, struct buf *ret_why)
+{
+    if (!is_on(&settings, address))
+        return true;
+    settings.tickets = tls->tickets;
+    *ret_listener = listener_tls_open(loop, &settings, ret_why);
+    return *ret_listener;
 }
 
 bool node_tls_open(struct node_tls *tls, uv_loop_t *loop, const struct settings *settings, struct keyring *keyring,
                    struct buf *ret_why)
 {
     tls->tickets = ticket_keys_create(keyring);
-    return check_client_ca(settings, ret_why) && open_public(tls, loop, settings, ret_why) &&
-           open_internal(tls, loop, settings, ret_why);
+    return open_listener(public_of(settings), tls, loop, settings->listen, &tls->public, ret_why) &&
+           open_listener(internal_of(settings), tls, loop, settings->internal_listen, &tls->internal, ret_why);
 }
 
 void node_tls_begin(struct node_tls *tls, struct http_server *public_server, struct http_server *internal_server)

@@ -9,7 +9,11 @@ struct node_tls {
     struct listener_tls *public, *internal; /* NULL: plain */
 };
 
-/* False: with one sentence in ret_why. */
+/* What is wrong with the settings, the listeners' files included: false, with one sentence in ret_why. */
+MUST_CHECK bool node_tls_check_client_ca(const struct settings *settings, struct buf *ret_why);
+MUST_CHECK bool node_tls_check_public(const struct settings *settings, struct buf *ret_why);
+MUST_CHECK bool node_tls_check_internal(const struct settings *settings, struct buf *ret_why);
+/* After those checks. False: with one sentence in ret_why. */
 MUST_CHECK bool node_tls_open(struct node_tls *tls, uv_loop_t *loop, const struct settings *settings,
                               struct keyring *keyring, struct buf *ret_why);
 /* The node's servers, of which one listens already or will. */

@@ -58,6 +58,36 @@ int append_file_open(const char *path, const char *name, bool is_own, struct buf
     return -1;
 }
 
+/* 0, or the errno with which a file could not be created there. */
+static int creation_error(const char *path)
+{
+    char *copy = mem_copy_text(path, strlen(path));
+    int error = path[0] == '\0' ? ENOENT : faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+
+    free(copy);
+    return error;
+}
+
+bool append_file_can_open(const char *path, const char *name, bool is_own, struct buf *ret_why)
+{
+    struct stat about;
+    int error = 0;
+
+    if (stat(path, &about) != 0)
+        error = errno == ENOENT ? creation_error(path) : errno;
+    else if (S_ISDIR(about.st_mode))
+        error = EISDIR;
+    else if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)
+        error = errno;
+    else if (is_own && !S_ISREG(about.st_mode)) {
+        buf_printf(ret_why, "the %s %s must be a regular file", name, path);
+        return false;
+    }
+    if (error != 0)
+        buf_printf(ret_why, "cannot open the %s %s: %s", name, path, strerror(error));
+    return error == 0;
+}
+
 enum append_fate append_file_look(const char *path, int fd, off_t least, off_t *ret_bytes)
 {
     struct stat open_file, there;

@@ -156,7 +156,7 @@ Test(canary, leaves_nothing_behind)
     RUN(&fixture, &run, "account", "list", "--json");
     cr_expect_null(strstr(run.out, "canary"), "%s", run.out);
     cli_finish(&run);
-    RUN(&fixture, &run, "doctor");
+    RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN);
     cr_expect_null(strstr(run.out, "canary"), "%s", run.out);
     cli_finish(&run);
     node_stop(&fixture.nodes[0]);

@@ -153,7 +153,8 @@ Test(identity, a_redis_that_comes_back_without_its_data)
         cr_assert_gt(deadline_left_ms(deadline), 0);
         poll(NULL, 0, 10);
     }
-    int code = fixture_run(&fixture, (const char *const[]){"doctor", NULL}, NULL, &out, NULL);
+    int code =
+        fixture_run(&fixture, (const char *const[]){"doctor", "--public-origin", NODE_ORIGIN, NULL}, NULL, &out, NULL);
     cr_expect_eq(code, 3, "%d: %s", code, out);
     cr_expect_not_null(strstr(out, "there is no store, and nodes that listen"), "%s", out);
     cr_expect_not_null(strstr(out, "account create"), "%s", out);

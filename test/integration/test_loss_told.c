@@ -47,7 +47,7 @@ static void await_metric(const char *sample, long value)
 Test(loss_told, of_nothing)
 {
     start();
-    EXPECT(0, "0 missing", true, "doctor");
+    EXPECT(0, "0 missing", true, "doctor", "--public-origin", NODE_ORIGIN);
     fixture_run_until(&fixture, (const char *const[]){"status", "--json", NULL},
                       "\"missing_endings\":0,\"lost_changes\":0,\"members_of_earlier_versions\":0");
     EXPECT(0, "Accepted. Missing changes that ended something: 0, other lost changes: 0.", true, "store",
@@ -66,11 +66,11 @@ Test(loss_told, of_changes_that_gave_something)
     redis_server_put_back(&fixture.redis);
     fixture_await_key(&fixture, 0, fixture.manager.secret, 200);
     await_metric("chatelaine_store_lost_changes", 2);
-    EXPECT(3, "2 lost", true, "doctor");
+    EXPECT(3, "2 lost", true, "doctor", "--public-origin", NODE_ORIGIN);
     EXPECT(3, "\"lost_changes\":2", true, "status", "--json");
     EXPECT(3, "lost changes: 0 that ended something, 2 others", true, "status");
     EXPECT(0, "{\"accepted\":true,\"missing_endings\":0,\"lost_changes\":2}", true, "store", "accept-loss", "--json");
-    EXPECT(0, "0 lost", true, "doctor");
+    EXPECT(0, "0 lost", true, "doctor", "--public-origin", NODE_ORIGIN);
     await_metric("chatelaine_store_lost_changes", 0);
     fixture_stop(&fixture);
 }
@@ -91,13 +91,13 @@ Test(loss_told, of_an_ending_that_nobody_can_repeat)
         204, "%s", answer.body);
     redis_server_put_back(&fixture.redis);
     await_metric("chatelaine_store_missing_endings", 1);
-    EXPECT(3, "1 missing", true, "doctor");
+    EXPECT(3, "1 missing", true, "doctor", "--public-origin", NODE_ORIGIN);
     EXPECT(3, "\"missing_endings\":1", true, "status", "--json");
     EXPECT(0, "Accepted. Missing changes that ended something: 1, other lost changes: 0.", true, "store",
            "accept-loss");
     fixture_await_key(&fixture, 0, fixture.manager.secret, 200);
     await_metric("chatelaine_store_missing_endings", 0);
-    EXPECT(0, "0 missing", true, "doctor");
+    EXPECT(0, "0 missing", true, "doctor", "--public-origin", NODE_ORIGIN);
     fixture_stop(&fixture);
 }
 
@@ -110,7 +110,7 @@ Test(loss_told, of_a_store_that_was_emptied_under_a_node)
     start();
     redis_server_tell_all(&fixture.redis, "FLUSHALL", NULL);
     for (;;) {
-        RUN(&fixture, &run, "doctor");
+        RUN(&fixture, &run, "doctor", "--public-origin", NODE_ORIGIN);
         if (run.exit_code == 3 && strstr(run.out, "there is no store, and nodes that listen: 1"))
             break;
         cr_assert_gt(deadline_left_ms(deadline), 0, "%s", run.out);
@@ -118,7 +118,7 @@ Test(loss_told, of_a_store_that_was_emptied_under_a_node)
     }
     cli_finish(&run);
     node_stop(&fixture.nodes[0]);
-    EXPECT(0, "nodes that listen", false, "doctor");
+    EXPECT(0, "nodes that listen", false, "doctor", "--public-origin", NODE_ORIGIN);
     fixture_stop(&fixture);
 }
 
@@ -128,7 +128,7 @@ Test(loss_told, while_a_member_of_an_earlier_version_is_registered)
     start();
     redis_server_tell(&fixture.redis, "HSET", fixture_name(NULL, "nodes"), "00112233445566778899aabbccddeeff",
                       "1 1000 2", NULL);
-    EXPECT(0, "1 registered", true, "doctor");
+    EXPECT(0, "1 registered", true, "doctor", "--public-origin", NODE_ORIGIN);
     EXPECT(3, "\"members_of_earlier_versions\":1", true, "status", "--json");
     fixture_stop(&fixture);
 }

@@ -77,7 +77,7 @@ static void expect_fit(const char *const *doctor, const char *says)
 
 static const char *const SERVE[] = {"serve",       "--listen",        "127.0.0.1:0", "--internal-listen",
                                     "127.0.0.1:0", "--public-origin", NODE_ORIGIN,   NULL};
-static const char *const DOCTOR[] = {"doctor", NULL};
+static const char *const DOCTOR[] = {"doctor", "--public-origin", NODE_ORIGIN, NULL};
 static const char *const ROTATE[] = {"master-key", "rotate", NULL};
 static const char *const ADOPT[] = {"master-key", "rotate", "--adopt", NULL};
 
@@ -95,7 +95,8 @@ Test(master_keys, another_key_is_refused_by_all)
     expect_run(create, 3, "not the one that this store was created with");
     expect_run(DOCTOR, 3, "master-key");
     use_key(right);
-    const char *const serve_with_next[] = {"doctor", "--retired-master-key-file", key_file("next.key", NEW_KEY), NULL};
+    const char *const serve_with_next[] = {
+        "doctor", "--public-origin", NODE_ORIGIN, "--retired-master-key-file", key_file("next.key", NEW_KEY), NULL};
     expect_fit(serve_with_next, fixture_in_cluster() ? "\nNot fit: 1 check failed, with " : "\nFit, with ");
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
     fixture_stop(&fixture);
@@ -180,7 +181,8 @@ Test(master_keys, are_rotated_while_two_nodes_serve)
     const char *old_path = key_file("old.key", OLD_KEY), *new_path = key_file("new.key", NEW_KEY);
     const char *const rotate[] = {"master-key", "rotate", "--retired-master-key-file", old_path, NULL};
     const char *const forget[] = {"master-key", "rotate", "--forget", "--retired-master-key-file", old_path, NULL};
-    const char *const doctor[] = {"doctor", "--retired-master-key-file", old_path, NULL};
+    const char *const doctor[] = {"doctor", "--public-origin", NODE_ORIGIN, "--retired-master-key-file", old_path,
+                                  NULL};
 
     make_key(&holders, 0);
     fixture_add_session(&fixture, &fixture.user, true, &holders.sessions[holders.session_count++]);
@@ -322,7 +324,8 @@ Test(master_keys, roles_links_and_codes_outlive_a_rotation)
     const char *old_path = key_file("old.key", OLD_KEY), *new_path = key_file("new.key", NEW_KEY);
     const char *const rotate[] = {"master-key", "rotate", "--retired-master-key-file", old_path, NULL};
     const char *const resume[] = {"account", "resume", b.account, "--retired-master-key-file", old_path, NULL};
-    const char *const doctor[] = {"doctor", "--json", "--retired-master-key-file", old_path, NULL};
+    const char *const doctor[] = {"doctor", "--json", "--public-origin", NODE_ORIGIN, "--retired-master-key-file",
+                                  old_path, NULL};
 
     use_key(new_path);
     expect_run(rotate, 0, "1 passwords, recovery codes of 1 users");

@@ -128,8 +128,8 @@ static void expect_events(const struct service *service, unsigned asserted, unsi
 Test(redis_durability, a_service_that_forbids_config_is_refused_until_somebody_vouches_for_it)
 {
     static const char *const OBSERVED[] = {SERVE, NULL};
-    static const char *const DOCTOR[] = {"doctor", NULL};
-    static const char *const DOCTOR_ASSERTED[] = {"doctor", ASSERTED, NULL};
+    static const char *const DOCTOR[] = {"doctor", "--public-origin", NODE_ORIGIN, NULL};
+    static const char *const DOCTOR_ASSERTED[] = {"doctor", ASSERTED, "--public-origin", NODE_ORIGIN, NULL};
     static const char *const MORE[] = {ASSERTED, NULL};
     static struct service service;
     struct fixture_key key;
@@ -157,7 +157,7 @@ Test(redis_durability, what_can_be_seen_is_judged_all_the_same)
 {
     static const char *const VOUCHED[] = {SERVE, ASSERTED, NULL};
     static const char *const STRICT[] = {SERVE, ASSERTED, "--lease-ms", "0", NULL};
-    static const char *const DOCTOR[] = {"doctor", ASSERTED, NULL};
+    static const char *const DOCTOR[] = {"doctor", ASSERTED, "--public-origin", NODE_ORIGIN, NULL};
     static struct service service;
 
     service_start(&service, MANAGED);
@@ -175,7 +175,7 @@ Test(redis_durability, what_can_be_seen_is_judged_all_the_same)
 Test(redis_durability, a_default_user_who_could_not_repeat_our_writes_is_seen)
 {
     static const char *const STRICT[] = {SERVE, NULL};
-    static const char *const DOCTOR[] = {"doctor", NULL};
+    static const char *const DOCTOR[] = {"doctor", "--public-origin", NODE_ORIGIN, NULL};
     static struct service service;
 
     service_start(&service, "-@dangerous +role +info +config|get");
@@ -193,7 +193,7 @@ Test(redis_durability, a_default_user_who_could_not_repeat_our_writes_is_seen)
 
 Test(redis_durability, a_service_that_shows_nearly_nothing)
 {
-    static const char *const DOCTOR[] = {"doctor", ASSERTED, NULL};
+    static const char *const DOCTOR[] = {"doctor", ASSERTED, "--public-origin", NODE_ORIGIN, NULL};
     static const char *const OBSERVED[] = {"account", "list", "--redis-timeout-ms", "1000", NULL};
     static const char *const LIST[] = {"account", "list", ASSERTED, NULL};
     static const char *const MORE[] = {ASSERTED, NULL};

@@ -125,7 +125,8 @@ static void expect_list(const char *url, const char *const *more, const char *wh
 
 static void expect_doctor(const char *url, const char *line)
 {
-    const char *const args[] = {"doctor", "--redis-ca", scene.ca_path, "--redis-timeout-ms", "20000", NULL};
+    const char *const args[] = {"doctor",      "--public-origin",    NODE_ORIGIN, "--redis-ca",
+                                scene.ca_path, "--redis-timeout-ms", "20000",     NULL};
     struct redis_server as_admin = scene.fixture.redis;
     char *out;
 

@@ -207,7 +207,7 @@ Test(sentinel, serve_refuses_what_a_failover_would_break)
     static const char *const NO_REPLICAS[] = {SERVE, NULL};
     static const char *const STRICT[] = {SERVE, "--min-replicas", "1", "--lease-ms", "0", NULL};
     static const char *const GOOD[] = {SERVE, "--min-replicas", "1", NULL};
-    static const char *const DOCTOR[] = {"doctor", "--min-replicas", "1", NULL};
+    static const char *const DOCTOR[] = {"doctor", "--public-origin", NODE_ORIGIN, "--min-replicas", "1", NULL};
     static struct scene scene;
     char *out;
 
@@ -242,8 +242,10 @@ static void add_replica(const struct scene *scene, struct redis_server *replica)
 Test(sentinel, more_than_twice_as_many_replicas_as_must_acknowledge)
 {
     static const char *const GOOD[] = {SERVE, "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
-    static const char *const DOCTOR[] = {"doctor", "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
-    static const char *const MOST[] = {"doctor", "--min-replicas", "2", "--redis-timeout-ms", "1000", NULL};
+    static const char *const DOCTOR[] = {"doctor", "--public-origin",    NODE_ORIGIN, "--min-replicas",
+                                         "1",      "--redis-timeout-ms", "1000",      NULL};
+    static const char *const MOST[] = {"doctor", "--public-origin",    NODE_ORIGIN, "--min-replicas",
+                                       "2",      "--redis-timeout-ms", "1000",      NULL};
     static const char *const LISTING[] = {"account", "list", "--min-replicas", "1", "--redis-timeout-ms", "1000", NULL};
     static struct scene scene;
     struct redis_server third;

@@ -404,6 +404,33 @@ static void unreachable(void)
     evidence.trouble = "connection refused";
 }
 
+Test(doctor, tells_every_mistake_in_the_settings)
+{
+    static const struct unknown_settings UNKNOWN = {
+        .of = {{.name = "CHATELAINE_LEASE_MSS", .meant = "CHATELAINE_LEASE_MS", .where = "/etc/c.conf:7"},
+               {.name = "CHATELAINE_X"}},
+        .count = 2};
+    static const char *const DETAILS[] = {
+        "--device-clients is wrong", "--policy-file p: is wrong",
+        "/etc/c.conf:7: CHATELAINE_LEASE_MSS is no setting and has no effect; did you mean CHATELAINE_LEASE_MS?",
+        "CHATELAINE_X is no setting and has no effect."};
+
+    make_fit();
+    evidence.mistakes = TEXT("--device-clients is wrong\n--policy-file p: is wrong");
+    settings.unknown = &UNKNOWN;
+    doctor_evaluate(&evidence, &report);
+    cr_expect_not(doctor_is_fit(&report));
+    for (size_t i = 0; i < COUNT(DETAILS); i++) {
+        cr_expect_str_eq(report.checks[i].name, "settings");
+        cr_expect_eq(report.checks[i].status, DOCTOR_FAIL);
+        cr_expect_str_eq(report.checks[i].detail, DETAILS[i]);
+    }
+    evidence.mistakes = TEXT("");
+    settings.unknown = NULL;
+    doctor_evaluate(&evidence, &report);
+    cr_expect(doctor_is_fit(&report));
+}
+
 Test(doctor, tells_which_partitions_are_away)
 {
     make_fit();
@@ -573,7 +600,7 @@ Test(doctor, finds_each_single_fault)
         {no_key, "master-key", DOCTOR_FAIL},
         {old_certificate, "tls", DOCTOR_WARN},
         {bad_certificate, "internal-tls", DOCTOR_FAIL},
-        {no_origin, "public-origin", DOCTOR_WARN},
+        {no_origin, "public-origin", DOCTOR_FAIL},
         {bad_origin, "public-origin", DOCTOR_FAIL},
         {plain_origin, "public-origin", DOCTOR_WARN},
         {no_audit_log, "audit-log", DOCTOR_WARN},
@@ -633,7 +660,7 @@ Test(doctor, prints_lines_that_fit_and_a_verdict)
     cr_expect(memmem(out.ptr, out.len, "\nFit.\n", 6), "%.*s", TEXT_ARG(buf_text(&out)));
     buf_finish(&out);
     make_fit();
-    settings.public_origin = NULL;
+    settings.public_origin = "http://console.example.org";
     print_report(true, &out);
     cr_expect(memmem(out.ptr, out.len, "\nFit, with 1 warning.\n", 22), "%.*s", TEXT_ARG(buf_text(&out)));
     cr_expect(memmem(out.ptr, out.len, "\x1b[33m!\x1b[0m     public-origin ", 29), "%.*s", TEXT_ARG(buf_text(&out)));

@@ -1,0 +1,352 @@
+#include "node_settings.h"
+
+#include "api/routes.h"
+#include "auth/canary.h"
+#include "base/append_file.h"
+#include "chatelaine/check.h"
+#include "config/key_file.h"
+#include "config/tls_files.h"
+#include "core/device.h"
+#include "http/server.h"
+#include "node_tls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum { WHY_MAX_BYTES = 8 * 1024, POLICY_MAX_BYTES = 1024 * 1024 };
+enum { SOCKET_PATH_MAX_BYTES = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1 };
+
+#define UNIX TEXT("unix:")
+
+static bool read_origin(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    if (s->public_origin)
+        return settings_check_origin(s->public_origin, ret_why);
+    buf_append_str(ret_why, "--public-origin is required, as in https://console.example.org");
+    return false;
+}
+
+static bool read_store(const struct settings *s, struct node_settings *node, struct buf *ret_why)
+{
+    node->has_store = store_settings_read(s, &node->store, ret_why);
+    return node->has_store;
+}
+
+static bool check_failover(UNUSED const struct settings *s, struct node_settings *node, struct buf *ret_why)
+{
+    return !node->has_store || store_settings_survive_failover(&node->store, ret_why);
+}
+
+static bool check_leases(const struct settings *s, struct node_settings *node, struct buf *ret_why)
+{
+    const struct store_settings *store = &node->store;
+
+    if (s->lease_ms > 0 || !node->has_store || (store->target.found == REDIS_AT_HOST && !store->durability_asserted))
+        return true;
+    buf_printf(ret_why,
+               "%s needs leases, because only a lease tells a master from a replaced one: set --lease-ms above 0%s",
+               store->durability_asserted ? "--redis-durability asserted" : redis_target_scheme(&store->target),
+               store->durability_asserted ? "" : ", or name a single Redis");
+    return false;
+}
+
+static bool check_clients(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    if (device_clients_valid(text_of(s->device_clients)))
+        return true;
+    buf_append_str(ret_why, "--device-clients must be client ids (A-Z a-z 0-9 . _ -), separated by commas, as in "
+                            "desktop-agent,ward-scanner");
+    return false;
+}
+
+static bool check_canary(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    if (s->canary_interval_ms == 0 || s->canary_interval_ms >= CANARY_INTERVAL_MIN_MS)
+        return true;
+    buf_append_str(ret_why, "--canary-interval-ms must be 0, for no canary, or at least 1s");
+    return false;
+}
+
+static bool read_proxies(const struct settings *s, struct node_settings *node, struct buf *ret_why)
+{
+    if (!s->trusted_proxies)
+        return true;
+    buf_append_str(ret_why, "--trusted-proxies: ");
+    node->trusted_proxies = address_ranges_parse(text_of(s->trusted_proxies), ret_why);
+    return node->trusted_proxies;
+}
+
+/* A listener's options. */
+struct listening {
+    const char *option, *address, *proxy_option;
+    bool has_proxy;
+};
+
+static struct listening public_of(const struct settings *s)
+{
+    return (struct listening){"--listen", s->listen, "--proxy-protocol", s->proxy_protocol};
+}
+
+static struct listening internal_of(const struct settings *s)
+{
+    return (struct listening){"--internal-listen", s->internal_listen, "--internal-proxy-protocol",
+                              s->internal_proxy_protocol};
+}
+
+/* A PROXY header decides which client a failure counts against, so its sender must be trusted by address. A peer of a
+ * Unix socket has none. */
+static bool check_proxy(const struct settings *s, struct listening at, struct buf *ret_why)
+{
+    if (!at.has_proxy)
+        return true;
+    if (!s->trusted_proxies)
+        buf_printf(ret_why, "%s needs --trusted-proxies: name the networks that the balancer connects from",
+                   at.proxy_option);
+    else if (text_starts_with(text_of(at.address), UNIX))
+        buf_printf(ret_why, "%s needs host:port in %s: --trusted-proxies cannot name who connects to %s",
+                   at.proxy_option, at.option, at.address);
+    else
+        return true;
+    return false;
+}
+
+static bool check_public_proxy(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return check_proxy(s, public_of(s), ret_why);
+}
+
+static bool check_internal_proxy(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return check_proxy(s, internal_of(s), ret_why);
+}
+
+static void explain_socket(const char *option, const char *path, int error, bool is_absolute, struct buf *ret_why)
+{
+    buf_printf(ret_why,
+               "can't listen on %s %s: %s; it must be %s of at most %d bytes, in a folder where the node may write",
+               option, path, uv_strerror(error), is_absolute ? "an absolute path" : "a path", SOCKET_PATH_MAX_BYTES);
+}
+
+static bool check_socket_path(const char *option, const char *path, bool is_absolute, struct buf *ret_why)
+{
+    size_t length = strlen(path);
+    int error = length == 0 || (is_absolute && path[0] != '/') ? UV_EINVAL
+                : length > SOCKET_PATH_MAX_BYTES               ? UV_ENAMETOOLONG
+                                                               : 0;
+
+    if (error != 0)
+        explain_socket(option, path, error, is_absolute, ret_why);
+    return error == 0;
+}
+
+/* The units make folders below /run when a node starts. */
+static bool check_folder(const char *option, const char *path, struct buf *ret_why)
+{
+    bool is_listener = text_starts_with(text_of(path), UNIX);
+    const char *file = path + (is_listener ? UNIX.len : 0);
+    char copy[SOCKET_PATH_MAX_BYTES + 1];
+
+    if (strlen(file) > SOCKET_PATH_MAX_BYTES || text_starts_with(text_of(file), TEXT("/run/")))
+        return true;
+    memcpy(copy, file, strlen(file) + 1);
+    if (faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) == 0)
+        return true;
+    explain_socket(option, path, uv_translate_sys_error(errno), false, ret_why);
+    return false;
+}
+
+static bool check_address(struct listening at, struct buf *ret_why)
+{
+    struct sockaddr_storage parsed;
+    struct text address = text_of(at.address);
+    const char *colon = strrchr(at.address, ':');
+    uint64_t port;
+
+    if (text_starts_with(address, UNIX))
+        return check_socket_path(at.option, at.address + UNIX.len, false, ret_why);
+    if (http_address_read(address, &parsed) == 0)
+        return true;
+    if (colon > at.address && strchr(at.address, ':') == colon && text_to_u64(text_of(colon + 1), UINT16_MAX, &port))
+        buf_printf(ret_why, "can't listen on %s %s: it must be an address, not a name, as in 127.0.0.1:%s or [::1]:%s",
+                   at.option, at.address, colon + 1, colon + 1);
+    else
+        buf_printf(ret_why, "can't listen on %s %s: it must be host:port, [v6]:port or unix:/path", at.option,
+                   at.address);
+    return false;
+}
+
+static bool check_public(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return check_address(public_of(s), ret_why);
+}
+
+static bool check_internal(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return check_address(internal_of(s), ret_why);
+}
+
+static bool check_check_socket(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return !s->check_socket || check_socket_path("--check-socket", s->check_socket, true, ret_why);
+}
+
+static bool check_public_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return !text_starts_with(text_of(s->listen), UNIX) || check_folder("--listen", s->listen, ret_why);
+}
+
+static bool check_internal_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return !text_starts_with(text_of(s->internal_listen), UNIX) ||
+           check_folder("--internal-listen", s->internal_listen, ret_why);
+}
+
+static bool check_check_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return !s->check_socket || check_folder("--check-socket", s->check_socket, ret_why);
+}
+
+static bool check_table_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return !s->table || check_folder("--table", s->table, ret_why);
+}
+
+static bool check_table(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    if (!s->table)
+        return true;
+    if (s->lease_ms == 0)
+        buf_append_str(ret_why, "--table needs the cache, which --lease-ms 0 turns off");
+    else if (strlen(s->table_deployment) >= CHATELAINE_DEPLOYMENT_BYTES)
+        buf_printf(ret_why, "--table-deployment must be at most %d bytes", CHATELAINE_DEPLOYMENT_BYTES - 1);
+    else
+        return check_socket_path("--table", s->table, false, ret_why);
+    return false;
+}
+
+struct route_policy *node_policy_load(const char *path, struct buf *ret_why)
+{
+    struct buf content CLEANUP(buf_finish) = {0};
+    struct route_policy *policy = NULL;
+
+    if (!path)
+        return route_policy_built_in();
+    buf_init(&content, POLICY_MAX_BYTES);
+    buf_printf(ret_why, "--policy-file %s: ", path);
+    if (secret_file_read(path, &content, ret_why))
+        policy = route_policy_parse(buf_text(&content), api_owns_path, ret_why);
+    if (policy)
+        buf_clear(ret_why);
+    return policy;
+}
+
+static bool read_policy(const struct settings *s, struct node_settings *node, struct buf *ret_why)
+{
+    node->policy = node_policy_load(s->policy_file, ret_why);
+    return node->policy;
+}
+
+static bool read_keys(const struct settings *s, struct node_settings *node, struct buf *ret_why)
+{
+    node->keyring = node->store.keyring = key_file_load(s, ret_why);
+    return node->keyring;
+}
+
+static bool check_revocation_log(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return !s->revocation_log || append_file_can_open(s->revocation_log, "revocation log", false, ret_why);
+}
+
+static bool check_audit_log(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return !s->audit_log || append_file_can_open(s->audit_log, "audit log", true, ret_why);
+}
+
+static bool check_client_ca(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return node_tls_check_client_ca(s, ret_why);
+}
+
+static bool check_public_tls(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return node_tls_check_public(s, ret_why);
+}
+
+static bool check_internal_tls(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+{
+    return node_tls_check_internal(s, ret_why);
+}
+
+/* In this order: what a step needs comes before it. */
+static const struct {
+    unsigned part; /* an enum node_settings_part; 0: nobody else judges it */
+    bool (*read)(const struct settings *s, struct node_settings *node, struct buf *ret_why);
+} STEPS[] = {
+    {NODE_SETTINGS_ORIGIN, read_origin},
+    {0, read_store},
+    {0, check_failover},
+    {0, check_leases},
+    {0, check_clients},
+    {0, check_canary},
+    {0, check_public},
+    {0, check_internal},
+    {0, check_public_proxy},
+    {0, check_internal_proxy},
+    {0, check_check_socket},
+    {0, check_table},
+    {NODE_SETTINGS_FOLDERS, check_public_folder},
+    {NODE_SETTINGS_FOLDERS, check_internal_folder},
+    {NODE_SETTINGS_FOLDERS, check_check_folder},
+    {NODE_SETTINGS_FOLDERS, check_table_folder},
+    {0, read_policy},
+    {0, read_proxies},
+    {NODE_SETTINGS_KEYS, read_keys},
+    {0, check_revocation_log},
+    {0, check_audit_log},
+    {0, check_client_ca},
+    {NODE_SETTINGS_CERTIFICATES, check_public_tls},
+    {NODE_SETTINGS_CERTIFICATES, check_internal_tls},
+};
+
+bool node_settings_read(const struct settings *settings, unsigned but, struct node_settings *ret_node,
+                        struct buf *ret_why)
+{
+    char storage[WHY_MAX_BYTES];
+    struct buf why;
+    bool are_fit = true;
+
+    *ret_node = (struct node_settings){0};
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
+        if (STEPS[i].part & but)
+            continue;
+        buf_init_fixed(&why, storage, sizeof storage);
+        if (STEPS[i].read(settings, ret_node, &why))
+            continue;
+        are_fit = false;
+        if (ret_why->len > 0)
+            buf_append_char(ret_why, '\n');
+        buf_append_text(ret_why, buf_text(&why));
+    }
+    return are_fit;
+}
+
+void node_settings_finish(struct node_settings *node)
+{
+    keyring_destroy(node->keyring);
+    route_policy_destroy(node->policy);
+    address_ranges_destroy(node->trusted_proxies);
+    store_settings_finish(&node->store);
+}
+
+void node_settings_judge(const struct settings *settings, struct buf *mistakes)
+{
+    struct node_settings node;
+
+    (void)!node_settings_read(settings, 0, &node, mistakes);
+    node_settings_finish(&node);
+}
