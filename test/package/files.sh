@@ -121,6 +121,19 @@ for line in 'export CHATELAINE_LEASE_MS=2s' 'CHATELAINE_LEASE_MS = 2s' 'CHATELAI
     [ "$(as_node "$line" lease-ms 2>"$work/said")" = "" ] || fail "accepted: $line"
     grep -q "^chatelaine: $etc/chatelaine.conf:1: " "$work/said" || fail "no reason: $line: $(cat "$work/said")"
 done
+# An upgrade restarts no node whose settings this version refuses, and none after it.
+upgrade() { # REFUSED: the instance that is
+    REFUSED=$1 bash -c '
+        set -- none
+        . "$0"
+        systemctl() { printf "%s loaded active running\n" chatelaine.service chatelaine@1.service chatelaine@2.service; }
+        chatelaine-as-node() { [ "$*" != "${REFUSED:+--instance $REFUSED }config show" ] || [ -z "$REFUSED" ]; }
+        deb-systemd-invoke() { echo "$@"; }
+        restart_nodes' "$source/scripts/packaging/debian/postinst" 2>"$work/said" | xargs
+}
+[ "$(upgrade '')" = "restart chatelaine.service restart chatelaine@1.service restart chatelaine@2.service" ] || fail "an upgrade"
+[ "$(upgrade 1)" = "restart chatelaine.service" ] || fail "an upgrade with an instance whose settings are refused"
+grep -q 'chatelaine@1.service goes on with the version before' "$work/said" || fail "the upgrade does not say so"
 if has systemd-analyze; then
     cp "${units[1]}" "$work/chatelaine@one.service"
     systemd-analyze verify --man=no "${units[0]}" "$work/chatelaine@one.service" 2>"$work/said" ||

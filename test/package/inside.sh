@@ -359,6 +359,12 @@ look_at_upgrade() {
     grep -q 'does not start with this version' /tmp/apt.log || fail "the upgrade does not say so"
     cp /tmp/mine $conf
     systemctl restart chatelaine 'chatelaine@*'
+    say "an upgrade that refuses a line of the settings leaves all nodes running, and names the line"
+    echo 'export CHATELAINE_LEASE_MS=1s' >>$conf
+    install_package --reinstall /tmp/chatelaine_9*.deb || fail "settings that are refused must not fail the package"
+    is "nodes that go on" 3 "$(systemctl list-units --plain --no-legend --state=active 'chatelaine.service' 'chatelaine@*' | wc -l)"
+    grep -q "$conf:[0-9]*: write NAME=value, without export" /tmp/apt.log || fail "the upgrade does not name the line"
+    cp /tmp/mine $conf
     say "the same version again, and the older one"
     install_package --reinstall /tmp/chatelaine_9*.deb || fail "reinstall"
     install_package --allow-downgrades "$package" || fail "downgrade"
