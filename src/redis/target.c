@@ -222,13 +222,14 @@ static bool lacks_only_scheme(struct text url)
            text_to_u64(port, UINT16_MAX, &number);
 }
 
-/* Quotes the address only if it cannot hold a password. */
+/* Quotes nothing: a file with a bare password looks like one with a bare host. */
 static void refuse_scheme(struct text url, struct buf *ret_why)
 {
     buf_append_str(ret_why, "A Redis address must begin with redis://, redis-sentinel:// or redis-cluster://, the same "
                             "with rediss for TLS, or be unix:/path");
     if (lacks_only_scheme(url))
-        buf_printf(ret_why, ": did you mean %s%.*s?", url.ptr[0] == '/' ? "unix:" : "redis://", TEXT_ARG(url));
+        buf_append_str(ret_why, url.ptr[0] == '/' ? ": did you mean unix: before the path?"
+                                                  : ": did you mean redis:// before the host?");
     else
         buf_append_str(ret_why, ".");
 }

@@ -159,9 +159,10 @@ Test(redis_target, guesses_what_was_meant)
     static const struct {
         const char *url, *guess; /* NULL: none */
     } CASES[] = {
-        {"127.0.0.1:6379", "did you mean redis://127.0.0.1:6379?"},
-        {"localhost", "did you mean redis://localhost?"},
-        {"/run/redis.sock", "did you mean unix:/run/redis.sock?"},
+        {"127.0.0.1:6379", "did you mean redis:// before the host?"},
+        {"localhost", "did you mean redis:// before the host?"},
+        {"/run/redis.sock", "did you mean unix: before the path?"},
+        {"hunter2", "did you mean redis:// before the host?"},
         {"app:hunter2@host", NULL},
         {"rediss:hunter2", NULL},
         {"app:hunter2", NULL},
@@ -178,6 +179,7 @@ Test(redis_target, guesses_what_was_meant)
         buf_append_char(&why, '\0');
         cr_assert_eq(strstr(why.ptr, "did you mean") != NULL, CASES[i].guess != NULL, "%s", why.ptr);
         cr_assert(!CASES[i].guess || strstr(why.ptr, CASES[i].guess), "%s", why.ptr);
+        cr_assert(!strstr(why.ptr, "hunter2"), "%s", why.ptr);
         buf_finish(&why);
     }
 }
