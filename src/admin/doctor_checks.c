@@ -553,12 +553,12 @@ static void check_backlog(struct doctor_report *report, const struct audit_backl
         backlog->oldest_ms / BACKLOG_MS_PER_S, backlog->dropped);
 }
 
-static void check_lost_log(struct doctor_report *report, const char *name, unsigned nodes)
+static void check_reports(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
-    add(report, name, DOCTOR_WARN,
-        "Find out who did it, and keep the copies elsewhere: the nodes' log lines say what was lost. This stays until "
-        "those nodes start again.",
-        "removed, replaced or cut under %u of the nodes: lines are lost", nodes);
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        if (evidence->losses[i] > 0)
+            add(report, LOSSES[i].name, DOCTOR_WARN, LOSSES[i].remedy, "%u of %u nodes: %s", evidence->losses[i],
+                evidence->nodes, LOSSES[i].sentence);
 }
 
 static void check_audit_log(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -567,8 +567,6 @@ static void check_audit_log(struct doctor_report *report, const struct doctor_ev
 
     if (evidence->has_backlog && needs_attention(backlog))
         check_backlog(report, backlog);
-    else if (evidence->lost_audit_logs > 0)
-        check_lost_log(report, "audit-log", evidence->lost_audit_logs);
     else if (!evidence->settings->audit_log)
         add(report, "audit-log", DOCTOR_WARN,
             "Whoever can write to Redis can change the audit trail, and nothing proves it: set --audit-log, a file of "
@@ -585,10 +583,6 @@ static void check_logs(struct doctor_report *report, const struct doctor_evidenc
     bool has_log = evidence->settings->revocation_log;
 
     check_audit_log(report, evidence);
-    if (evidence->lost_revocation_logs > 0) {
-        check_lost_log(report, "revocation-log", evidence->lost_revocation_logs);
-        return;
-    }
     add(report, "revocation-log", has_log ? DOCTOR_OK : DOCTOR_WARN,
         "Once a backup of Redis is restored, keys that were revoked since work again: set --revocation-log.",
         has_log ? "set" : "not set");
@@ -607,6 +601,7 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
         check_scopes(ret_report, &evidence->census);
     }
     check_logs(ret_report, evidence);
+    check_reports(ret_report, evidence);
     check_origin(ret_report, evidence);
     check_listeners(ret_report, evidence);
     add(ret_report, "file-limit", evidence->file_limit >= needed ? DOCTOR_OK : DOCTOR_WARN,

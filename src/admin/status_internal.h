@@ -1,5 +1,6 @@
 /* What 'status' has found, and the judgement of it. Separate from collecting, so that tests need no Redis. */
 #pragma once
+#include "base/loss.h"
 #include "config/settings.h"
 #include "core/bucket.h"
 #include "auth/canary_summary.h"
@@ -18,7 +19,8 @@ struct status_node {
     int64_t barrier_p99_us; /* 0: no revocation yet; -1: above 10 s */
     int64_t canary_ms;      /* between runs of the canary; 0: it takes no part */
     bool is_readable;       /* the report is one of ours; else only name and age are set */
-    bool is_draining, has_lease, has_revocation_log, has_lost_revocation_log, has_lost_audit_log;
+    bool is_draining, has_lease, has_revocation_log;
+    bool has_lost[LOSS_COUNT];
     char reasons[STATUS_REASONS_MAX][STATUS_TEXT_BYTES];
     size_t reason_count;
 };

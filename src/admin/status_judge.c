@@ -35,10 +35,24 @@ static bool copy_flag(const struct json *report, const char *name)
     return value && json_type(value) == JSON_BOOL && json_bool(value);
 }
 
+static const struct json *first_of(const struct json *report, const char *name)
+{
+    const struct json *list = json_member(report, name);
+
+    return list && json_type(list) == JSON_ARRAY ? json_first(list) : NULL;
+}
+
+/* A newer node may know others; its reasons tell them. */
+static void copy_losses(const struct json *report, struct status_node *node)
+{
+    for (const struct json *name = first_of(report, "losses"); name; name = json_next(name))
+        for (enum loss i = 0; i < LOSS_COUNT; i++)
+            node->has_lost[i] |= json_type(name) == JSON_STRING && text_equal(json_text(name), text_of(LOSSES[i].name));
+}
+
 static void copy_reasons(const struct json *report, struct status_node *node)
 {
-    const struct json *reasons = json_member(report, "degraded");
-    const struct json *reason = reasons && json_type(reasons) == JSON_ARRAY ? json_first(reasons) : NULL;
+    const struct json *reason = first_of(report, "degraded");
 
     for (; reason && node->reason_count < STATUS_REASONS_MAX; reason = json_next(reason)) {
         struct buf out;
@@ -76,8 +90,7 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
     ret_node->has_lease = copy_flag(report, "has_lease");
     ret_node->canary_ms = copy_integer(report, "canary_ms");
     ret_node->has_revocation_log = copy_flag(report, "has_revocation_log");
-    ret_node->has_lost_revocation_log = copy_flag(report, "has_lost_revocation_log");
-    ret_node->has_lost_audit_log = copy_flag(report, "has_lost_audit_log");
+    copy_losses(report, ret_node);
     copy_reasons(report, ret_node);
     json_free(report);
 }

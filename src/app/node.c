@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { NODE_WHY_MAX_BYTES = 1024, POLICY_MAX_BYTES = 1024 * 1024 };
+enum { POLICY_MAX_BYTES = 1024 * 1024 };
 enum { CHECK_SOCKET_MODE = 0660 };
 /* What a gateway may add to the head of the request that it asks about, besides the target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
@@ -95,7 +95,7 @@ struct node_view node_view(const struct node *node)
 
 /* Setup */
 
-static struct route_policy *policy_load(const char *path, struct buf *ret_why)
+struct route_policy *node_load_policy(const char *path, struct buf *ret_why)
 {
     struct buf content CLEANUP(buf_finish) = {0};
     struct route_policy *policy = NULL;
@@ -442,7 +442,7 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
         !store_settings_survive_failover(&node->store_settings, ret_why) ||
         !check_leases(s, &node->store_settings, ret_why) || !check_values(s, ret_why))
         return false;
-    node->policy = policy_load(s->policy_file, ret_why);
+    node->policy = node_load_policy(s->policy_file, ret_why);
     if (!node->policy || (s->trusted_proxies && !read_trusted_proxies(node, ret_why)))
         return false;
     node->keyring = node->store_settings.keyring = key_file_load(s, ret_why);
@@ -508,7 +508,9 @@ static void node_begin_reports(struct node *node)
                                                                           .keyring = node->keyring,
                                                                           .revocation_log = node->revocation_log,
                                                                           .address = node->address,
-                                                                          .internal_address = node->internal_address});
+                                                                          .internal_address = node->internal_address,
+                                                                          .look = node_look,
+                                                                          .arg = node});
     if (node->audit_log)
         audit_log_name(node->audit_log, node_report_name(node->report));
     if (s->canary_interval_ms > 0)
@@ -550,40 +552,4 @@ int node_open(struct node *node)
     node->gate = startup_gate_create(node->loop, node->partitions, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;
-}
-
-static void reload_policy(struct node *node)
-{
-    char storage[NODE_WHY_MAX_BYTES];
-    struct buf why;
-    struct route_policy *before = node->policy;
-
-    buf_init_fixed(&why, storage, sizeof storage);
-    struct route_policy *policy = policy_load(node->settings->policy_file, &why);
-    if (!policy) {
-        LOG(LOG_ERROR, "policy file rejected: the policy stays as it was", log_text("why", buf_text(&why)));
-        return;
-    }
-    if (node->table)
-        shared_table_set_policy(node->table, route_policy_digest(policy));
-    node->policy = policy;
-    node->service.policy = policy;
-    route_policy_destroy(before);
-    LOG(LOG_INFO, "policy file reloaded", log_str("path", node->settings->policy_file));
-}
-
-void node_reload(struct node *node)
-{
-    bool has_policy = node->settings->policy_file && !node->is_stopping;
-
-    if (!node_tls_reload(&node->tls) && !has_policy && !node->revocation_log && !node->audit_log)
-        LOG(LOG_INFO, "nothing to reload", log_str("signal", "SIGHUP"));
-    if (has_policy)
-        reload_policy(node);
-    if (node->revocation_log)
-        revocation_log_look(node->revocation_log);
-    if (node->audit_log && node->audit_keeper && !node->is_stopping) {
-        audit_log_look(node->audit_log);
-        audit_keeper_hurry(node->audit_keeper);
-    }
 }

@@ -5,7 +5,7 @@
 #include "base/histogram.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/metrics.h"
+#include "base/loss.h"
 #include "store/node_store.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct node_report {
     int64_t started_ms, lease_since_ms;
     bool has_lease, is_draining;
     char trouble[TROUBLE_BYTES]; /* the store's, as last seen */
-    int64_t log_troubles;        /* the same */
+    int64_t losses;              /* the same, as count_losses() */
     unsigned looks;              /* until the next report */
     void (*closed)(void *arg);
     void *closed_arg;
@@ -57,7 +57,7 @@ static void put_flag(struct json_writer *w, const char *name, bool value)
     json_put_bool(w, value);
 }
 
-static void put_log_troubles(struct json_writer *w, const struct node_report *report)
+static void put_losses(struct json_writer *w, const struct node_report *report)
 {
     struct revocation_log *log = report->about.revocation_log;
 
@@ -65,10 +65,9 @@ static void put_log_troubles(struct json_writer *w, const struct node_report *re
         json_put_text(w, text_of(revocation_log_trouble(log)));
     if (metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] > 0)
         json_put_text(w, TEXT("Revocations are missing from the revocation log; their log lines name them."));
-    if (metric_values[METRIC_REVOCATION_LOG_LOST] > 0)
-        json_put_text(w, TEXT("The revocation log was removed, replaced or cut since the node started."));
-    if (metric_values[METRIC_AUDIT_LOG_LOST] > 0)
-        json_put_text(w, TEXT("The audit log was removed, replaced or cut since the node started."));
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        if (loss_is_told(i))
+            json_put_text(w, text_of(LOSSES[i].sentence));
 }
 
 /* What others must know to judge this node. */
@@ -84,11 +83,22 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
         json_put_text(w, partitions_count(about->partitions) == 1
                              ? TEXT("No lease: checks read Redis.")
                              : TEXT("No lease in some partitions: their checks read Redis."));
-    put_log_troubles(w, report);
+    put_losses(w, report);
     if (metric_values[METRIC_RECORDS_ALTERED] > 0)
         json_put_text(w, TEXT("Records were altered in Redis, and refused; log lines name them."));
     if (about->settings->unsafe_redis)
         json_put_text(w, TEXT("--unsafe-redis: Redis may lose acknowledged changes."));
+    json_array_end(w);
+}
+
+/* For doctor. */
+static void put_names_of_losses(struct json_writer *w)
+{
+    json_key(w, "losses");
+    json_array_begin(w);
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        if (loss_is_told(i))
+            json_put_text(w, text_of(LOSSES[i].name));
     json_array_end(w);
 }
 
@@ -128,8 +138,7 @@ static void print(const struct node_report *report, struct buf *out)
     json_put_member(&w, "master_key", keyring_short_name(about->keyring, 0));
     put_flag(&w, "has_revocation_log", about->settings->revocation_log);
     put_flag(&w, "has_audit_log", about->settings->audit_log);
-    put_flag(&w, "has_lost_revocation_log", metric_values[METRIC_REVOCATION_LOG_LOST] > 0);
-    put_flag(&w, "has_lost_audit_log", metric_values[METRIC_AUDIT_LOG_LOST] > 0);
+    put_names_of_losses(&w);
     put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
     put_degraded(&w, report);
     json_object_end(&w);
@@ -157,20 +166,21 @@ static bool has_all_leases(const struct node_reported *about)
     return true;
 }
 
-/* If this number changes, so has what the report says about the logs. */
-static int64_t count_log_troubles(struct revocation_log *log)
+/* If this number changes, so has what the report says about losses and the revocation log. */
+static int64_t count_losses(struct revocation_log *log)
 {
-    if (log)
-        revocation_log_look(log);
-    return metric_values[METRIC_REVOCATION_LOG_LOST] + metric_values[METRIC_AUDIT_LOG_LOST] +
-           metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log));
+    int64_t count = metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log));
+
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        count += metric_values[LOSSES[i].metric];
+    return count;
 }
 
 /* Notes what has changed since the last look. */
 static bool look(struct node_report *report)
 {
     bool has_lease = has_all_leases(&report->about), has_changed = false;
-    int64_t troubles = count_log_troubles(report->about.revocation_log);
+    int64_t losses = count_losses(report->about.revocation_log);
     char trouble[TROUBLE_BYTES] = "";
     struct buf all;
 
@@ -186,8 +196,8 @@ static bool look(struct node_report *report)
         memcpy(report->trouble, trouble, sizeof trouble);
         has_changed = true;
     }
-    has_changed |= troubles != report->log_troubles;
-    report->log_troubles = troubles;
+    has_changed |= losses != report->losses;
+    report->losses = losses;
     return has_changed;
 }
 
@@ -195,6 +205,7 @@ static void on_look(uv_timer_t *timer)
 {
     struct node_report *report = timer->data;
 
+    report->about.look(report->about.arg);
     if (look(report) || --report->looks == 0)
         report_send(report);
 }

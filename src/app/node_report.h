@@ -14,8 +14,10 @@ struct node_reported {
     const struct partitions *partitions; /* the report is in the first */
     struct membership *const *members;   /* of the partitions, in their order */
     struct keyring *keyring;
-    struct revocation_log *revocation_log;  /* NULL: none; looked at each second */
+    struct revocation_log *revocation_log;  /* NULL: none */
     const char *address, *internal_address; /* as bound */
+    void (*look)(void *arg);                /* called each second, to look again at what the node has opened */
+    void *arg;
 };
 
 struct node_report *node_report_create(uv_loop_t *loop, const struct node_reported *about);

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/log.h"
+#include "base/loss.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 
@@ -352,9 +352,8 @@ static void settle_loss(struct audit_log *log)
     if (!log->has_lost || log->is_loss_told)
         return;
     log->is_loss_told = true;
-    metric_add(METRIC_AUDIT_LOG_LOST, 1);
-    LOG(LOG_ERROR, "the audit log was removed, replaced or cut: lines are lost", log_str("path", log->path),
-        log_int("lost_from", (int64_t)log->lost_from), log_int("lost_to", (int64_t)log->head.seq));
+    LOSS_TELL(LOSS_AUDIT_LOG, log_str("path", log->path), log_int("lost_from", (int64_t)log->lost_from),
+              log_int("lost_to", (int64_t)log->head.seq));
 }
 
 /* why NULL: there is none. */

@@ -530,15 +530,6 @@ static void no_revocation_log(void)
     settings.revocation_log = NULL;
 }
 
-static void lost_audit_log(void)
-{
-    evidence.lost_audit_logs = 1;
-}
-static void lost_revocation_log(void)
-{
-    evidence.lost_revocation_logs = 1;
-}
-
 Test(doctor, finds_each_single_fault)
 {
     static const struct {
@@ -578,9 +569,7 @@ Test(doctor, finds_each_single_fault)
         {plain_origin, "public-origin", DOCTOR_WARN},
         {no_audit_log, "audit-log", DOCTOR_WARN},
         {no_audit_log_here, "audit-log", DOCTOR_WARN},
-        {lost_audit_log, "audit-log", DOCTOR_WARN},
         {no_revocation_log, "revocation-log", DOCTOR_WARN},
-        {lost_revocation_log, "revocation-log", DOCTOR_WARN},
         {few_files, "file-limit", DOCTOR_WARN},
         {unreachable, "redis", DOCTOR_FAIL},
     };
@@ -606,6 +595,21 @@ static void print_report(bool has_colour, struct buf *out)
     buf_init(out, 64 * 1024);
     doctor_print(&report, has_colour, out);
     cr_assert_not(out->failed);
+}
+
+Test(doctor, tells_each_loss_that_nodes_report)
+{
+    for (enum loss loss = 0; loss < LOSS_COUNT; loss++) {
+        make_fit();
+        evidence.nodes = 3;
+        evidence.losses[loss] = 2;
+        doctor_evaluate(&evidence, &report);
+        const struct doctor_check *check = check_named(LOSSES[loss].name);
+        cr_expect_eq(check->status, DOCTOR_WARN, "%s", check->name);
+        cr_expect(strstr(check->detail, LOSSES[loss].sentence) && strstr(check->detail, "2 of 3 nodes"), "%s",
+                  check->detail);
+        cr_expect(strstr(check->remedy, LOSSES[loss].alert), "%s", check->remedy);
+    }
 }
 
 Test(doctor, prints_lines_that_fit_and_a_verdict)

@@ -1,0 +1,16 @@
+#include "base/loss.h"
+
+#define ROW(metric, name, alert, message, sentence)                                                      \
+    {                                                                                                    \
+        metric, name, alert, message, sentence, "OPERATIONS.md says what to do, at the alert " alert "." \
+    }
+
+/* scripts/check-docs holds each row to docker/prometheus/alerts.yml, test/alerts/causes.sh and OPERATIONS.md. */
+const struct loss_row LOSSES[LOSS_COUNT] = {
+    [LOSS_REVOCATION_LOG] = ROW(METRIC_REVOCATION_LOG_LOST, "lost-revocation-log", "LogLost",
+                                "the revocation log was removed, replaced or cut: lines are lost",
+                                "The revocation log was removed, replaced or cut since the node started."),
+    [LOSS_AUDIT_LOG] = ROW(METRIC_AUDIT_LOG_LOST, "lost-audit-log", "LogLost",
+                           "the audit log was removed, replaced or cut: lines are lost",
+                           "The audit log was removed, replaced or cut since the node started."),
+};
