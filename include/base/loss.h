@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 
-enum loss { LOSS_REVOCATION_LOG, LOSS_AUDIT_LOG, LOSS_COUNT };
+enum loss { LOSS_REVOCATION_LOG, LOSS_AUDIT_LOG, LOSS_SOCKET, LOSS_COUNT };
 
 struct loss_row {
     enum metric metric;   /* above 0: status and doctor tell it; a counter is that until the node ends */
@@ -17,7 +17,7 @@ struct loss_row {
 };
 extern const struct loss_row LOSSES[LOSS_COUNT];
 
-/* Tells it: LOSS_TELL(LOSS_AUDIT_LOG, log_str("path", path)); at least one field. */
+/* Tells it: LOSS_TELL(LOSS_SOCKET, log_str("path", path)); at least one field. */
 #define LOSS_TELL(loss, ...)                               \
     do {                                                   \
         metric_add(LOSSES[loss].metric, 1);                \

@@ -99,6 +99,8 @@
     X(METRIC_REVOCATION_LOG_LOST, counter, "chatelaine_log_losses_total", "log=\"revocation\"",                        \
       "Times that a log's file was found removed, replaced or cut, with lines in it.")                                 \
     X(METRIC_AUDIT_LOG_LOST, counter, "chatelaine_log_losses_total", "log=\"audit\"", "")                              \
+    X(METRIC_SOCKETS_LOST, counter, "chatelaine_sockets_lost_total", "",                                               \
+      "Times that the file of a Unix socket that the node listens on was found removed or replaced.")                  \
     X(METRIC_AUDIT_LOG_LINES, counter, "chatelaine_audit_log_lines_total", "", "Lines synced to the audit log.")       \
     X(METRIC_AUDIT_LOG_FAILED, counter, "chatelaine_audit_log_failed_total", "",                                       \
       "Lines that could not be written to the audit log; they follow later, from Redis.")                              \

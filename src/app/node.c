@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum { POLICY_MAX_BYTES = 1024 * 1024 };
-enum { CHECK_SOCKET_MODE = 0660 };
 /* What a gateway may add to the head of the request that it asks about, besides the target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
 
@@ -223,7 +222,7 @@ static int node_listen_for_checks(struct node *node)
 
     if (!path)
         return EXIT_DONE;
-    result = path[0] == '/' ? http_server_listen_socket(node->internal_server, path, CHECK_SOCKET_MODE) : UV_EINVAL;
+    result = path[0] == '/' ? http_server_listen_socket(node->internal_server, path) : UV_EINVAL;
     if (result == UV_EADDRINUSE)
         return command_fail(EXIT_FAILED, "--check-socket %s is in use by another program; choose another path", path);
     if (result != 0)

@@ -9,6 +9,12 @@ void node_look(void *arg)
 
     if (node->revocation_log)
         revocation_log_look(node->revocation_log);
+    if (node->is_stopping)
+        return;
+    http_server_look(node->public_server);
+    http_server_look(node->internal_server);
+    if (node->table_listener)
+        table_listener_look(node->table_listener);
 }
 
 static void reload_policy(struct node *node)

@@ -13,4 +13,7 @@ const struct loss_row LOSSES[LOSS_COUNT] = {
     [LOSS_AUDIT_LOG] = ROW(METRIC_AUDIT_LOG_LOST, "lost-audit-log", "LogLost",
                            "the audit log was removed, replaced or cut: lines are lost",
                            "The audit log was removed, replaced or cut since the node started."),
+    [LOSS_SOCKET] = ROW(METRIC_SOCKETS_LOST, "lost-socket", "SocketLost",
+                        "the file of a Unix socket was removed or replaced: nobody could connect",
+                        "The file of a Unix socket was removed or replaced since the node started."),
 };

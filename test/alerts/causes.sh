@@ -84,6 +84,10 @@ cause_LogLost() {
     create_key >/dev/null
     rm "$dir/audit.log"
 }
+cause_SocketLost() {
+    scene --check-socket "$dir/check.sock"
+    rm "$dir/check.sock"
+}
 cause_RevocationsLost() {
     scene
     redis hset chatelaine:store missing 1 >/dev/null
