@@ -5,7 +5,7 @@
  * cannot write leaves a copy, some node takes it over within about 90 s. So each event is in a log at least once; two
  * lines with the same `id` are the same event. */
 #pragma once
-#include "store/audit_log.h"
+#include "audit/audit_log.h"
 #include "store/partitions.h"
 
 struct audit_keeper;

@@ -1,4 +1,4 @@
-#include "store/audit_log.h"
+#include "audit/audit_log.h"
 
 #include "deadline.h"
 #include "leak_guard.h"

@@ -1,4 +1,4 @@
-#include "store/audit_log.h"
+#include "audit/audit_log.h"
 
 #include "base/append_file.h"
 #include "base/background.h"
