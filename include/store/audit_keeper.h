@@ -24,6 +24,7 @@ void audit_keeper_destroy(struct audit_keeper *keeper);
 struct audit_backlog {
     int64_t count, oldest_ms, dropped; /* oldest_ms: age; 0: none */
     bool has_logs;                     /* some node writes a log, or did within 30 days */
+    int64_t refused_ms; /* of a node: another one writes its chain, for so long if it has ended; 0: none */
 };
 typedef void audit_backlog_found(void *arg, enum store_result result, const struct audit_backlog *backlog);
 void audit_backlog_read(struct store *store, audit_backlog_found *done, void *arg);

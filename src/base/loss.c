@@ -16,4 +16,8 @@ const struct loss_row LOSSES[LOSS_COUNT] = {
     [LOSS_SOCKET] = ROW(METRIC_SOCKETS_LOST, "lost-socket", "SocketLost",
                         "the file of a Unix socket was removed or replaced: nobody could connect",
                         "The file of a Unix socket was removed or replaced since the node started."),
+    [LOSS_IDENTITY] =
+        ROW(METRIC_AUDIT_LOG_SHARED, "shared-identity", "HostCopied",
+            "another live node writes the chain of this node's audit log: nothing is written here",
+            "Its audit log is a copy of another live node's, or was since the node started: its host was copied."),
 };

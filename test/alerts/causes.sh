@@ -88,6 +88,17 @@ cause_SocketLost() {
     scene --check-socket "$dir/check.sock"
     rm "$dir/check.sock"
 }
+# What a copy of the machine does each ten seconds.
+keep_writing_chain() {
+    while :; do
+        redis set "chatelaine:log_writer:$1" elsewhere PX 35000 >/dev/null
+        sleep 1.5
+    done
+}
+cause_HostCopied() {
+    scene --audit-log "$dir/audit.log"
+    beside keep_writing_chain "$(redis hkeys chatelaine:log_heads | head -n 1)"
+}
 cause_RevocationsLost() {
     scene
     redis hset chatelaine:store missing 1 >/dev/null

@@ -805,3 +805,41 @@ Test(audit_log, a_loss_does_not_pass_for_a_rotation)
     verify_by_redis(&logs, 1, "continues an earlier file", logs.path[0], NULL);
     fixture_stop(&logs.fixture);
 }
+
+static bool is_refused(const struct logs *logs, size_t node)
+{
+    return fixture_metric(&logs->fixture, node, "chatelaine_audit_log_shared_total") == 1;
+}
+
+/* Two nodes with one chain would contradict each other, and the verifier would suspect whoever runs them. */
+Test(audit_log, a_copied_host_writes_none)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture_key key;
+    struct logs logs;
+    struct cli_run run;
+    char *content;
+
+    start(&logs, 1);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    content = read_log(logs.path[0]);
+    snprintf(logs.path[1], sizeof logs.path[1], "%.150s/copy.log", logs.fixture.folder);
+    write_log(logs.path[1], content, strlen(content));
+    free(content);
+    fixture_add_node(&logs.fixture, (const char *const[]){"--audit-log", logs.path[1], NULL});
+    while (!is_refused(&logs, 1) && deadline_left_ms(deadline) > 0) {
+        hurry(&logs, 0);
+        poll(NULL, 0, 100);
+    }
+    cr_expect_eq(fixture_try_create_key(&logs.fixture, 1, "{\"name\":\"b\",\"mode\":\"live\"}", &key), 503);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &key);
+    losses_await_status(&logs.fixture, LOSSES[LOSS_IDENTITY].sentence);
+    RUN(&logs.fixture, &run, "doctor", "--json", "--public-origin", NODE_ORIGIN);
+    cr_expect_not_null(strstr(run.out, "\"name\":\"shared-identity\",\"status\":\"warn\""), "%s", run.out);
+    cli_finish(&run);
+    cr_expect_eq(fixture_metric(&logs.fixture, 0, "chatelaine_audit_log_shared_total"), 0);
+    cr_expect(file_contains(logs.fixture.nodes[1].process.err_path, LOSSES[LOSS_IDENTITY].message));
+    stop_nodes(&logs);
+    verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
+    fixture_stop(&logs.fixture);
+}
