@@ -101,6 +101,8 @@
     X(METRIC_AUDIT_LOG_LOST, counter, "chatelaine_log_losses_total", "log=\"audit\"", "")                              \
     X(METRIC_SOCKETS_LOST, counter, "chatelaine_sockets_lost_total", "",                                               \
       "Times that the file of a Unix socket that the node listens on was found removed or replaced.")                  \
+    X(METRIC_CLOCK_WRONG, gauge, "chatelaine_clock_wrong", "",                                                         \
+      "1 while this machine's clock and Redis' clock differ by more than 2 s.")                                        \
     X(METRIC_AUDIT_LOG_SHARED, counter, "chatelaine_audit_log_shared_total", "",                                       \
       "Times that another live node was found to write the chain of this node's audit log.")                           \
     X(METRIC_AUDIT_LOG_LINES, counter, "chatelaine_audit_log_lines_total", "", "Lines synced to the audit log.")       \

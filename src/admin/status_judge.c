@@ -90,7 +90,9 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
     ret_node->has_lease = copy_flag(report, "has_lease");
     ret_node->canary_ms = copy_integer(report, "canary_ms");
     ret_node->has_revocation_log = copy_flag(report, "has_revocation_log");
+    ret_node->clock_ahead_ms = copy_integer(report, "clock_ahead_ms");
     copy_losses(report, ret_node);
+    status_read_agreements(report, ret_node);
     copy_reasons(report, ret_node);
     json_free(report);
 }
@@ -174,6 +176,19 @@ static void judge_differences(struct status *status)
     }
 }
 
+static void judge_agreement(struct status *status)
+{
+    char storage[STATUS_TEXT_BYTES];
+    struct buf names;
+
+    for (size_t i = 0; i < status->node_count; i++) {
+        buf_init_fixed(&names, storage, sizeof storage);
+        if (status_print_differences(status, &status->nodes[i], &names))
+            add(status, "%s differs from the others in %.*s: give all nodes the same settings.", status->nodes[i].name,
+                TEXT_ARG(buf_text(&names)));
+    }
+}
+
 /* A deployment that has just been started has not had time for a run. */
 static bool has_had_time(const struct status *status, int64_t time_ms)
 {
@@ -219,5 +234,6 @@ void status_judge(struct status *status)
     for (size_t i = 0; i < status->node_count; i++)
         judge_node(status, &status->nodes[i]);
     judge_differences(status);
+    judge_agreement(status);
     judge_canary(status);
 }

@@ -505,6 +505,7 @@ static void node_begin_reports(struct node *node)
                                                                           .partitions = node->partitions,
                                                                           .members = node->members,
                                                                           .keyring = node->keyring,
+                                                                          .policy = &node->policy,
                                                                           .revocation_log = node->revocation_log,
                                                                           .address = node->address,
                                                                           .internal_address = node->internal_address,

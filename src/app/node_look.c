@@ -1,7 +1,39 @@
 /* What a running node looks at again: each second, and on SIGHUP. */
 #include "node_internal.h"
 
-#include "base/log.h"
+#include "base/loss.h"
+
+#include <stdlib.h>
+
+enum { CLOCKS_APART_MS = 2000 };
+
+/* Of the partition whose Redis differs most. */
+static int64_t clock_ahead_ms(const struct node *node)
+{
+    int64_t most_ms = 0;
+
+    for (unsigned i = 0; i < partitions_count(node->partitions); i++) {
+        int64_t ahead_ms = store_clock_ahead_ms(node->parts[i].store);
+
+        if (llabs(ahead_ms) > llabs(most_ms))
+            most_ms = ahead_ms;
+    }
+    return most_ms;
+}
+
+static void look_at_clock(const struct node *node)
+{
+    int64_t ahead_ms = clock_ahead_ms(node);
+    bool is_apart = llabs(ahead_ms) > CLOCKS_APART_MS + node->settings->redis_timeout_ms / 2;
+
+    if (is_apart == loss_is_told(LOSS_CLOCK))
+        return;
+    if (is_apart)
+        LOSS_TELL(LOSS_CLOCK, log_int("redis_ahead_ms", ahead_ms));
+    else
+        LOG(LOG_INFO, "this machine's clock and Redis' clock agree again", log_int("redis_ahead_ms", ahead_ms));
+    metric_set(METRIC_CLOCK_WRONG, is_apart);
+}
 
 void node_look(void *arg)
 {
@@ -11,6 +43,7 @@ void node_look(void *arg)
         revocation_log_look(node->revocation_log);
     if (node->is_stopping)
         return;
+    look_at_clock(node);
     http_server_look(node->public_server);
     http_server_look(node->internal_server);
     if (node->table_listener)

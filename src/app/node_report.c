@@ -5,6 +5,7 @@
 #include "base/histogram.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "config/agreement.h"
 #include "base/loss.h"
 #include "store/node_store.h"
 
@@ -91,6 +92,15 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
     json_array_end(w);
 }
 
+static void put_settings(struct json_writer *w, const struct node_reported *about)
+{
+    json_key(w, "settings");
+    json_object_begin(w);
+    agreement_put(w, about->settings);
+    put_integer(w, "policy", route_policy_digest(*about->policy));
+    json_object_end(w);
+}
+
 /* For doctor. */
 static void put_names_of_losses(struct json_writer *w)
 {
@@ -139,6 +149,8 @@ static void print(const struct node_report *report, struct buf *out)
     put_flag(&w, "has_revocation_log", about->settings->revocation_log);
     put_flag(&w, "has_audit_log", about->settings->audit_log);
     put_names_of_losses(&w);
+    put_integer(&w, "clock_ahead_ms", store_clock_ahead_ms(partitions_at(about->partitions, 0)));
+    put_settings(&w, about);
     put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
     put_degraded(&w, report);
     json_object_end(&w);

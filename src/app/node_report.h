@@ -3,6 +3,7 @@
 #pragma once
 #include "auth/revocation_log.h"
 #include "config/settings.h"
+#include "core/route_policy.h"
 #include "lease/membership.h"
 #include "store/partitions.h"
 
@@ -14,6 +15,7 @@ struct node_reported {
     const struct partitions *partitions; /* the report is in the first */
     struct membership *const *members;   /* of the partitions, in their order */
     struct keyring *keyring;
+    struct route_policy *const *policy;
     struct revocation_log *revocation_log;  /* NULL: none */
     const char *address, *internal_address; /* as bound */
     void (*look)(void *arg);                /* called each second, to look again at what the node has opened */

@@ -20,4 +20,7 @@ const struct loss_row LOSSES[LOSS_COUNT] = {
         ROW(METRIC_AUDIT_LOG_SHARED, "shared-identity", "HostCopied",
             "another live node writes the chain of this node's audit log: nothing is written here",
             "Its audit log is a copy of another live node's, or was since the node started: its host was copied."),
+    [LOSS_CLOCK] = ROW(METRIC_CLOCK_WRONG, "wrong-clock", "ClockWrong",
+                       "this machine's clock and Redis' clock differ: one of them is wrong",
+                       "Its clock and Redis' clock differ by more than 2 s."),
 };

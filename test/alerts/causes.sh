@@ -99,6 +99,16 @@ cause_HostCopied() {
     scene --audit-log "$dir/audit.log"
     beside keep_writing_chain "$(redis hkeys chatelaine:log_heads | head -n 1)"
 }
+# The clock of one node is set.
+cause_ClockWrong() {
+    cc -shared -fPIC -O2 -D_GNU_SOURCE -o "$dir/clock.so" test/support/shifted_clock.c
+    echo 0 >"$dir/clock"
+    scene
+    SHIFTED_CLOCK=$dir/clock LD_PRELOAD=$dir/clock.so add_node
+    instance=$internal
+    watched
+    echo 3600 >"$dir/clock"
+}
 cause_RevocationsLost() {
     scene
     redis hset chatelaine:store missing 1 >/dev/null
