@@ -137,6 +137,8 @@
     X(METRIC_PASSWORD_QUEUE, gauge, "chatelaine_password_queue", "", "Password hashes waiting or running.")            \
     X(METRIC_PASSWORD_OVERLOADED, counter, "chatelaine_password_overloaded_total", "",                                 \
       "Password hashes refused because the queue was full.")                                                           \
+    X(METRIC_PASSWORD_FAILED, counter, "chatelaine_password_failed_total", "",                                         \
+      "Password hashes that the machine had no memory or no thread for.")                                              \
     X(METRIC_REDIS_CALLS, counter, "chatelaine_redis_calls_total", "", "Commands sent to Redis.")                      \
     X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands that Redis did not answer in time.")    \
     X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")             \

@@ -23,4 +23,7 @@ const struct loss_row LOSSES[LOSS_COUNT] = {
     [LOSS_CLOCK] = ROW(METRIC_CLOCK_WRONG, "wrong-clock", "ClockWrong",
                        "this machine's clock and Redis' clock differ: one of them is wrong",
                        "Its clock and Redis' clock differ by more than 2 s."),
+    [LOSS_HASH_MEMORY] = ROW(METRIC_PASSWORD_FAILED, "no-hash-memory", "PasswordsFail",
+                             "a password could not be hashed: this machine has no memory or no thread for it",
+                             "Passwords could not be hashed since the node started: no memory, or no thread."),
 };

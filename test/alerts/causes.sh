@@ -109,6 +109,14 @@ cause_ClockWrong() {
     watched
     echo 3600 >"$dir/clock"
 }
+# A hash takes 128 MiB.
+cause_PasswordsFail() {
+    local kib
+    scene
+    kib=$(awk '/^VmSize/ { print $2 }' "/proc/$node1_pid/status")
+    prlimit --pid "$node1_pid" --as=$((kib * 1024 + (32 << 20))):unlimited
+    log_in "$email" 'not her password' 000000 192.0.2.1 >/dev/null || true
+}
 cause_RevocationsLost() {
     scene
     redis hset chatelaine:store missing 1 >/dev/null
