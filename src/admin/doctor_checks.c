@@ -121,6 +121,17 @@ static void check_snapshots(struct doctor_report *report, const struct store_fac
                                             : "yes, and snapshots are enabled");
 }
 
+/* The same. Links are never quiet for longer than half a minute. */
+static void check_idle_timeout(struct doctor_report *report, const struct store_facts *facts)
+{
+    if (facts->config_readable)
+        add(report, "timeout", facts->idle_timeout_off ? DOCTOR_OK : DOCTOR_WARN,
+            "Redis closes connections that are quiet for that long, and a node is not ready for a moment each time: "
+            "set "
+            "timeout 0, with CONFIG SET and in redis.conf.",
+            facts->idle_timeout_off ? "0" : "not 0");
+}
+
 static void check_memory(struct doctor_report *report, const struct store_facts *facts)
 {
     add(report, "memory", facts->full ? DOCTOR_FAIL : DOCTOR_OK,
@@ -368,6 +379,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     check_settings(report, facts, FITNESS_DURABLE);
     check_replay(report, facts);
     check_snapshots(report, facts);
+    check_idle_timeout(report, facts);
     check_memory(report, facts);
     check_rule(report, facts, "writable",
                facts->writable ? "Redis accepts our changes" : "Redis does not accept our changes");

@@ -39,6 +39,7 @@ static void make_fit(void)
                   .noeviction = true,
                   .writable = true,
                   .save_off = true,
+                  .idle_timeout_off = true,
                   .replicas = 1,
                   .schema = 1,
                   .id = "00112233445566778899aabbccddeeff",
@@ -362,6 +363,10 @@ static void full(void)
 {
     evidence.facts.full = true;
 }
+static void quiet_links_are_closed(void)
+{
+    evidence.facts.idle_timeout_off = false;
+}
 static void snapshots(void)
 {
     evidence.facts.save_off = false;
@@ -550,6 +555,7 @@ Test(doctor, finds_each_single_fault)
         {alone, "replicas", DOCTOR_WARN},
         {replica_unused, "replicas", DOCTOR_WARN},
         {full, "memory", DOCTOR_FAIL},
+        {quiet_links_are_closed, "timeout", DOCTOR_WARN},
         {snapshots, "stop-writes-on-bgsave-error", DOCTOR_WARN},
         {newer_schema, "schema", DOCTOR_FAIL},
         {endings_missing, "missing-endings", DOCTOR_FAIL},
