@@ -5,7 +5,16 @@
 #include "base/log.h"
 #include "base/metrics.h"
 
-enum loss { LOSS_REVOCATION_LOG, LOSS_AUDIT_LOG, LOSS_SOCKET, LOSS_IDENTITY, LOSS_CLOCK, LOSS_HASH_MEMORY, LOSS_COUNT };
+enum loss {
+    LOSS_REVOCATION_LOG,
+    LOSS_AUDIT_LOG,
+    LOSS_SOCKET,
+    LOSS_IDENTITY,
+    LOSS_CLOCK,
+    LOSS_HASH_MEMORY,
+    LOSS_RIGHTS,
+    LOSS_COUNT
+};
 
 struct loss_row {
     enum metric metric;   /* above 0: status and doctor tell it; a counter is that until the node ends */

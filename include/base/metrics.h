@@ -141,6 +141,8 @@
       "Password hashes that the machine had no memory or no thread for.")                                              \
     X(METRIC_REDIS_CALLS, counter, "chatelaine_redis_calls_total", "", "Commands sent to Redis.")                      \
     X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands that Redis did not answer in time.")    \
+    X(METRIC_REDIS_DENIED, counter, "chatelaine_redis_denied_total", "",                                               \
+      "Scripts that Redis refused to run because its user lacks a right.")                                             \
     X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")             \
     X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "",                                           \
       "Switches to another master named by Sentinels.")                                                                \

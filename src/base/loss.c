@@ -26,4 +26,7 @@ const struct loss_row LOSSES[LOSS_COUNT] = {
     [LOSS_HASH_MEMORY] = ROW(METRIC_PASSWORD_FAILED, "no-hash-memory", "PasswordsFail",
                              "a password could not be hashed: this machine has no memory or no thread for it",
                              "Passwords could not be hashed since the node started: no memory, or no thread."),
+    [LOSS_RIGHTS] = ROW(METRIC_REDIS_DENIED, "lost-rights", "RedisDenies",
+                        "Redis denies the node a command that it needs: changes are answered 503",
+                        "Redis has denied the node commands since it started: its user lacks rights."),
 };

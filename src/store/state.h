@@ -74,7 +74,7 @@ struct store {
     struct list refused;                   /* struct script_call: to fail in the next loop turn */
     struct list free_calls;                /* struct script_call, for reuse */
     uv_idle_t idle;                        /* fails the refused calls */
-    struct log_pause error_pause, malformed_pause, altered_pause;
+    struct log_pause error_pause, malformed_pause, altered_pause, denial_pause;
 
     struct redis_group links;
     struct lease *lease;

@@ -117,6 +117,10 @@ cause_PasswordsFail() {
     prlimit --pid "$node1_pid" --as=$((kib * 1024 + (32 << 20))):unlimited
     log_in "$email" 'not her password' 000000 192.0.2.1 >/dev/null || true
 }
+cause_RedisDenies() {
+    scene
+    redis acl setuser default -evalsha >/dev/null
+}
 cause_RevocationsLost() {
     scene
     redis hset chatelaine:store missing 1 >/dev/null

@@ -432,3 +432,42 @@ Test(cli_status, a_clock_that_is_off_is_told)
     fixture_stop(&fixture);
     clock_file_remove(&clock);
 }
+
+static int readyz(const struct fixture *fixture)
+{
+    struct http_answer answer;
+
+    return http_call(fixture->nodes[0].internal_port, &(struct http_call){.target = "/readyz"}, &answer);
+}
+
+static void set_rights(const struct fixture *fixture, const char *right)
+{
+    redis_server_tell(&fixture->redis, "ACL", "SETUSER", "default", right, NULL);
+}
+
+/* A node that can revoke is ready; one that may run no script is not, until it may. */
+Test(cli_status, rights_that_redis_took_are_told)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture_key key, other;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_node(&fixture, NO_CANARY);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    set_rights(&fixture, "-hincrby");
+    cr_expect_neq(fixture_try_create_key(&fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other), 201);
+    cr_expect_eq(readyz(&fixture), 200);
+    losses_await_status(&fixture, LOSSES[LOSS_RIGHTS].sentence);
+    set_rights(&fixture, "-evalsha");
+    while (readyz(&fixture) != 503 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect_eq(readyz(&fixture), 503);
+    set_rights(&fixture, "+@all");
+    while (readyz(&fixture) != 200 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect_eq(readyz(&fixture), 200);
+    cr_expect_gt(fixture_metric(&fixture, 0, "chatelaine_redis_denied_total"), 0);
+    fixture_create_key(&fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other);
+    fixture_stop(&fixture);
+}
