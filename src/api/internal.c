@@ -2,6 +2,7 @@
  * machine, its operators and its gateways may reach this listener. */
 #include "base/json.h"
 #include "base/metrics.h"
+#include "base/process_metrics.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 
@@ -79,6 +80,7 @@ void metrics_show(struct exchange *exchange)
     metric_set(METRIC_READY, !exchange->service->draining && ready > 0);
     metric_set(METRIC_PARTITIONS, partitions_count(exchange->service->partitions));
     metric_set(METRIC_PARTITIONS_READY, ready);
+    process_metrics_measure();
     metrics_print(&out, CHATELAINE_VERSION);
     problem_print_counts(&out);
     http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/process_metrics.h"
 #include "config/key_file.h"
 #include "core/device.h"
 
@@ -27,6 +28,7 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
     node->settings = settings;
     node->events = *events;
     node->turn = turn_create(loop);
+    process_metrics_begin();
     return node;
 }
 
