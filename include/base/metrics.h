@@ -155,8 +155,7 @@
       "Uses of keys that were not counted because the table was full.")                                                \
     X(METRIC_REFUSALS_DROPPED, counter, "chatelaine_refusals_dropped_total", "",                                       \
       "Refused requests of known keys that were not counted because the table was full.")                              \
-    X(METRIC_PROCESS_START, gauge, "process_start_time_seconds", "",                                                   \
-      "When the process began, in seconds since 1970.")                                                                \
+    X(METRIC_PROCESS_START, gauge, "process_start_time_seconds", "", "When the process began, in seconds since 1970.") \
     X(METRIC_PROCESS_MEMORY, gauge, "process_resident_memory_bytes", "", "Resident memory.")                           \
     X(METRIC_PROCESS_FILES, gauge, "process_open_fds", "", "Open file descriptors.")                                   \
     X(METRIC_PROCESS_FILES_MAX, gauge, "process_max_fds", "", "Most file descriptors that may be open.")               \
