@@ -16,7 +16,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { POLICY_MAX_BYTES = 1024 * 1024 };
 /* What a gateway may add to the head of the request that it asks about, besides the target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
 
@@ -95,22 +94,6 @@ struct node_view node_view(const struct node *node)
 }
 
 /* Setup */
-
-struct route_policy *node_load_policy(const char *path, struct buf *ret_why)
-{
-    struct buf content CLEANUP(buf_finish) = {0};
-    struct route_policy *policy = NULL;
-
-    if (!path)
-        return route_policy_built_in();
-    buf_init(&content, POLICY_MAX_BYTES);
-    buf_printf(ret_why, "--policy-file %s: ", path);
-    if (secret_file_read(path, &content, ret_why))
-        policy = route_policy_parse(buf_text(&content), api_owns_path, ret_why);
-    if (policy)
-        buf_clear(ret_why);
-    return policy;
-}
 
 static void on_durability_noted(void *arg, enum store_result result)
 {

@@ -1,7 +1,9 @@
 /* What a running node looks at again: each second, and on SIGHUP. */
 #include "node_internal.h"
 
+#include "api/routes.h"
 #include "base/loss.h"
+#include "config/key_file.h"
 
 #include <stdlib.h>
 
@@ -48,6 +50,24 @@ void node_look(void *arg)
     http_server_look(node->internal_server);
     if (node->table_listener)
         table_listener_look(node->table_listener);
+}
+
+enum { POLICY_MAX_BYTES = 1024 * 1024 };
+
+struct route_policy *node_load_policy(const char *path, struct buf *ret_why)
+{
+    struct buf content CLEANUP(buf_finish) = {0};
+    struct route_policy *policy = NULL;
+
+    if (!path)
+        return route_policy_built_in();
+    buf_init(&content, POLICY_MAX_BYTES);
+    buf_printf(ret_why, "--policy-file %s: ", path);
+    if (secret_file_read(path, &content, ret_why))
+        policy = route_policy_parse(buf_text(&content), api_owns_path, ret_why);
+    if (policy)
+        buf_clear(ret_why);
+    return policy;
 }
 
 static void reload_policy(struct node *node)
