@@ -99,6 +99,12 @@
     X(METRIC_REVOCATION_LOG_LOST, counter, "chatelaine_log_losses_total", "log=\"revocation\"",                        \
       "Times that a log's file was found removed, replaced or cut, with lines in it.")                                 \
     X(METRIC_AUDIT_LOG_LOST, counter, "chatelaine_log_losses_total", "log=\"audit\"", "")                              \
+    X(METRIC_SOCKETS_LOST, counter, "chatelaine_sockets_lost_total", "",                                               \
+      "Times that the file of a Unix socket that the node listens on was found removed or replaced.")                  \
+    X(METRIC_CLOCK_WRONG, gauge, "chatelaine_clock_wrong", "",                                                         \
+      "1 while this machine's clock and Redis' clock differ by more than 2 s.")                                        \
+    X(METRIC_AUDIT_LOG_SHARED, counter, "chatelaine_audit_log_shared_total", "",                                       \
+      "Times that another live node was found to write the chain of this node's audit log.")                           \
     X(METRIC_AUDIT_LOG_LINES, counter, "chatelaine_audit_log_lines_total", "", "Lines synced to the audit log.")       \
     X(METRIC_AUDIT_LOG_FAILED, counter, "chatelaine_audit_log_failed_total", "",                                       \
       "Lines that could not be written to the audit log; they follow later, from Redis.")                              \
@@ -131,8 +137,12 @@
     X(METRIC_PASSWORD_QUEUE, gauge, "chatelaine_password_queue", "", "Password hashes waiting or running.")            \
     X(METRIC_PASSWORD_OVERLOADED, counter, "chatelaine_password_overloaded_total", "",                                 \
       "Password hashes refused because the queue was full.")                                                           \
+    X(METRIC_PASSWORD_FAILED, counter, "chatelaine_password_failed_total", "",                                         \
+      "Password hashes that the machine had no memory or no thread for.")                                              \
     X(METRIC_REDIS_CALLS, counter, "chatelaine_redis_calls_total", "", "Commands sent to Redis.")                      \
     X(METRIC_REDIS_LOST, counter, "chatelaine_redis_lost_total", "", "Commands that Redis did not answer in time.")    \
+    X(METRIC_REDIS_DENIED, counter, "chatelaine_redis_denied_total", "",                                               \
+      "Scripts that Redis refused to run because its user lacks a right.")                                             \
     X(METRIC_REDIS_CONNECTS, counter, "chatelaine_redis_connects_total", "", "Connections made to Redis.")             \
     X(METRIC_REDIS_SWITCHES, counter, "chatelaine_redis_switches_total", "",                                           \
       "Switches to another master named by Sentinels.")                                                                \
@@ -149,6 +159,10 @@
       "Uses of keys that were not counted because the table was full.")                                                \
     X(METRIC_REFUSALS_DROPPED, counter, "chatelaine_refusals_dropped_total", "",                                       \
       "Refused requests of known keys that were not counted because the table was full.")                              \
+    X(METRIC_PROCESS_START, gauge, "process_start_time_seconds", "", "When the process began, in seconds since 1970.") \
+    X(METRIC_PROCESS_MEMORY, gauge, "process_resident_memory_bytes", "", "Resident memory.")                           \
+    X(METRIC_PROCESS_FILES, gauge, "process_open_fds", "", "Open file descriptors.")                                   \
+    X(METRIC_PROCESS_FILES_MAX, gauge, "process_max_fds", "", "Most file descriptors that may be open.")               \
     X(METRIC_LOG_DROPPED, counter, "chatelaine_log_dropped_total", "",                                                 \
       "Log lines dropped because stderr could not take them.")
 

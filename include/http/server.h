@@ -19,10 +19,12 @@ MUST_CHECK int http_address_read(struct text address, struct sockaddr_storage *r
 enum { HTTP_ADDRESS_BYTES = 128 };
 MUST_CHECK int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                                   char ret_bound[HTTP_ADDRESS_BYTES]);
-/* Listens on a Unix socket as well. Its file gets this mode whatever the umask is, replaces one that nobody listens on,
- * and is removed when the server stops listening. Connections are plain, without a PROXY header, and count as verified:
- * the file's permissions say who may connect. 0, or a libuv error. */
-MUST_CHECK int http_server_listen_socket(struct http_server *server, const char *path, mode_t mode);
+/* Listens on a Unix socket as well. Connections are plain, without a PROXY header, and count as verified: the file's
+ * permissions say who may connect. 0, or a libuv error. Files of Unix sockets, of this and of http_server_listen(), are
+ * as unix_socket_listen() makes them, and removed when the server stops listening. */
+MUST_CHECK int http_server_listen_socket(struct http_server *server, const char *path);
+/* Call each second: a socket whose file was removed or replaced is made again. Until then nobody can connect. */
+void http_server_look(struct http_server *server);
 /* From now on, new connections speak TLS with this context, which is held. Those that have begun stay as they are, so a
  * renewed certificate cuts none. With other client CAs, the connections of clients that had shown a certificate end:
  * idle ones and streams at once, others after the response. They also end at the next request or piece of a stream once

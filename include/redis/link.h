@@ -41,6 +41,7 @@ struct redis_link_settings {
     enum histogram_row durations; /* of its calls */
     uint32_t timeout_ms;          /* for each call and for connecting */
     uint32_t backoff_max_ms;
+    uint32_t quiet_ms;                             /* after so long without a command, PING is sent; 0: 30 s */
     size_t calls_max;                              /* pending calls; beyond that REDIS_NOT_SENT */
     const struct redis_subscription *subscription; /* NULL: the link takes calls */
     struct redis_resolver *resolver;               /* finds the target's current address; NULL: always its host */

@@ -5,7 +5,7 @@
  * cannot write leaves a copy, some node takes it over within about 90 s. So each event is in a log at least once; two
  * lines with the same `id` are the same event. */
 #pragma once
-#include "store/audit_log.h"
+#include "audit/audit_log.h"
 #include "store/partitions.h"
 
 struct audit_keeper;
@@ -24,6 +24,7 @@ void audit_keeper_destroy(struct audit_keeper *keeper);
 struct audit_backlog {
     int64_t count, oldest_ms, dropped; /* oldest_ms: age; 0: none */
     bool has_logs;                     /* some node writes a log, or did within 30 days */
+    int64_t refused_ms; /* of a node: another one writes its chain, for so long if it has ended; 0: none */
 };
 typedef void audit_backlog_found(void *arg, enum store_result result, const struct audit_backlog *backlog);
 void audit_backlog_read(struct store *store, audit_backlog_found *done, void *arg);

@@ -22,6 +22,7 @@ struct store_facts {
         STORE_REPLAY_DROPS, /* that user may not write our keys: every transaction is dropped */
     } replay;
     bool save_off, stop_writes_on_failure_off; /* with either, writes go on after a failed snapshot */
+    bool idle_timeout_off;                     /* `timeout`: Redis closes no connection because it is quiet */
     int64_t replicas;
     int64_t schema;                   /* 0: unknown */
     char id[STORE_ID_CHARS + 1];      /* empty: no store, or not the one expected */

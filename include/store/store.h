@@ -28,6 +28,8 @@ const char *store_refusal(const struct store *store, enum store_result result);
 /* Not ready because Redis is still loading its data from disk. */
 bool store_is_loading(const struct store *store);
 
+/* Redis' clock minus this node's, by the last examination. An answer that took long makes it wrong by half of that. */
+int64_t store_clock_ahead_ms(const struct store *store);
 /* The id of the store; empty: not known yet. */
 struct text store_id(const struct store *store);
 /* "Redis 7.0.15", "Valkey 8.1.1"; empty before the first examination. */

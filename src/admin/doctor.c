@@ -100,8 +100,9 @@ static void on_nodes(void *arg, enum store_result result, const struct node_list
         status_read_node(&list->nodes[i], node);
         if (node->age_ms > STATUS_SILENT_MS)
             continue;
-        call->evidence->lost_audit_logs += node->has_lost_audit_log;
-        call->evidence->lost_revocation_logs += node->has_lost_revocation_log;
+        call->evidence->nodes++;
+        for (enum loss loss = 0; loss < LOSS_COUNT; loss++)
+            call->evidence->losses[loss] += node->has_lost[loss];
     }
     free(node);
     store_client_done(call->client);
@@ -134,7 +135,7 @@ static int examine_redis(struct doctor_evidence *evidence, struct keyring *keyri
         audit_backlog_read(partitions_at(client.partitions, i), on_backlog, &(struct evidence_call){&client, evidence});
         store_client_wait(&client);
     }
-    if (evidence->is_counted)
+    if (evidence->is_reachable)
         examine_nodes(&client, evidence);
     partitions_trouble(client.partitions, trouble);
     trouble->ptr[trouble->len] = '\0';

@@ -123,6 +123,18 @@ static void check_snapshots(struct doctor_report *report, const struct store_fac
                                             : "yes, and snapshots are enabled");
 }
 
+/* The same. Links are never quiet for longer than half a minute. */
+static void check_idle_timeout(struct doctor_report *report, const struct store_facts *facts)
+{
+    if (facts->config_readable)
+        doctor_add(
+            report, "timeout", facts->idle_timeout_off ? DOCTOR_OK : DOCTOR_WARN,
+            "Redis closes connections that are quiet for that long, and a node is not ready for a moment each time: "
+            "set "
+            "timeout 0, with CONFIG SET and in redis.conf.",
+            facts->idle_timeout_off ? "0" : "not 0");
+}
+
 static void check_memory(struct doctor_report *report, const struct store_facts *facts)
 {
     doctor_add(
@@ -381,6 +393,7 @@ static void check_redis(struct doctor_report *report, const struct doctor_eviden
     check_settings(report, facts, FITNESS_DURABLE);
     check_replay(report, facts);
     check_snapshots(report, facts);
+    check_idle_timeout(report, facts);
     check_memory(report, facts);
     check_rule(report, facts, "writable",
                facts->writable ? "Redis accepts our changes" : "Redis does not accept our changes");
@@ -572,13 +585,12 @@ static void check_backlog(struct doctor_report *report, const struct audit_backl
         backlog->oldest_ms / BACKLOG_MS_PER_S, backlog->dropped);
 }
 
-static void check_lost_log(struct doctor_report *report, const char *name, unsigned nodes)
+static void check_reports(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
-    doctor_add(
-        report, name, DOCTOR_WARN,
-        "Find out who did it, and keep the copies elsewhere: the nodes' log lines say what was lost. This stays until "
-        "those nodes start again.",
-        "removed, replaced or cut under %u of the nodes: lines are lost", nodes);
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        if (evidence->losses[i] > 0)
+            doctor_add(report, LOSSES[i].name, DOCTOR_WARN, LOSSES[i].remedy, "%u of %u nodes: %s", evidence->losses[i],
+                       evidence->nodes, LOSSES[i].sentence);
 }
 
 static void check_audit_log(struct doctor_report *report, const struct doctor_evidence *evidence)
@@ -587,8 +599,6 @@ static void check_audit_log(struct doctor_report *report, const struct doctor_ev
 
     if (evidence->has_backlog && needs_attention(backlog))
         check_backlog(report, backlog);
-    else if (evidence->lost_audit_logs > 0)
-        check_lost_log(report, "audit-log", evidence->lost_audit_logs);
     else if (!evidence->settings->audit_log)
         doctor_add(
             report, "audit-log", DOCTOR_WARN,
@@ -606,10 +616,6 @@ static void check_logs(struct doctor_report *report, const struct doctor_evidenc
     bool has_log = evidence->settings->revocation_log;
 
     check_audit_log(report, evidence);
-    if (evidence->lost_revocation_logs > 0) {
-        check_lost_log(report, "revocation-log", evidence->lost_revocation_logs);
-        return;
-    }
     doctor_add(report, "revocation-log", has_log ? DOCTOR_OK : DOCTOR_WARN,
                "Once a backup of Redis is restored, keys that were revoked since work again: set --revocation-log.",
                has_log ? "set" : "not set");
@@ -648,6 +654,7 @@ void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_repor
         check_scopes(ret_report, &evidence->census);
     }
     check_logs(ret_report, evidence);
+    check_reports(ret_report, evidence);
     check_origin(ret_report, evidence);
     check_listeners(ret_report, evidence);
     doctor_add(

@@ -1,5 +1,6 @@
 /* The checks of doctor. Separate from collecting the evidence, so that tests need no Redis. */
 #pragma once
+#include "base/loss.h"
 #include "config/settings.h"
 #include "key_census_internal.h"
 #include "store/audit_keeper.h"
@@ -11,7 +12,7 @@ enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_UNPROVEN, DOCTOR_FAIL };
 enum {
     DOCTOR_DETAIL_BYTES = 512,
     DOCTOR_MISTAKES_MAX = 24,
-    DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS + DOCTOR_MISTAKES_MAX + UNKNOWN_SETTINGS_MAX
+    DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS + LOSS_COUNT + DOCTOR_MISTAKES_MAX + UNKNOWN_SETTINGS_MAX
 };
 
 struct doctor_check {
@@ -50,7 +51,7 @@ struct doctor_evidence {
     struct key_census census;
     bool has_backlog; /* it could be read */
     struct audit_backlog backlog;
-    unsigned lost_audit_logs, lost_revocation_logs; /* nodes that report such a loss */
+    unsigned nodes, losses[LOSS_COUNT]; /* that report; that report this loss */
     const char *origin_trouble;
     struct doctor_tls tls, internal_tls;
     uint64_t file_limit; /* the hard limit: the node raises the soft limit to it */

@@ -1,6 +1,7 @@
 /* What 'status' has found, and the judgement of it. Separate from collecting, so that tests need no Redis. */
 #pragma once
-#include "config/settings.h"
+#include "base/loss.h"
+#include "config/agreement.h"
 #include "core/bucket.h"
 #include "auth/canary_summary.h"
 #include "store/node_store.h"
@@ -10,6 +11,12 @@ enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES =
 /* A node is silent after this long: it reports every ten seconds. */
 enum { STATUS_SILENT_MS = 35000 };
 
+/* What a node says of a setting that all must agree on. */
+struct status_agreement {
+    char name[AGREEMENT_NAME_BYTES];
+    int64_t digest;
+};
+
 struct status_node {
     char name[NODE_NAME_MAX_BYTES], host[STATUS_TEXT_BYTES], address[STATUS_TEXT_BYTES], version[STATUS_TEXT_BYTES];
     char memberships[PARTITIONS_MAX * (MEMBER_NAME_CHARS + 1)]; /* of the partitions, separated by spaces */
@@ -18,7 +25,11 @@ struct status_node {
     int64_t barrier_p99_us; /* 0: no revocation yet; -1: above 10 s */
     int64_t canary_ms;      /* between runs of the canary; 0: it takes no part */
     bool is_readable;       /* the report is one of ours; else only name and age are set */
-    bool is_draining, has_lease, has_revocation_log, has_lost_revocation_log, has_lost_audit_log;
+    bool is_draining, has_lease, has_revocation_log;
+    bool has_lost[LOSS_COUNT];
+    struct status_agreement agreements[AGREEMENTS_MAX];
+    size_t agreement_count;
+    int64_t clock_ahead_ms; /* Redis' clock before this node's */
     char reasons[STATUS_REASONS_MAX][STATUS_TEXT_BYTES];
     size_t reason_count;
 };
@@ -45,6 +56,10 @@ struct status {
 
 /* Reads a report. Whatever is wrong with it, name and age are set. */
 void status_read_node(const struct node_row *row, struct status_node *ret_node);
+/* Of the report. */
+void status_read_agreements(const struct json *report, struct status_node *node);
+/* Appends the settings in which this node differs from most others, separated by commas. False: none. */
+bool status_print_differences(const struct status *status, const struct status_node *node, struct buf *out);
 /* The interval of the nodes that report; 0: none of them takes part. */
 int64_t status_canary_interval_ms(const struct status *status);
 /* Finds everything that is degraded. */

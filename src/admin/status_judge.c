@@ -35,10 +35,24 @@ static bool copy_flag(const struct json *report, const char *name)
     return value && json_type(value) == JSON_BOOL && json_bool(value);
 }
 
+static const struct json *first_of(const struct json *report, const char *name)
+{
+    const struct json *list = json_member(report, name);
+
+    return list && json_type(list) == JSON_ARRAY ? json_first(list) : NULL;
+}
+
+/* A newer node may know others; its reasons tell them. */
+static void copy_losses(const struct json *report, struct status_node *node)
+{
+    for (const struct json *name = first_of(report, "losses"); name; name = json_next(name))
+        for (enum loss i = 0; i < LOSS_COUNT; i++)
+            node->has_lost[i] |= json_type(name) == JSON_STRING && text_equal(json_text(name), text_of(LOSSES[i].name));
+}
+
 static void copy_reasons(const struct json *report, struct status_node *node)
 {
-    const struct json *reasons = json_member(report, "degraded");
-    const struct json *reason = reasons && json_type(reasons) == JSON_ARRAY ? json_first(reasons) : NULL;
+    const struct json *reason = first_of(report, "degraded");
 
     for (; reason && node->reason_count < STATUS_REASONS_MAX; reason = json_next(reason)) {
         struct buf out;
@@ -76,8 +90,9 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
     ret_node->has_lease = copy_flag(report, "has_lease");
     ret_node->canary_ms = copy_integer(report, "canary_ms");
     ret_node->has_revocation_log = copy_flag(report, "has_revocation_log");
-    ret_node->has_lost_revocation_log = copy_flag(report, "has_lost_revocation_log");
-    ret_node->has_lost_audit_log = copy_flag(report, "has_lost_audit_log");
+    ret_node->clock_ahead_ms = copy_integer(report, "clock_ahead_ms");
+    copy_losses(report, ret_node);
+    status_read_agreements(report, ret_node);
     copy_reasons(report, ret_node);
     json_free(report);
 }
@@ -161,6 +176,19 @@ static void judge_differences(struct status *status)
     }
 }
 
+static void judge_agreement(struct status *status)
+{
+    char storage[STATUS_TEXT_BYTES];
+    struct buf names;
+
+    for (size_t i = 0; i < status->node_count; i++) {
+        buf_init_fixed(&names, storage, sizeof storage);
+        if (status_print_differences(status, &status->nodes[i], &names))
+            add(status, "%s differs from the others in %.*s: give all nodes the same settings.", status->nodes[i].name,
+                TEXT_ARG(buf_text(&names)));
+    }
+}
+
 /* A deployment that has just been started has not had time for a run. */
 static bool has_had_time(const struct status *status, int64_t time_ms)
 {
@@ -206,5 +234,6 @@ void status_judge(struct status *status)
     for (size_t i = 0; i < status->node_count; i++)
         judge_node(status, &status->nodes[i]);
     judge_differences(status);
+    judge_agreement(status);
     judge_canary(status);
 }

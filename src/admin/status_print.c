@@ -223,8 +223,12 @@ static void put_memberships(struct json_writer *w, struct text names)
     json_array_end(w);
 }
 
-static void put_node(struct json_writer *w, const struct status_node *node)
+static void put_node(struct json_writer *w, const struct status *status, const struct status_node *node)
 {
+    char storage[STATUS_TEXT_BYTES];
+    struct buf names;
+
+    buf_init_fixed(&names, storage, sizeof storage);
     json_object_begin(w);
     json_put_member(w, "name", text_of(node->name));
     put_text_member(w, "host", text_of(node->host));
@@ -243,6 +247,8 @@ static void put_node(struct json_writer *w, const struct status_node *node)
     put_integer(w, "barrier_p99_us", node->barrier_p99_us);
     put_text_member(w, "master_key", text_of(node->master_key));
     put_flag(w, "revocation_log", node->has_revocation_log);
+    put_integer(w, "clock_ahead_ms", node->clock_ahead_ms);
+    put_text_member(w, "differs_in", status_print_differences(status, node, &names) ? buf_text(&names) : TEXT(""));
     json_object_end(w);
 }
 
@@ -315,7 +321,7 @@ void status_print_json(const struct status *status, struct buf *out)
     json_key(&w, "nodes");
     json_array_begin(&w);
     for (size_t i = 0; i < status->node_count; i++)
-        put_node(&w, &status->nodes[i]);
+        put_node(&w, status, &status->nodes[i]);
     json_array_end(&w);
     put_integer(&w, "unnamed_memberships", (int64_t)status->unnamed);
     put_canary(&w, status);

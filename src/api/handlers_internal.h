@@ -13,6 +13,8 @@ void check_nothing(struct exchange *exchange);
 void watch_begin(struct exchange *exchange);
 void watch_acknowledge(struct exchange *exchange);
 void liveness_show(struct exchange *exchange);
+void liveness_probe(struct exchange *exchange);
+void readiness_probe(struct exchange *exchange);
 void readiness_show(struct exchange *exchange);
 void metrics_show(struct exchange *exchange);
 

@@ -2,6 +2,7 @@
  * machine, its operators and its gateways may reach this listener. */
 #include "base/json.h"
 #include "base/metrics.h"
+#include "base/process_metrics.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 
@@ -42,6 +43,11 @@ void liveness_show(struct exchange *exchange)
         reply_status(exchange->request, 200, "ok", (struct text){0}, NULL);
 }
 
+static bool is_ready(const struct service *service)
+{
+    return !service->draining && partitions_ready(service->partitions) > 0;
+}
+
 void readiness_show(struct exchange *exchange)
 {
     struct http_request *request = exchange->request;
@@ -65,20 +71,37 @@ void readiness_show(struct exchange *exchange)
         reply_status(request, 200, "ok", buf_text(&trouble), durability);
 }
 
+/* The same on the public listener, for balancers that can probe only the port that they balance. Everybody may ask, so
+ * they say nothing else. */
+static void tell(struct exchange *exchange, bool is_well)
+{
+    if (is_read(exchange))
+        http_reply(exchange->request, is_well ? 200 : 503, (struct text){0}, (struct text){0});
+}
+
+void liveness_probe(struct exchange *exchange)
+{
+    tell(exchange, true);
+}
+
+void readiness_probe(struct exchange *exchange)
+{
+    tell(exchange, is_ready(exchange->service));
+}
+
 enum { METRICS_MAX_BYTES = 128 * 1024 };
 
 void metrics_show(struct exchange *exchange)
 {
     struct buf out CLEANUP(buf_finish);
-    unsigned ready;
 
     buf_init(&out, METRICS_MAX_BYTES);
     if (!is_read(exchange))
         return;
-    ready = partitions_ready(exchange->service->partitions);
-    metric_set(METRIC_READY, !exchange->service->draining && ready > 0);
+    metric_set(METRIC_READY, is_ready(exchange->service));
     metric_set(METRIC_PARTITIONS, partitions_count(exchange->service->partitions));
-    metric_set(METRIC_PARTITIONS_READY, ready);
+    metric_set(METRIC_PARTITIONS_READY, partitions_ready(exchange->service->partitions));
+    process_metrics_measure();
     metrics_print(&out, CHATELAINE_VERSION);
     problem_print_counts(&out);
     http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));

@@ -45,12 +45,19 @@ static void enter_internal(struct exchange *exchange)
         enter(exchange);
 }
 
+/* Orchestrators and balancers probe without a certificate, and while the node drains. The two answers tell nothing that
+ * a refused connection would not. */
+static bool is_probe(struct text path)
+{
+    return text_equal(path, TEXT("/livez")) || text_equal(path, TEXT("/readyz"));
+}
+
 void api_handle_public(struct http_request *request, void *service)
 {
     struct exchange *exchange = exchange_create(request, service, false);
 
     /* Requests that have begun finish; new ones can go to other nodes. */
-    if (exchange->service->refuses_new) {
+    if (exchange->service->refuses_new && !is_probe(exchange->path)) {
         exchange->match = route_find(exchange->method, exchange->path); /* for the form of the refusal */
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
     } else if ((exchange->mount = mount_find(MOUNT_PAGES, exchange->path))) {
@@ -58,12 +65,6 @@ void api_handle_public(struct http_request *request, void *service)
     } else {
         enter_api(exchange);
     }
-}
-
-/* Orchestrators probe without a certificate. The two answers tell nothing that a refused connection would not. */
-static bool is_probe(struct text path)
-{
-    return text_equal(path, TEXT("/livez")) || text_equal(path, TEXT("/readyz"));
 }
 
 void api_handle_internal(struct http_request *request, void *service)

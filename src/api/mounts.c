@@ -10,6 +10,8 @@
 static const struct mount PAGES[] = {
     {TEXT("/console"),                    pages_show,          WHO_ANYONE,  MOUNT_BELOW},
     {TEXT("/openapi.json"),               pages_show,          WHO_ANYONE,  0},
+    {TEXT("/livez"),                      liveness_probe,       WHO_ANYONE,  0},
+    {TEXT("/readyz"),                     readiness_probe,      WHO_ANYONE,  0},
     {TEXT("/"),                           pages_show,          WHO_ANYONE,  0},
 };
 static const struct mount API[] = {

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/process_metrics.h"
 #include "config/key_file.h"
 #include "core/device.h"
 
@@ -16,8 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { NODE_WHY_MAX_BYTES = 1024, NODE_MISTAKES_MAX_BYTES = 64 * 1024 };
-enum { CHECK_SOCKET_MODE = 0660 };
+enum { NODE_MISTAKES_MAX_BYTES = 64 * 1024 };
 /* What a gateway may add to the head of the request that it asks about, besides the target. */
 enum { GATEWAY_FIELDS = 28, GATEWAY_HEAD_BYTES = 4096 };
 
@@ -29,6 +29,7 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
     node->settings = settings;
     node->events = *events;
     node->turn = turn_create(loop);
+    process_metrics_begin();
     return node;
 }
 
@@ -208,7 +209,7 @@ static int node_listen_for_checks(struct node *node)
 
     if (!path)
         return EXIT_DONE;
-    result = http_server_listen_socket(node->internal_server, path, CHECK_SOCKET_MODE);
+    result = path[0] == '/' ? http_server_listen_socket(node->internal_server, path) : UV_EINVAL;
     if (result == UV_EADDRINUSE)
         return command_fail(EXIT_FAILED, "--check-socket %s is in use by another program; choose another path", path);
     if (result != 0)
@@ -423,9 +424,12 @@ static void node_begin_reports(struct node *node)
                                                                           .members = node->members,
                                                                           .keyring = node->keyring,
                                                                           .access = node->store_settings.target.access,
+                                                                          .policy = &node->policy,
                                                                           .revocation_log = node->revocation_log,
                                                                           .address = node->address,
-                                                                          .internal_address = node->internal_address});
+                                                                          .internal_address = node->internal_address,
+                                                                          .look = node_look,
+                                                                          .arg = node});
     if (node->audit_log)
         audit_log_name(node->audit_log, node_report_name(node->report));
     if (s->canary_interval_ms > 0)
@@ -466,41 +470,4 @@ int node_open(struct node *node)
     node->gate = startup_gate_create(node->loop, node->partitions, s->unsafe_redis, node_gated, node);
     node_log_start(node);
     return EXIT_DONE;
-}
-
-static void reload_policy(struct node *node)
-{
-    char storage[NODE_WHY_MAX_BYTES];
-    struct buf why;
-    struct route_policy *before = node->policy;
-
-    buf_init_fixed(&why, storage, sizeof storage);
-    struct route_policy *policy = node_policy_load(node->settings->policy_file, &why);
-    if (!policy) {
-        LOG(LOG_ERROR, "policy file rejected: the policy stays as it was", log_text("why", buf_text(&why)));
-        return;
-    }
-    if (node->table)
-        shared_table_set_policy(node->table, route_policy_digest(policy));
-    node->policy = policy;
-    node->service.policy = policy;
-    route_policy_destroy(before);
-    LOG(LOG_INFO, "policy file reloaded", log_str("path", node->settings->policy_file));
-}
-
-void node_reload(struct node *node)
-{
-    bool has_policy = node->settings->policy_file && !node->is_stopping;
-
-    node_tls_reload(&node->tls);
-    if (node->partitions && !node->is_stopping)
-        redis_access_renew(node->store_settings.target.access);
-    if (has_policy)
-        reload_policy(node);
-    if (node->revocation_log)
-        revocation_log_look(node->revocation_log);
-    if (node->audit_log && node->audit_keeper && !node->is_stopping) {
-        audit_log_look(node->audit_log);
-        audit_keeper_hurry(node->audit_keeper);
-    }
 }

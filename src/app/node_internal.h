@@ -14,7 +14,7 @@
 #include "lease/lease.h"
 #include "store/audit_keeper.h"
 
-enum { FIXED_HEADERS_MAX_BYTES = 512 };
+enum { FIXED_HEADERS_MAX_BYTES = 512, NODE_WHY_MAX_BYTES = 1024 };
 
 /* One partition of the store. */
 struct node_part {
@@ -67,3 +67,5 @@ struct node {
 /* In node_table.c: nothing without --table. Returns EXIT_DONE, or the exit status when it has told why not. */
 MUST_CHECK int node_create_table(struct node *node);
 MUST_CHECK int node_serve_table(struct node *node);
+/* In node_look.c: looks again at what the node (arg) has opened, and does what is needed; call each second. */
+void node_look(void *arg);

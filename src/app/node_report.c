@@ -5,7 +5,8 @@
 #include "base/histogram.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/metrics.h"
+#include "config/agreement.h"
+#include "base/loss.h"
 #include "store/node_store.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ struct node_report {
     int64_t started_ms, lease_since_ms;
     bool has_lease, is_draining;
     char trouble[TROUBLE_BYTES]; /* the store's, as last seen */
-    int64_t other_troubles;      /* the same, as a number */
+    int64_t other_troubles;      /* the same, as count_troubles() */
     unsigned looks;              /* until the next report */
     void (*closed)(void *arg);
     void *closed_arg;
@@ -58,7 +59,7 @@ static void put_flag(struct json_writer *w, const char *name, bool value)
     json_put_bool(w, value);
 }
 
-static void put_log_troubles(struct json_writer *w, const struct node_report *report)
+static void put_losses(struct json_writer *w, const struct node_report *report)
 {
     struct revocation_log *log = report->about.revocation_log;
 
@@ -66,10 +67,9 @@ static void put_log_troubles(struct json_writer *w, const struct node_report *re
         json_put_text(w, text_of(revocation_log_trouble(log)));
     if (metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] > 0)
         json_put_text(w, TEXT("Revocations are missing from the revocation log; their log lines name them."));
-    if (metric_values[METRIC_REVOCATION_LOG_LOST] > 0)
-        json_put_text(w, TEXT("The revocation log was removed, replaced or cut since the node started."));
-    if (metric_values[METRIC_AUDIT_LOG_LOST] > 0)
-        json_put_text(w, TEXT("The audit log was removed, replaced or cut since the node started."));
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        if (loss_is_told(i))
+            json_put_text(w, text_of(LOSSES[i].sentence));
 }
 
 static void put_sentence(void *arg, struct text sentence)
@@ -102,13 +102,33 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
         json_put_text(w, partitions_count(about->partitions) == 1
                              ? TEXT("No lease: checks read Redis.")
                              : TEXT("No lease in some partitions: their checks read Redis."));
-    put_log_troubles(w, report);
+    put_losses(w, report);
     redis_access_troubles(about->access, put_sentence, w);
     if (metric_values[METRIC_RECORDS_ALTERED] > 0)
         json_put_text(w, TEXT("Records were altered in Redis, and refused; log lines name them."));
     if (about->settings->unsafe_redis)
         json_put_text(w, TEXT("--unsafe-redis: Redis may lose acknowledged changes."));
     put_unknown_settings(w, about->settings->unknown);
+    json_array_end(w);
+}
+
+static void put_settings(struct json_writer *w, const struct node_reported *about)
+{
+    json_key(w, "settings");
+    json_object_begin(w);
+    agreement_put(w, about->settings);
+    put_integer(w, "policy", route_policy_digest(*about->policy));
+    json_object_end(w);
+}
+
+/* For doctor. */
+static void put_names_of_losses(struct json_writer *w)
+{
+    json_key(w, "losses");
+    json_array_begin(w);
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        if (loss_is_told(i))
+            json_put_text(w, text_of(LOSSES[i].name));
     json_array_end(w);
 }
 
@@ -148,8 +168,9 @@ static void print(const struct node_report *report, struct buf *out)
     json_put_member(&w, "master_key", keyring_short_name(about->keyring, 0));
     put_flag(&w, "has_revocation_log", about->settings->revocation_log);
     put_flag(&w, "has_audit_log", about->settings->audit_log);
-    put_flag(&w, "has_lost_revocation_log", metric_values[METRIC_REVOCATION_LOG_LOST] > 0);
-    put_flag(&w, "has_lost_audit_log", metric_values[METRIC_AUDIT_LOG_LOST] > 0);
+    put_names_of_losses(&w);
+    put_integer(&w, "clock_ahead_ms", store_clock_ahead_ms(partitions_at(about->partitions, 0)));
+    put_settings(&w, about);
     put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
     put_degraded(&w, report);
     json_object_end(&w);
@@ -177,14 +198,15 @@ static bool has_all_leases(const struct node_reported *about)
     return true;
 }
 
-/* If this number changes, so has what the report says about the logs and about connections to Redis. */
+/* If this number changes, so has what the report says about losses, the revocation log and connections to Redis. */
 static int64_t count_troubles(struct revocation_log *log)
 {
-    if (log)
-        revocation_log_look(log);
-    return metric_values[METRIC_REVOCATION_LOG_LOST] + metric_values[METRIC_AUDIT_LOG_LOST] +
-           metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log)) +
-           metric_values[METRIC_REDIS_ACCESS_REFUSED] + metric_values[METRIC_REDIS_FINDERS_DOWN];
+    int64_t count = metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log)) +
+                    metric_values[METRIC_REDIS_ACCESS_REFUSED] + metric_values[METRIC_REDIS_FINDERS_DOWN];
+
+    for (enum loss i = 0; i < LOSS_COUNT; i++)
+        count += metric_values[LOSSES[i].metric];
+    return count;
 }
 
 /* Notes what has changed since the last look. */
@@ -216,6 +238,7 @@ static void on_look(uv_timer_t *timer)
 {
     struct node_report *report = timer->data;
 
+    report->about.look(report->about.arg);
     if (look(report) || --report->looks == 0)
         report_send(report);
 }

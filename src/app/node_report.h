@@ -3,6 +3,7 @@
 #pragma once
 #include "auth/revocation_log.h"
 #include "config/settings.h"
+#include "core/route_policy.h"
 #include "lease/membership.h"
 #include "store/partitions.h"
 
@@ -15,8 +16,11 @@ struct node_reported {
     struct membership *const *members;   /* of the partitions, in their order */
     struct keyring *keyring;
     const struct redis_access *access;
-    struct revocation_log *revocation_log;  /* NULL: none; looked at each second */
+    struct route_policy *const *policy;
+    struct revocation_log *revocation_log;  /* NULL: none */
     const char *address, *internal_address; /* as bound */
+    void (*look)(void *arg);                /* called each second, to look again at what the node has opened */
+    void *arg;
 };
 
 struct node_report *node_report_create(uv_loop_t *loop, const struct node_reported *about);

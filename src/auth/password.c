@@ -1,10 +1,11 @@
 #include "auth/password.h"
 #include "base/background.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/histogram.h"
 #include "base/list.h"
+#include "base/loss.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "base/random.h"
 #include "base/secure.h"
 #include "password_hash_internal.h"
@@ -15,7 +16,7 @@
 /* Until the first one is measured. */
 static const uint64_t HASH_NS_AT_FIRST = 300 * UINT64_C(1000000);
 
-enum { RETRY_AFTER_MAX_S = 60 };
+enum { RETRY_AFTER_MAX_S = 60, FAILURE_PAUSE_MS = 10000 };
 
 struct password_pool {
     uv_timer_t finisher; /* runs as soon as `finished` holds something */
@@ -30,6 +31,7 @@ struct password_pool {
     unsigned running_count;
     unsigned parallel, queue;
     uint64_t hash_ns; /* recent time per hash */
+    struct log_pause failure_pause;
     bool is_shut;
     void (*closed)(void *arg); /* set while closing */
     void *closed_arg;
@@ -172,6 +174,15 @@ static enum password_result judge(struct job *job)
     return matches && job->can_match ? PASSWORD_MATCHES : PASSWORD_DIFFERS;
 }
 
+/* The machine has no memory or no thread for it, however few wait. */
+static void note_failure(struct password_pool *pool)
+{
+    if (log_pause_is_over(&pool->failure_pause, uv_hrtime() / CLOCK_NS_PER_MS, FAILURE_PAUSE_MS))
+        LOSS_TELL(LOSS_HASH_MEMORY, log_int("suppressed", pool->failure_pause.suppressed));
+    else
+        metric_add(METRIC_PASSWORD_FAILED, 1);
+}
+
 static void job_ran(struct background *background);
 
 static void start(struct job *job)
@@ -233,7 +244,7 @@ static void job_ran(struct background *background)
     if (background->status == 0)
         note_duration(pool, uv_hrtime() - job->begun_ns);
     if (job->result == PASSWORD_OVERLOADED)
-        metric_add(METRIC_PASSWORD_OVERLOADED, 1);
+        note_failure(pool);
     finish(job, job->result);
     start_waiting(pool);
 }

@@ -2,7 +2,7 @@
 
 #include "base/append_file.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/loss.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 
@@ -81,9 +81,7 @@ static void tell_loss(struct revocation_log *log, off_t left)
 {
     if (log->size == 0)
         return;
-    metric_add(METRIC_REVOCATION_LOG_LOST, 1);
-    LOG(LOG_ERROR, "the revocation log was removed, replaced or cut: lines are lost", log_str("path", log->path),
-        log_int("bytes", log->size - left));
+    LOSS_TELL(LOSS_REVOCATION_LOG, log_str("path", log->path), log_int("bytes", log->size - left));
     log->size = 0;
 }
 

@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Its owner and group may connect: they learn which keys are accepted, and can claim uses of them. */
-enum { SOCKET_MODE = 0660, TICK_MS = 20, ACCEPTS_AT_ONCE = 16, LOG_PAUSE_MS = 60000 };
+enum { TICK_MS = 20, ACCEPTS_AT_ONCE = 16, LOG_PAUSE_MS = 60000 };
 
 struct reader {
     struct list node;
@@ -24,7 +23,7 @@ struct table_listener {
     struct shared_table *table;
     uv_poll_t poll;
     uv_timer_t ticker;
-    int fd;
+    struct unix_socket socket;
     size_t slots_per_tick;
     struct list readers;
     size_t reader_count;
@@ -32,7 +31,6 @@ struct table_listener {
     unsigned open; /* handles that are not closed yet */
     void (*closed)(void *arg);
     void *closed_arg;
-    char path[]; /* of the socket */
 };
 
 static void release(struct table_listener *listener)
@@ -120,7 +118,7 @@ static void on_connection(uv_poll_t *poll, UNUSED int status, UNUSED int events)
     struct table_listener *listener = poll->data;
 
     for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(listener->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {
             reader_begin(listener, fd);
@@ -149,20 +147,18 @@ static void on_tick(uv_timer_t *timer)
 struct table_listener *table_listener_create(uv_loop_t *loop, struct shared_table *table, const char *path,
                                              uint32_t round_ms, int *ret_error)
 {
-    size_t path_bytes = strlen(path) + 1;
-    struct table_listener *listener = mem_alloc(sizeof *listener + path_bytes);
+    struct table_listener *listener = mem_alloc(sizeof *listener);
     uint32_t ticks = round_ms > TICK_MS ? round_ms / TICK_MS : 1;
 
-    memcpy(listener->path, path, path_bytes);
     listener->table = table;
     listener->slots_per_tick = shared_table_slots(table) / ticks + 1;
     list_init(&listener->readers);
-    *ret_error = unix_socket_listen(path, SOCKET_MODE, &listener->fd);
+    *ret_error = unix_socket_listen(&listener->socket, path);
     if (*ret_error != 0) {
         free(listener);
         return NULL;
     }
-    CHECK(uv_poll_init(loop, &listener->poll, listener->fd) == 0);
+    CHECK(uv_poll_init(loop, &listener->poll, listener->socket.fd) == 0);
     CHECK(uv_timer_init(loop, &listener->ticker) == 0);
     listener->open = 2;
     listener->poll.data = listener->ticker.data = listener;
@@ -171,17 +167,18 @@ struct table_listener *table_listener_create(uv_loop_t *loop, struct shared_tabl
     return listener;
 }
 
+void table_listener_look(struct table_listener *listener)
+{
+    if (listener->closed || !unix_socket_is_lost(&listener->socket))
+        return;
+    CHECK(uv_poll_stop(&listener->poll) == 0);
+    unix_socket_listen_again(&listener->socket);
+    listen_on(listener);
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     release(handle->data);
-}
-
-static void on_poll_closed(uv_handle_t *handle)
-{
-    struct table_listener *listener = handle->data;
-
-    close(listener->fd);
-    release(listener);
 }
 
 void table_listener_close(struct table_listener *listener, void (*closed)(void *arg), void *arg)
@@ -192,9 +189,9 @@ void table_listener_close(struct table_listener *listener, void (*closed)(void *
     listener->closed = closed;
     listener->closed_arg = arg;
     (void)shared_table_count_uses(listener->table, shared_table_slots(listener->table));
-    unlink(listener->path);
     while ((node = list_first(&listener->readers)))
         reader_end(LIST_ENTRY(node, struct reader, node));
-    uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
+    uv_close((uv_handle_t *)&listener->poll, on_handle_closed);
+    unix_socket_close(&listener->socket);
     uv_close((uv_handle_t *)&listener->ticker, on_handle_closed);
 }

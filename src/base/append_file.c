@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,23 @@ bool append_file_can_open(const char *path, const char *name, bool is_own, struc
     if (error != 0)
         buf_printf(ret_why, "cannot open the %s %s: %s", name, path, strerror(error));
     return error == 0;
+}
+
+void append_file_place(const char *path, struct buf *ret_place)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = slash ? mem_copy_text(path, (size_t)(name - path)) : mem_copy_text(".", 1), boot[64] = "";
+    struct stat about = {0};
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || read(fd, boot, sizeof boot - 1) <= 0)
+        (void)gethostname(boot, sizeof boot - 1);
+    if (fd >= 0)
+        close(fd);
+    boot[strcspn(boot, "\n")] = '\0';
+    (void)stat(folder, &about);
+    free(folder);
+    buf_printf(ret_place, "%s %jx:%jx %s", boot, (uintmax_t)about.st_dev, (uintmax_t)about.st_ino, name);
 }
 
 enum append_fate append_file_look(const char *path, int fd, off_t least, off_t *ret_bytes)

@@ -1,16 +1,22 @@
 #include "base/unix_socket.h"
+#include "base/check.h"
+#include "base/loss.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { BACKLOG = 1024, PATH_BYTES = sizeof(((struct sockaddr_un *)NULL)->sun_path) };
+
+/* False: there is no socket at the path. */
+static bool look_at(const char *path, struct stat *ret_file)
+{
+    return lstat(path, ret_file) == 0 && S_ISSOCK(ret_file->st_mode);
+}
 
 static struct sockaddr_un address_of(const char *path)
 {
@@ -33,7 +39,7 @@ static bool is_stale(const char *path)
     bool is_refused;
     int fd;
 
-    if (lstat(path, &file) != 0 || !S_ISSOCK(file.st_mode))
+    if (!look_at(path, &file))
         return false;
     fd = open_socket();
     if (fd < 0)
@@ -59,30 +65,33 @@ static int lock_folder(const char *path)
     return fd;
 }
 
-static bool bind_file(int fd, const char *path, mode_t mode)
+static bool bind_file(int fd, const char *path)
 {
     struct sockaddr_un address = address_of(path);
     /* Set afterwards by its name, the mode could hit another file. */
-    mode_t before = mode == UNIX_SOCKET_MODE_OF_UMASK ? 0 : umask(~mode & 0777);
+    mode_t before = umask(~UNIX_SOCKET_MODE & 0777);
     bool is_bound = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
     int error = errno;
 
-    if (mode != UNIX_SOCKET_MODE_OF_UMASK)
-        umask(before);
+    umask(before);
     errno = error;
     return is_bound;
 }
 
-static int listen_locked(const char *path, mode_t mode, int *ret_fd)
+/* Sets all but the path. */
+static int listen_locked(struct unix_socket *socket, const char *path)
 {
+    struct stat file;
     int fd, error;
 
     if (is_stale(path) && unlink(path) != 0)
         return -errno;
     fd = open_socket();
-    if (fd >= 0 && bind_file(fd, path, mode)) {
-        if (listen(fd, BACKLOG) == 0) {
-            *ret_fd = fd;
+    if (fd >= 0 && bind_file(fd, path)) {
+        if (listen(fd, BACKLOG) == 0 && look_at(path, &file)) {
+            socket->fd = fd;
+            socket->device = file.st_dev;
+            socket->inode = file.st_ino;
             return 0;
         }
         unlink(path);
@@ -93,15 +102,58 @@ static int listen_locked(const char *path, mode_t mode, int *ret_fd)
     return -error;
 }
 
-int unix_socket_listen(const char *path, mode_t mode, int *ret_fd)
+static int listen_at(struct unix_socket *socket, const char *path)
 {
-    int folder, result;
+    int folder = lock_folder(path), result = listen_locked(socket, path);
 
-    if (strlen(path) >= PATH_BYTES)
-        return -ENAMETOOLONG;
-    folder = lock_folder(path);
-    result = listen_locked(path, mode, ret_fd);
     if (folder >= 0)
         close(folder);
     return result;
+}
+
+int unix_socket_listen(struct unix_socket *ret_socket, const char *path)
+{
+    int result;
+
+    if (strlen(path) >= PATH_BYTES)
+        return -ENAMETOOLONG;
+    *ret_socket = (struct unix_socket){.fd = -1};
+    result = listen_at(ret_socket, path);
+    if (result == 0)
+        memcpy(ret_socket->path, path, strlen(path));
+    return result;
+}
+
+bool unix_socket_is_lost(const struct unix_socket *socket)
+{
+    struct stat file;
+
+    return !look_at(socket->path, &file) || file.st_dev != socket->device || file.st_ino != socket->inode;
+}
+
+void unix_socket_listen_again(struct unix_socket *socket)
+{
+    struct unix_socket next;
+    int result = listen_at(&next, socket->path);
+
+    if (!socket->is_loss_told)
+        LOSS_TELL(LOSS_SOCKET, log_str("path", socket->path), log_str("why", result == 0 ? "-" : strerror(-result)));
+    socket->is_loss_told = result != 0;
+    if (result != 0)
+        return;
+    CHECK(dup3(next.fd, socket->fd, O_CLOEXEC) == socket->fd);
+    close(next.fd);
+    socket->device = next.device;
+    socket->inode = next.inode;
+    LOG(LOG_INFO, "listens at the path of a Unix socket again", log_str("path", socket->path));
+}
+
+void unix_socket_close(struct unix_socket *socket)
+{
+    if (socket->fd < 0)
+        return;
+    if (!unix_socket_is_lost(socket))
+        unlink(socket->path);
+    close(socket->fd);
+    socket->fd = -1;
 }

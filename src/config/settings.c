@@ -65,6 +65,7 @@ static const struct option_row STORE_ROWS[] = {
      .offset = AT(redis_durability),
      .default_text = "observed",
      .choices = "observed|asserted",
+     .is_agreed = true,
      .help =
          "asserted is for managed services that forbid CONFIG GET: you assert that every write Redis acknowledges "
          "survives, in a takeover too. If it does not, a revoked key is valid again. With observed, such a Redis is "
@@ -92,6 +93,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 10,
      .max = 60000,
      .value_name = "TIME",
+     .is_agreed = true,
      .help = "Treat a command to Redis as lost after this long. Its outcome is then unknown, and the request is "
              "answered 503."},
     {.name = "min-replicas",
@@ -101,6 +103,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 0,
      .max = 16,
      .value_name = "N",
+     .is_agreed = true,
      .help = "Confirm a change only once this many replicas have acknowledged it, and grant leases likewise. At least "
              "1 with Sentinel. Use the same value on all nodes."},
     {.name = "audit-max",
@@ -110,6 +113,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 100,
      .max = AUDIT_EVENTS_MOST,
      .value_name = "N",
+     .is_agreed = true,
      .help = "Keep this many audit events per account for each of: people, live keys, test keys, refusals. Nodes drop "
              "older ones; commands drop none."},
     {.name = "keys-max",
@@ -119,6 +123,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
+     .is_agreed = true,
      .help = "Allow an account this many active API keys. Creating more is refused with 409 key_limit_reached."},
     {.name = "device-keys-max",
      .type = OPTION_INTEGER,
@@ -127,6 +132,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
+     .is_agreed = true,
      .help = "Allow an account this many active device keys. Approving more is refused with 409 key_limit_reached."},
     {.name = "keys-per-day",
      .type = OPTION_INTEGER,
@@ -135,6 +141,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
+     .is_agreed = true,
      .help =
          "Allow an account to make this many keys within 24 hours, of each kind; live ones are counted without test "
          "keys. Each stays in Redis after it was revoked, about 1 kB, for --revoked-key-days. More are refused with "
@@ -147,6 +154,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 30,
      .max = 36500,
      .value_name = "N",
+     .is_agreed = true,
      .help = "List a revoked key, and keep its receipt, for this many days. Then only its digest stays, in 120 bytes: "
              "requests with it are 401 api_key_revoked for ever. Use the same value on all nodes."},
     {.name = "people-max",
@@ -156,6 +164,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
+     .is_agreed = true,
      .help = "Allow an account this many people and invitations. Inviting more is refused with 409 "
              "user_limit_reached."},
     {.name = "changes-per-minute",
@@ -165,6 +174,7 @@ static const struct option_row STORE_ROWS[] = {
      .min = 1,
      .max = 10000000,
      .value_name = "N",
+     .is_agreed = true,
      .help = "Let one user or key create keys, approve devices and invite people this many times a minute. All users "
              "of an account "
              "together may do so ten times as often; so may all its keys together, counted apart for creating live and "
@@ -173,6 +183,7 @@ static const struct option_row STORE_ROWS[] = {
     {.name = "unsafe-redis",
      .type = OPTION_FLAG,
      .offset = AT(unsafe_redis),
+     .is_agreed = true,
      .help = "Serve even if Redis may lose acknowledged changes. A lost revocation brings its key back to life: for "
              "experiments only."},
 };
@@ -212,6 +223,7 @@ static const struct option_row ORIGIN_ROWS[] = {
      .type = OPTION_TEXT,
      .offset = AT(public_origin),
      .value_name = "ORIGIN",
+     .is_agreed = true,
      .help = "The origin at which browsers see the console, such as https://console.example.org. Required. Browser "
              "sign-ins and changes from another origin are refused; requests with an API key are not affected. https "
              "turns on Strict-Transport-Security."},
@@ -286,6 +298,7 @@ static const struct option_row NODE_ROWS[] = {
      .offset = AT(grant_policy),
      .default_text = "subset",
      .choices = "subset|any",
+     .is_agreed = true,
      .help = "Let a key create keys only with a subset of its own scopes, or with any scopes."},
     {.name = "trusted-proxies",
      .type = OPTION_TEXT,
@@ -314,6 +327,7 @@ static const struct option_row NODE_ROWS[] = {
      .offset = AT(device_clients),
      .default_text = "desktop-agent",
      .value_name = "IDS",
+     .is_agreed = true,
      .help = "Let devices with these client ids enrol (OAuth 2.0 device grant). Separate them with commas."},
     {.name = "lease-ms",
      .type = OPTION_TIME,
@@ -322,6 +336,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 0,
      .max = LEASE_MS_MAX,
      .value_name = "TIME",
+     .is_agreed = true,
      .help = "Answer checks from memory for this long without hearing from Redis. A revocation waits up to 1.25 times "
              "the longest lease of any node, plus 50 ms, for nodes that do not acknowledge. 0 turns the cache off (not "
              "with Sentinel): every check reads Redis."},
@@ -370,6 +385,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 604800000,
      .value_name = "TIME",
+     .is_agreed = true,
      .help = "End a console session that has not been used for this long."},
     {.name = "session-absolute-ms",
      .type = OPTION_TIME,
@@ -378,6 +394,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 2592000000,
      .value_name = "TIME",
+     .is_agreed = true,
      .help = "End a console session this long after it began, used or not."},
     {.name = "step-up-ms",
      .type = OPTION_TIME,
@@ -386,6 +403,7 @@ static const struct option_row NODE_ROWS[] = {
      .min = 1000,
      .max = 3600000,
      .value_name = "TIME",
+     .is_agreed = true,
      .help = "Let a user create keys and approve devices for this long after a step-up (entering password and code "
              "again)."},
     {.name = "usage-flush-ms",

@@ -46,6 +46,7 @@ static const struct {
     {"canary_nodes", EXACTLY, COPY_LEFT},
     {"canary_runner", EXACTLY, COPY_LEFT},
     {"log_taker", EXACTLY, COPY_LEFT},
+    {"log_writer:", ALL_BELOW, COPY_LEFT},
     {"throttle:", ALL_BELOW, COPY_LEFT},
     {"changes:", ALL_BELOW, COPY_LEFT},
     {"usage:seq:", ALL_BELOW, COPY_LEFT},

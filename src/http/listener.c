@@ -17,12 +17,12 @@ enum { BACKLOG = 1024, ACCEPTS_AT_ONCE = 64, HOST_BYTES = INET6_ADDRSTRLEN, PORT
 
 struct listener {
     uv_poll_t poll;
-    int fd;
-    bool is_local; /* see http_server_listen_socket() */
-    int spare_fd;  /* closed for a moment when no other descriptor is left */
+    int fd;                  /* that of the socket, if it is one */
+    struct unix_socket file; /* its fd is -1 if the listener has a TCP address */
+    bool is_local;           /* see http_server_listen_socket() */
+    int spare_fd;            /* closed for a moment when no other descriptor is left */
     struct listeners *all;
     struct list in_all;
-    char path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* of a Unix socket; removed when the listener closes */
 };
 
 void listeners_init(struct listeners *listeners)
@@ -87,12 +87,27 @@ static void listener_on_ready(uv_poll_t *poll, int status UNUSED, int events UNU
 /* Releases everything but the handle. */
 static void give_up(struct listener *listener)
 {
-    if (listener->path[0])
-        unlink(listener->path);
-    if (listener->fd >= 0)
+    if (listener->file.fd >= 0)
+        unix_socket_close(&listener->file);
+    else if (listener->fd >= 0)
         close(listener->fd);
     if (listener->spare_fd >= 0)
         close(listener->spare_fd);
+}
+
+void listeners_look(struct listeners *listeners)
+{
+    for (struct list *node = listeners->all.next; node != &listeners->all; node = node->next) {
+        struct listener *listener = LIST_ENTRY(node, struct listener, in_all);
+
+        if (listener->file.fd < 0 || !unix_socket_is_lost(&listener->file))
+            continue;
+        CHECK(uv_poll_stop(&listener->poll) == 0);
+        while (accept_waiting(listener))
+            continue;
+        unix_socket_listen_again(&listener->file);
+        CHECK(uv_poll_start(&listener->poll, UV_READABLE, listener_on_ready) == 0);
+    }
 }
 
 static void listener_on_closed(uv_handle_t *handle)
@@ -205,12 +220,11 @@ static int bind_tcp(struct listener *listener, struct text address, bool reuse_p
 }
 
 /* libuv's errors are negative ones of the system. */
-static int listen_unix(struct listener *listener, const char *path, mode_t mode)
+static int listen_unix(struct listener *listener, const char *path)
 {
-    int result = unix_socket_listen(path, mode, &listener->fd);
+    int result = unix_socket_listen(&listener->file, path);
 
-    if (result == 0)
-        memcpy(listener->path, path, strlen(path));
+    listener->fd = listener->file.fd;
     return result;
 }
 
@@ -228,7 +242,7 @@ static struct listener *listener_create(void)
 {
     struct listener *listener = mem_alloc(sizeof *listener);
 
-    listener->fd = listener->spare_fd = -1;
+    listener->fd = listener->file.fd = listener->spare_fd = -1;
     return listener;
 }
 
@@ -255,8 +269,8 @@ int listeners_add(struct listeners *listeners, const char *address, bool reuse_p
     struct listener *listener = listener_create();
     char bound[HTTP_ADDRESS_BYTES] = "";
     bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
-    int result = is_unix ? listen_unix(listener, address + TEXT("unix:").len, UNIX_SOCKET_MODE_OF_UMASK)
-                         : listen_tcp(listener, address, reuse_port, bound);
+    int result =
+        is_unix ? listen_unix(listener, address + TEXT("unix:").len) : listen_tcp(listener, address, reuse_port, bound);
 
     if (result == 0 && is_unix)
         memcpy(bound, address, strlen(address) + 1);
@@ -266,10 +280,10 @@ int listeners_add(struct listeners *listeners, const char *address, bool reuse_p
     return result;
 }
 
-int listeners_add_socket(struct listeners *listeners, const char *path, mode_t mode)
+int listeners_add_socket(struct listeners *listeners, const char *path)
 {
     struct listener *listener = listener_create();
 
     listener->is_local = true;
-    return listener_begin(listeners, listener, listen_unix(listener, path, mode));
+    return listener_begin(listeners, listener, listen_unix(listener, path));
 }

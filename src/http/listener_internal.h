@@ -20,7 +20,9 @@ void listeners_init(struct listeners *listeners);
 MUST_CHECK int listeners_add(struct listeners *listeners, const char *address, bool reuse_port,
                              char ret_bound[HTTP_ADDRESS_BYTES]);
 /* See http_server_listen_socket(). */
-MUST_CHECK int listeners_add_socket(struct listeners *listeners, const char *path, mode_t mode);
+MUST_CHECK int listeners_add_socket(struct listeners *listeners, const char *path);
+/* See http_server_look(). */
+void listeners_look(struct listeners *listeners);
 /* Accepts the connections that wait now; the loop does so later. */
 void listeners_accept_waiting(struct listeners *listeners);
 void listeners_close(struct listeners *listeners);

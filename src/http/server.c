@@ -81,9 +81,14 @@ int http_server_listen(struct http_server *server, const char *address, bool reu
     return listeners_add(&server->listeners, address, reuse_port, ret_bound);
 }
 
-int http_server_listen_socket(struct http_server *server, const char *path, mode_t mode)
+int http_server_listen_socket(struct http_server *server, const char *path)
 {
-    return listeners_add_socket(&server->listeners, path, mode);
+    return listeners_add_socket(&server->listeners, path);
+}
+
+void http_server_look(struct http_server *server)
+{
+    listeners_look(&server->listeners);
 }
 
 void http_server_set_tls(struct http_server *server, struct tls_context *tls)

@@ -13,6 +13,7 @@
 
 enum {
     BACKOFF_MAX_DEFAULT_MS = 1000,
+    QUIET_DEFAULT_MS = 30000,
     OVERDUE_TIMEOUTS = 3, /* a call this late means that the connection is dead, not that Redis is slow */
     GREETING_CALLS = 6,
     FAILURES_FIRST = 16,
@@ -108,6 +109,7 @@ static bool call_push(struct redis_link *link, uint64_t begin, redis_done *done,
                                                         .called_ns = turn_clock_ns(),
                                                         .begin = begin,
                                                         .is_greeting = link->state == LINK_GREETING};
+    link->called_ms = uv_now(link->loop);
     metric_add(METRIC_REDIS_CALLS, 1);
     /* The timer may be set for later, when calls already reported as lost become overdue. */
     if (!uv_is_active((uv_handle_t *)&link->timer) || uv_timer_get_due_in(&link->timer) > link->timeout_ms)
@@ -266,6 +268,17 @@ static void on_broken(void *arg, const char *why)
 
 /* Deadlines */
 
+/* What stands between may forget a quiet connection without a word; the next check would wait for its deadline. */
+static void break_quiet(struct redis_link *link)
+{
+    uint64_t quiet_ms = uv_now(link->loop) - link->called_ms;
+
+    if (quiet_ms < link->quiet_ms)
+        link_arm(link, link->quiet_ms - quiet_ms);
+    else if (!link_send(link, 1, (struct text[]){TEXT("PING")}, NULL, NULL))
+        link_lose(link, "out of memory");
+}
+
 static void calls_expire(struct redis_link *link)
 {
     uint64_t now_ms = uv_now(link->loop);
@@ -276,13 +289,15 @@ static void calls_expire(struct redis_link *link)
 
         call->done = NULL;
         metric_add(METRIC_REDIS_LOST, 1);
-        done(call->arg, REDIS_LOST, NULL);
+        if (done)
+            done(call->arg, REDIS_LOST, NULL);
         if (link->state != LINK_READY)
             return;
     }
-    if (link->count == 0)
+    if (link->count == 0) {
+        break_quiet(link);
         return;
-
+    }
     uint64_t overdue_ms = call_at(link, 0)->deadline_ms + (uint64_t)OVERDUE_TIMEOUTS * link->timeout_ms;
     if (overdue_ms <= now_ms) {
         link_lose(link, "it does not answer");
@@ -336,6 +351,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->durations = settings->durations;
     link->timeout_ms = settings->timeout_ms;
     link->backoff_max_ms = settings->backoff_max_ms ? settings->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS;
+    link->quiet_ms = settings->quiet_ms ? settings->quiet_ms : QUIET_DEFAULT_MS;
     link->subscription = settings->subscription;
     link->ready = ready;
     link->arg = arg;

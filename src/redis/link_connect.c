@@ -386,8 +386,8 @@ static void on_server(void *arg, enum redis_outcome outcome, const struct redis_
 
 static void become_ready(struct redis_link *link)
 {
-    CHECK(uv_timer_stop(&link->timer) == 0);
     link->state = LINK_READY;
+    link_arm(link, link->quiet_ms);
     link->has_tried = true;
     link->ready_since_ms = uv_now(link->loop);
     link->trouble[0] = '\0';

@@ -43,7 +43,8 @@ struct redis_link {
     unsigned unsubscribing;            /* channels that the successor is taking over, until Redis confirms each */
     char name[32], where[LINK_WHERE_BYTES];
     enum histogram_row durations;
-    uint32_t timeout_ms, backoff_max_ms;
+    uint32_t timeout_ms, backoff_max_ms, quiet_ms;
+    uint64_t called_ms; /* when the last command was queued */
     const struct redis_subscription *subscription;
     unsigned channels, unconfirmed; /* of the current connection; of those, not confirmed yet in LINK_GREETING */
     void (*ready)(void *arg, bool ready);
@@ -82,7 +83,8 @@ struct redis_link {
     struct redis_failure *failures;
     size_t failure_count, failures_max;
 
-    /* The reconnect delay, the timeout of an attempt, or the next call's deadline: only one applies at a time. */
+    /* The reconnect delay, the timeout of an attempt, the next call's deadline, or the end of quiet: only one applies
+     * at a time. */
     uv_timer_t timer;
     /* Flushes output and reports failures. An active idle handle keeps the loop from blocking, so everything queued in
      * this turn leaves at once, whichever handle queued it. */

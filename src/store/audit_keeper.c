@@ -4,7 +4,7 @@
 #include "audit_events.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/loss.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "part.h"
@@ -51,6 +51,7 @@ struct audit_part {
     size_t copy_count, copy_room;
     struct audit_backlog backlog; /* as last seen */
     bool is_taking, is_exchanging, has_published;
+    int64_t refused_ms; /* by its last answer another node writes this chain, for so long if it has ended; 0: none */
 };
 
 struct audit_keeper {
@@ -60,8 +61,8 @@ struct audit_keeper {
     uint64_t ticks;
     struct noted *noted; /* every partition has the heads of all chains; each is noted once */
     size_t noted_count;
-    bool is_ending;
-    unsigned exchanges; /* that its end waits for */
+    bool is_ending, was_refused; /* refused: another node writes this chain */
+    unsigned exchanges;          /* that its end waits for */
     struct log_pause altered_pause;
     void (*ended)(void *arg);
     void *ended_arg;
@@ -280,6 +281,33 @@ static void take_over(struct audit_part *part, const struct redis_reply *item, s
     append_event(part->keeper, &event, &account, taken_from(item), pending);
 }
 
+static void on_tick(uv_timer_t *timer);
+static const char UNASKED[] = "Redis did not say whether another node writes this chain";
+static const char RECENT[] =
+    "another node wrote this chain less than 35 s ago, perhaps this one before its host started";
+static const char COPIED[] = "another live node writes this chain, so this file is a copy of its log";
+
+/* The first answer lets the log begin, unless another node writes its chain in any partition. One that lives says so
+ * again and again. */
+static void note_writer(struct audit_part *part, int64_t refused_ms)
+{
+    struct audit_keeper *keeper = part->keeper;
+    const char *was_held = audit_log_held(keeper->log), *held = NULL;
+    bool is_other_alive = part->refused_ms > 0 && refused_ms > part->refused_ms;
+
+    part->refused_ms = refused_ms;
+    for (unsigned i = 0; i < keeper->part_count; i++)
+        if (keeper->parts[i].refused_ms > 0)
+            held = is_other_alive || was_held == COPIED ? COPIED : RECENT;
+    if (held == was_held || keeper->is_ending)
+        return;
+    if (held == COPIED)
+        LOSS_TELL(LOSS_IDENTITY, log_str("chain", audit_log_chain(keeper->log)));
+    keeper->was_refused |= held != NULL;
+    audit_log_hold(keeper->log, held);
+    CHECK(uv_timer_start(&keeper->timer, on_tick, held ? TICK_MS : 0, TICK_MS) == 0);
+}
+
 static bool read_backlog(const struct redis_reply *reply, struct audit_backlog *ret_backlog)
 {
     int64_t has_logs;
@@ -289,6 +317,7 @@ static bool read_backlog(const struct redis_reply *reply, struct audit_backlog *
         !reply_integer(reply_at(reply, 2), &ret_backlog->dropped) || !reply_integer(reply_at(reply, 3), &has_logs))
         return false;
     ret_backlog->has_logs = has_logs != 0;
+    ret_backlog->refused_ms = has_logs > 1 ? has_logs - 1 : 0;
     return true;
 }
 
@@ -313,8 +342,10 @@ static void unlogged_found(void *arg, enum store_result result, const struct red
 {
     struct audit_part *part = arg;
 
-    if (result == STORE_OK && read_backlog(reply, &part->backlog))
+    if (result == STORE_OK && read_backlog(reply, &part->backlog)) {
         tell_backlogs(part->keeper);
+        note_writer(part, part->backlog.refused_ms);
+    }
     if (result != STORE_OK || reply->count <= 4 || part->keeper->is_ending) {
         part->is_taking = false;
         return;
@@ -324,26 +355,32 @@ static void unlogged_found(void *arg, enum store_result result, const struct red
         take_over(part, reply_at(reply, i), batch);
 }
 
-static void call_unlogged(struct store *store, struct text chain, script_done *done, void *arg)
+/* keeper: NULL for a command. A log that cannot be written takes nothing over, and leaves that to others. */
+static void call_unlogged(struct store *store, const struct audit_keeper *keeper, script_done *done, void *arg)
 {
     struct script_args args;
+    struct audit_published own;
 
     args_begin(&args);
-    args_add(&args, chain);
+    args_add(&args, !keeper || audit_log_trouble(keeper->log) ? TEXT("") : text_of(audit_log_chain(keeper->log)));
     args_add_int(&args, TAKE_AGE_MS);
     args_add_int(&args, TAKEN_MAX);
+    if (keeper) {
+        audit_log_head(keeper->log, &own);
+        args_add(&args, text_of(audit_log_chain(keeper->log)));
+        args_add(&args, text_of(audit_log_place(keeper->log)));
+        args_add_int(&args, (int64_t)own.head.seq);
+        args_add_int(&args, keeper->was_refused);
+    }
     store_call_script(store, SCRIPT_audit_unlogged, SCRIPT_READS, args.count, args.argv, done, arg);
 }
 
 static void take(struct audit_part *part)
 {
-    const struct audit_log *log = part->keeper->log;
-
     if (part->is_taking || part->keeper->is_ending)
         return;
     part->is_taking = true;
-    /* A log that cannot be written takes nothing over, and leaves that to others. */
-    call_unlogged(part->store, audit_log_trouble(log) ? TEXT("") : text_of(audit_log_chain(log)), unlogged_found, part);
+    call_unlogged(part->store, part->keeper, unlogged_found, part);
 }
 
 struct backlog_call {
@@ -367,7 +404,7 @@ void audit_backlog_read(struct store *store, audit_backlog_found *done, void *ar
     struct backlog_call *call = mem_alloc(sizeof *call);
 
     *call = (struct backlog_call){done, arg};
-    call_unlogged(store, TEXT(""), backlog_called, call);
+    call_unlogged(store, NULL, backlog_called, call);
 }
 
 /* Heads */
@@ -453,14 +490,16 @@ static void exchange_heads(struct audit_part *part, script_done *done)
 
     audit_log_head(keeper->log, &own);
     buf_init_fixed(&head, storage, sizeof storage);
-    if (own.head.seq > 0)
+    if (own.head.seq > 0 && !audit_log_held(keeper->log))
         audit_published_print(keeper->keyring, &own, &head);
     args_begin(&args);
     args_add(&args, text_of(own.head.chain));
     args_add(&args, buf_text(&head));
     args_add_int(&args, HEADS_NOTED);
+    if (keeper->is_ending)
+        args_add(&args, text_of(audit_log_place(keeper->log)));
     part->is_exchanging = true;
-    part->has_published |= own.head.seq > 0;
+    part->has_published |= head.len > 0;
     store_call_script(part->store, SCRIPT_audit_heads, SCRIPT_READS, args.count, args.argv, done, part);
 }
 
@@ -518,11 +557,23 @@ static void look_at_part(struct audit_part *part, bool has_trouble)
         exchange_heads(part, heads_exchanged);
 }
 
+/* Whether it may write is not known yet, or it must not. */
+static void ask(struct audit_keeper *keeper)
+{
+    for (unsigned i = 0; i < keeper->part_count; i++)
+        if (store_is_ready(keeper->parts[i].store))
+            take(&keeper->parts[i]);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct audit_keeper *keeper = timer->data;
     bool has_trouble = audit_log_trouble(keeper->log);
 
+    if (audit_log_held(keeper->log)) {
+        ask(keeper);
+        return;
+    }
     if (keeper->ticks++ == 0)
         append_own(keeper, TEXT(AUDIT_LINE_STARTED), on_own_logged);
     else if (has_trouble && keeper->ticks % RESUME_EVERY == 0)
@@ -535,7 +586,7 @@ static void on_tick(uv_timer_t *timer)
 
 void audit_keeper_hurry(struct audit_keeper *keeper)
 {
-    if (keeper->is_ending)
+    if (keeper->is_ending || audit_log_held(keeper->log))
         return;
     for (unsigned i = 0; i < keeper->part_count; i++) {
         take(&keeper->parts[i]);
@@ -581,7 +632,7 @@ struct audit_keeper *audit_keeper_create(const struct partitions *partitions, st
         part_begin(&keeper->parts[i], keeper, partitions_at(partitions, i));
     CHECK(uv_timer_init(store_loop(first), &keeper->timer) == 0);
     keeper->timer.data = keeper;
-    CHECK(uv_timer_start(&keeper->timer, on_tick, FIRST_TICK_MS, TICK_MS) == 0);
+    CHECK(uv_timer_start(&keeper->timer, on_tick, FIRST_TICK_MS, audit_log_held(log) ? FIRST_TICK_MS : TICK_MS) == 0);
     audit_log_watch(log, on_synced, keeper);
     return keeper;
 }
@@ -640,6 +691,8 @@ void audit_keeper_end(struct audit_keeper *keeper, void (*ended)(void *arg), voi
     keeper->ended = ended;
     keeper->ended_arg = arg;
     CHECK(uv_timer_stop(&keeper->timer) == 0);
+    if (audit_log_held(keeper->log))
+        audit_log_hold(keeper->log, UNASKED);
     if (!exchange_all(keeper, on_last_noted))
         append_own(keeper, TEXT(AUDIT_LINE_ENDED), on_end_logged);
 }

@@ -104,6 +104,11 @@ int64_t store_clock_ms(const struct store *store)
     return clock_wall_ms() + store->clock_ahead_ms;
 }
 
+int64_t store_clock_ahead_ms(const struct store *store)
+{
+    return store->clock_ahead_ms;
+}
+
 bool store_takes_unsealed(const struct store *store)
 {
     return !store->settings.keyring || clock_wall_ms() < store->unsealed_until_ms;

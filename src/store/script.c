@@ -2,7 +2,7 @@
 #include "access.h"
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/log.h"
+#include "base/loss.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "core/lease_rules.h"
@@ -436,8 +436,25 @@ static void note_refusal(const struct script_call *call, const struct script_ref
         store->examination.refusal = refusal ? refusal->reason : NULL;
     else if (refusal && refusal->is_full)
         store_note_full(store, true);
-    else if (refusal && call->class == SCRIPT_CHANGE)
+    else if (refusal && call->class == SCRIPT_CHANGE && !refusal->is_of_rights)
         store_doubt(store, refusal->reason);
+}
+
+/* The user of Redis lacks a right: to run scripts at all, or a command of this one. */
+static void note_denial(const struct script_call *call, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    static const struct text WITHIN = TEXT("user executing the script can't run");
+    struct store *store = call->store;
+    struct text error = outcome == REDIS_REPLIED && reply->type == REPLY_ERROR ? reply->text : TEXT("");
+
+    if (!text_equal(reply_error_kind(reply), TEXT("NOPERM")) &&
+        (error.len == 0 || !memmem(error.ptr, error.len, WITHIN.ptr, WITHIN.len)))
+        return;
+    if (store_may_log(store, &store->denial_pause))
+        LOSS_TELL(LOSS_RIGHTS, log_str("script", LUA_SCRIPTS[call->script].name),
+                  log_text("error", reply_error_shown(reply)), log_int("suppressed", store->denial_pause.suppressed));
+    else
+        metric_add(METRIC_REDIS_DENIED, 1);
 }
 
 /* A store that lacks something says so in place of a result. */
@@ -476,6 +493,7 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
     if (call->class == SCRIPT_REPORT)
         return result;
     note_refusal(call, outcome == REDIS_REPLIED ? script_refusal_of(reply_error_kind(reply)) : NULL);
+    note_denial(call, outcome, reply);
     if (outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("READONLY")))
         identity_demoted(identity);
     if (result != STORE_OK)

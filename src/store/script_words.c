@@ -62,16 +62,21 @@ bool script_result_read(struct text word, enum store_result *ret_result)
 const struct script_refusal *script_refusal_of(struct text kind)
 {
     static const struct script_refusal REFUSALS[] = {
-        {{"OOM", 3}, "Redis refuses writes because its memory is full: raise maxmemory or free memory.", true},
-        {{"READONLY", 8}, "Redis refuses writes because it is a replica: point --redis at the master.", false},
+        {{"OOM", 3}, "Redis refuses writes because its memory is full: raise maxmemory or free memory.", true, false},
+        {{"READONLY", 8}, "Redis refuses writes because it is a replica: point --redis at the master.", false, false},
         {{"MISCONF", 7},
          "Redis refuses writes because it cannot save to disk: read its log and free disk space.",
+         false,
          false},
-        {{"NOREPLICAS", 10}, "Redis refuses writes because too few replicas are connected: bring them back.", false},
-        {{"ASK", 3}, "The slot of this partition is being moved to another primary of the cluster.", false},
-        {{"TRYAGAIN", 8}, "The slot of this partition is being moved to another primary of the cluster.", false},
-        {{"MOVED", 5}, "The slot of this partition was moved to another primary of the cluster.", false},
-        {{"CLUSTERDOWN", 11}, "The cluster is down: see what its nodes answer to CLUSTER INFO.", false},
+        {{"NOREPLICAS", 10},
+         "Redis refuses writes because too few replicas are connected: bring them back.",
+         false,
+         false},
+        {{"NOPERM", 6}, "Redis refuses scripts: give its user the rights that OPERATIONS.md names.", false, true},
+        {{"ASK", 3}, "The slot of this partition is being moved to another primary of the cluster.", false, false},
+        {{"TRYAGAIN", 8}, "The slot of this partition is being moved to another primary of the cluster.", false, false},
+        {{"MOVED", 5}, "The slot of this partition was moved to another primary of the cluster.", false, false},
+        {{"CLUSTERDOWN", 11}, "The cluster is down: see what its nodes answer to CLUSTER INFO.", false, false},
     };
 
     for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++)

@@ -15,7 +15,8 @@ MUST_CHECK bool script_result_read(struct text word, enum store_result *ret_resu
 struct script_refusal {
     struct text kind;
     const char *reason;
-    bool is_full; /* except from scripts with allow-oom */
+    bool is_full;      /* except from scripts with allow-oom */
+    bool is_of_rights; /* of this script; others may still run */
 };
 /* NULL: it is another error. */
 const struct script_refusal *script_refusal_of(struct text kind);

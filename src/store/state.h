@@ -11,7 +11,7 @@
 
 enum {
     SCRIPT_SHA1_HEX_BYTES = 40,
-    CONFIG_SETTING_COUNT = 10,
+    CONFIG_SETTING_COUNT = 11,
     INFO_SECTION_COUNT = 4,
     STORE_PARTS_MAX = 8,
 };
@@ -74,7 +74,7 @@ struct store {
     struct list refused;                   /* struct script_call: to fail in the next loop turn */
     struct list free_calls;                /* struct script_call, for reuse */
     uv_idle_t idle;                        /* fails the refused calls */
-    struct log_pause error_pause, malformed_pause, altered_pause;
+    struct log_pause error_pause, malformed_pause, altered_pause, denial_pause;
 
     struct redis_group links;
     struct lease *lease;

@@ -43,6 +43,7 @@ static const struct config_setting {
     {NODE_TIMEOUT, NULL, offsetof(struct store_facts, node_timeout_ms), false},
     {FULL_COVERAGE, "no", offsetof(struct store_facts, full_coverage_off), true},
     {"save", "", offsetof(struct store_facts, save_off), true},
+    {"timeout", "0", offsetof(struct store_facts, idle_timeout_off), true},
     {"stop-writes-on-bgsave-error", "no", offsetof(struct store_facts, stop_writes_on_failure_off), true},
 };
 

@@ -84,6 +84,43 @@ cause_LogLost() {
     create_key >/dev/null
     rm "$dir/audit.log"
 }
+cause_SocketLost() {
+    scene --check-socket "$dir/check.sock"
+    rm "$dir/check.sock"
+}
+# What a copy of the machine does each ten seconds.
+keep_writing_chain() {
+    while :; do
+        redis set "chatelaine:log_writer:$1" elsewhere PX 35000 >/dev/null
+        sleep 1.5
+    done
+}
+cause_HostCopied() {
+    scene --audit-log "$dir/audit.log"
+    beside keep_writing_chain "$(redis hkeys chatelaine:log_heads | head -n 1)"
+}
+# The clock of one node is set.
+cause_ClockWrong() {
+    cc -shared -fPIC -O2 -D_GNU_SOURCE -o "$dir/clock.so" test/support/shifted_clock.c
+    echo 0 >"$dir/clock"
+    scene
+    SHIFTED_CLOCK=$dir/clock LD_PRELOAD=$dir/clock.so add_node
+    instance=$internal
+    watched
+    echo 3600 >"$dir/clock"
+}
+# A hash takes 128 MiB.
+cause_PasswordsFail() {
+    local kib
+    scene
+    kib=$(awk '/^VmSize/ { print $2 }' "/proc/$node1_pid/status")
+    prlimit --pid "$node1_pid" --as=$((kib * 1024 + (32 << 20))):unlimited
+    log_in "$email" 'not her password' 000000 192.0.2.1 >/dev/null || true
+}
+cause_RedisDenies() {
+    scene
+    redis acl setuser default -evalsha >/dev/null
+}
 cause_RevocationsLost() {
     scene
     redis hset chatelaine:store missing 1 >/dev/null

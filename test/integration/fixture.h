@@ -6,6 +6,7 @@
  * CHATELAINE_TEST_CLUSTER  how many primaries without replicas a Redis Cluster has, 1 to 3; without it one plain Redis.
  *                          CHATELAINE_UNSAFE_REDIS=1 is needed too, because the program demands replicas there. */
 #pragma once
+#include "clock_file.h"
 #include "core/account.h"
 #include "core/key.h"
 #include "http_client.h"
@@ -62,6 +63,8 @@ void fixture_start_in_cluster(struct fixture *fixture, const char *redis_url, in
  * itself are left out. */
 void fixture_stop(struct fixture *fixture);
 void fixture_add_node(struct fixture *fixture, const char *const *more);
+/* One whose wall clock is so many seconds ahead, see clock_file.h; the caller removes the file. */
+void fixture_add_node_with_clock(struct fixture *fixture, struct clock_file *clock, int ahead_s, const char *rate);
 /* The same for a node, and a Redis, of the caller's choice. Nodes wait 10 s for Redis unless `more` says otherwise: one
  * whose disk is busy is not one that hangs. Returns once it serves all partitions. */
 void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,

@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "losses.h"
 
 #include <criterion/criterion.h>
 
@@ -674,35 +675,10 @@ static void start_in_folder(struct logs *logs)
     await_published(logs, 1);
 }
 
-/* For people and for programs, once the node's report is there. */
-static void await_told(struct logs *logs, const char *says)
-{
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-    struct cli_run run;
-
-    for (;;) {
-        RUN(&logs->fixture, &run, "status");
-        if (strstr(run.out, says))
-            break;
-        cr_assert_gt(deadline_left_ms(deadline), 0, "\"%s\" lacks: %s%s", says, run.out, run.err);
-        cli_finish(&run);
-        poll(NULL, 0, 100);
-    }
-    cr_expect_eq(run.exit_code, 3, "%s", run.out);
-    cli_finish(&run);
-}
-
 static void expect_lost(struct logs *logs, const struct fixture_key *key)
 {
-    struct cli_run run;
-
     await_line(logs->path[0], "\"log.reopened\"", "\"lost_from\":\"");
-    cr_expect_eq(fixture_metric(&logs->fixture, 0, "chatelaine_log_losses_total{log=\"audit\"}"), 1);
-    cr_expect(file_contains(logs->fixture.nodes[0].process.err_path, "the audit log was removed, replaced or cut"));
-    await_told(logs, "The audit log was removed, replaced or cut since the node started.");
-    RUN(&logs->fixture, &run, "doctor", "--public-origin", NODE_ORIGIN);
-    cr_expect_not_null(strstr(run.out, "removed, replaced or cut under 1 of the nodes"), "%s%s", run.out, run.err);
-    cli_finish(&run);
+    losses_expect_told(&logs->fixture, LOSS_AUDIT_LOG, "chatelaine_log_losses_total{log=\"audit\"}");
     cr_expect_eq(revoke_key(logs, 0, key), 200);
     stop_nodes(logs);
     verify_by_redis(logs, 1, "were lost: their file was removed, replaced or cut", logs->path[0], NULL);
@@ -793,7 +769,7 @@ Test(audit_log, nothing_is_confirmed_while_its_folder_is_gone)
     folder_remove(folder);
     cr_expect_eq(try_to_revoke(&logs, 0, &key, &answer), 503, "not confirmed");
     cr_expect_eq(fixture_try_key(&logs.fixture, 0, key.secret), 401, "but in effect");
-    await_told(&logs, "The audit log cannot be written");
+    losses_await_status(&logs.fixture, "The audit log cannot be written");
     cr_assert_eq(mkdir(folder, 0700), 0);
     while (fixture_try_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other) != 201) {
         cr_assert_gt(deadline_left_ms(deadline), 0, "the node creates again");
@@ -827,5 +803,43 @@ Test(audit_log, a_loss_does_not_pass_for_a_rotation)
     stop_nodes(&logs);
     verify_by_redis(&logs, 1, "were lost", rotated, logs.path[0]);
     verify_by_redis(&logs, 1, "continues an earlier file", logs.path[0], NULL);
+    fixture_stop(&logs.fixture);
+}
+
+static bool is_refused(const struct logs *logs, size_t node)
+{
+    return fixture_metric(&logs->fixture, node, "chatelaine_audit_log_shared_total") == 1;
+}
+
+/* Two nodes with one chain would contradict each other, and the verifier would suspect whoever runs them. */
+Test(audit_log, a_copied_host_writes_none)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture_key key;
+    struct logs logs;
+    struct cli_run run;
+    char *content;
+
+    start(&logs, 1);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    content = read_log(logs.path[0]);
+    snprintf(logs.path[1], sizeof logs.path[1], "%.150s/copy.log", logs.fixture.folder);
+    write_log(logs.path[1], content, strlen(content));
+    free(content);
+    fixture_add_node(&logs.fixture, (const char *const[]){"--audit-log", logs.path[1], NULL});
+    while (!is_refused(&logs, 1) && deadline_left_ms(deadline) > 0) {
+        hurry(&logs, 0);
+        poll(NULL, 0, 100);
+    }
+    cr_expect_eq(fixture_try_create_key(&logs.fixture, 1, "{\"name\":\"b\",\"mode\":\"live\"}", &key), 503);
+    fixture_create_key(&logs.fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &key);
+    losses_await_status(&logs.fixture, LOSSES[LOSS_IDENTITY].sentence);
+    RUN(&logs.fixture, &run, "doctor", "--json", "--public-origin", NODE_ORIGIN);
+    cr_expect_not_null(strstr(run.out, "\"name\":\"shared-identity\",\"status\":\"warn\""), "%s", run.out);
+    cli_finish(&run);
+    cr_expect_eq(fixture_metric(&logs.fixture, 0, "chatelaine_audit_log_shared_total"), 0);
+    cr_expect(file_contains(logs.fixture.nodes[1].process.err_path, LOSSES[LOSS_IDENTITY].message));
+    stop_nodes(&logs);
+    verify_by_redis(&logs, 0, "Nothing is wrong.", logs.path[0], logs.path[1]);
     fixture_stop(&logs.fixture);
 }

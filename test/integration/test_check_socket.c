@@ -1,9 +1,12 @@
 /* --check-socket: a gateway on the node's machine asks over a Unix socket, whatever others on the network must show. */
 #include "certificates.h"
+#include "deadline.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "losses.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,4 +159,27 @@ Test(check_socket, a_path_that_cannot_be_is_refused_at_start)
     expect_unfit("check.sock", 2, "absolute path");
     expect_unfit(LONG, 2, "107 bytes");
     expect_unfit("/nowhere/at/all", 1, "no such file");
+}
+
+static void await_answer(const char *secret)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (access(socket_path, F_OK) != 0 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 10);
+    cr_expect_eq(check(secret, ""), 200);
+}
+
+/* As a cleaner of temporary files does. A second removal is a second loss. */
+Test(check_socket, is_made_again_and_told_when_its_file_is_gone)
+{
+    fixture_add_node(&fixture, (const char *const[]){"--check-socket", socket_path, NULL});
+    cr_assert_eq(unlink(socket_path), 0);
+    await_answer(fixture.manager.secret);
+    losses_expect_told(&fixture, LOSS_SOCKET, "chatelaine_sockets_lost_total");
+    cr_assert_eq(unlink(socket_path), 0);
+    await_answer(fixture.manager.secret);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_sockets_lost_total"), 2);
+    node_stop(&fixture.nodes[0]);
+    cr_expect_eq(access(socket_path, F_OK), -1, "the file stays");
 }

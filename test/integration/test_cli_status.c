@@ -3,9 +3,11 @@
 #include "base/json.h"
 #include "deadline.h"
 #include "leak_guard.h"
+#include "losses.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,5 +391,87 @@ Test(cli_status, a_node_that_may_not_report_serves)
     cr_expect_eq(fixture_try_key(&fixture, 0, fixture.manager.secret), 200);
     ask_store(&fixture, after, sizeof after);
     cr_expect_str_eq(after, before);
+    fixture_stop(&fixture);
+}
+
+/* The policy's content counts, not its path, and a reload. */
+Test(cli_status, tells_which_node_has_other_settings)
+{
+    char policy[2][PROCESS_PATH_BYTES];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(policy[i], sizeof policy[i], "%.150s/policy%zu.json", fixture.folder, i);
+        file_write(policy[i], "{\"version\":1,\"routes\":[{\"path\":\"/v1/patients\",\"write\":\"patients:write\"}]}");
+    }
+    fixture_add_node(&fixture, (const char *const[]){"--policy-file", policy[0], "--keys-max", "7", NULL});
+    fixture_add_node(&fixture, (const char *const[]){"--policy-file", policy[1], "--keys-max", "8", "--public-origin",
+                                                     "https://elsewhere.example", NULL});
+    losses_await_status(&fixture, " differs from the others in keys-max, public-origin: ");
+    file_write(policy[1], "{\"version\":1,\"routes\":[{\"path\":\"/v1/beds\",\"write\":\"org:manage\"}]}");
+    process_signal(&fixture.nodes[1].process, SIGHUP);
+    losses_await_status(&fixture, " differs from the others in keys-max, public-origin, policy: ");
+    fixture_stop(&fixture);
+}
+
+Test(cli_status, a_clock_that_is_off_is_told)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct clock_file clock;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_node_with_clock(&fixture, &clock, -3600, NULL);
+    losses_expect_told(&fixture, LOSS_CLOCK, "chatelaine_clock_wrong");
+    clock_file_set(&clock, 0);
+    while (fixture_metric(&fixture, 0, "chatelaine_clock_wrong") != 0 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 50);
+    cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_clock_wrong"), 0);
+    fixture_run_until(&fixture, (const char *const[]){"status", NULL}, "All is well.");
+    fixture_stop(&fixture);
+    clock_file_remove(&clock);
+}
+
+/* The public listener says the same, and nothing else. Asked last, it may know better for a moment. */
+static int readyz(const struct fixture *fixture)
+{
+    struct http_answer answer, public;
+    int status = http_call(fixture->nodes[0].internal_port, &(struct http_call){.target = "/readyz"}, &answer);
+
+    fixture_call(fixture, 0, &(struct http_call){.target = "/readyz"}, &public);
+    cr_expect_str_eq(public.body, "");
+    return public.status == status ? status : 0;
+}
+
+static void set_rights(const struct fixture *fixture, const char *right)
+{
+    redis_server_tell(&fixture->redis, "ACL", "SETUSER", "default", right, NULL);
+}
+
+/* A node that can revoke is ready; one that may run no script is not, until it may. */
+Test(cli_status, rights_that_redis_took_are_told)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture_key key, other;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_node(&fixture, NO_CANARY);
+    fixture_create_key(&fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    set_rights(&fixture, "-hincrby");
+    cr_expect_neq(fixture_try_create_key(&fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other), 201);
+    cr_expect_eq(readyz(&fixture), 200);
+    losses_await_status(&fixture, LOSSES[LOSS_RIGHTS].sentence);
+    set_rights(&fixture, "-evalsha");
+    while (readyz(&fixture) != 503 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect_eq(readyz(&fixture), 503);
+    set_rights(&fixture, "+@all");
+    while (readyz(&fixture) != 200 && deadline_left_ms(deadline) > 0)
+        poll(NULL, 0, 20);
+    cr_expect_eq(readyz(&fixture), 200);
+    cr_expect_gt(fixture_metric(&fixture, 0, "chatelaine_redis_denied_total"), 0);
+    fixture_create_key(&fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other);
     fixture_stop(&fixture);
 }

@@ -444,19 +444,6 @@ Test(key_ends, an_end_is_handed_on)
     fixture_stop(&f);
 }
 
-static void add_node_with_clock(struct clock_file *clock, int ahead_s, const char *rate)
-{
-    const char *options = getenv("ASAN_OPTIONS");
-    char more[512];
-
-    snprintf(more, sizeof more, "%s%sverify_asan_link_order=0", options ? options : "", options ? ":" : "");
-    setenv("ASAN_OPTIONS", more, 1);
-    clock_file_make(clock, ahead_s);
-    clock_file_begin(clock, rate);
-    fixture_add_node(&f, NULL);
-    clock_file_end();
-}
-
 Test(key_ends, clocks_of_nodes_do_not_matter)
 {
     struct http_answer answer;
@@ -465,8 +452,8 @@ Test(key_ends, clocks_of_nodes_do_not_matter)
     int64_t at_ms;
 
     fixture_start(&f, 0, NULL);
-    add_node_with_clock(&fast, 18000, "110");
-    add_node_with_clock(&slow, -10800, "90");
+    fixture_add_node_with_clock(&f, &fast, 18000, "110");
+    fixture_add_node_with_clock(&f, &slow, -10800, "90");
     make_key(&key);
     for (size_t node = 0; node < NODES; node++)
         fixture_await_key(&f, node, key.secret, 200);

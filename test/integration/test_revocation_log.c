@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "losses.h"
 
 #include <criterion/criterion.h>
 
@@ -414,39 +415,6 @@ static void expect_line(const char *path, const struct fixture_key *key)
     cr_expect(file_contains(path, line), "%s", line);
 }
 
-static void await_status(struct fixture *fixture, const char *says)
-{
-    struct deadline deadline = deadline_in(PATIENCE_MS);
-    char *out, *err;
-    int code;
-
-    for (;;) {
-        code = fixture_run(fixture, (const char *const[]){"status", NULL}, NULL, &out, &err);
-        if (strstr(out, says))
-            break;
-        cr_assert_gt(deadline_left_ms(deadline), 0, "\"%s\" lacks: %s%s", says, out, err);
-        free(out);
-        free(err);
-        poll(NULL, 0, 100);
-    }
-    cr_expect_eq(code, 3, "%s", out);
-    free(out);
-    free(err);
-}
-
-static void expect_loss_told(struct fixture *fixture)
-{
-    char *out, *err;
-
-    await_status(fixture, "The revocation log was removed, replaced or cut since the node started.");
-    cr_expect_eq(fixture_metric(fixture, 0, "chatelaine_log_losses_total{log=\"revocation\"}"), 1);
-    cr_expect(file_contains(fixture->nodes[0].process.err_path, "the revocation log was removed, replaced or cut"));
-    (void)fixture_run(fixture, (const char *const[]){"doctor", "--public-origin", NODE_ORIGIN, NULL}, NULL, &out, &err);
-    cr_expect_not_null(strstr(out, "removed, replaced or cut under 1 of the nodes"), "%s%s", out, err);
-    free(out);
-    free(err);
-}
-
 enum harm { REMOVED, REPLACED, CUT, FOLDER_REPLACED };
 
 static void inflict(enum harm harm, const char *path)
@@ -478,7 +446,7 @@ static void expect_followed(enum harm harm)
     inflict(harm, path);
     revoke_by_api(&fixture, &keys[1]);
     expect_line(path, &keys[1]);
-    expect_loss_told(&fixture);
+    losses_expect_told(&fixture, LOSS_REVOCATION_LOG, "chatelaine_log_losses_total{log=\"revocation\"}");
     fixture_stop(&fixture);
 }
 
@@ -535,7 +503,7 @@ Test(revocation_log, catches_up)
     revoke_by_api(&fixture, &keys[0]);
     revoke_by_api(&fixture, &keys[1]);
     cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_revocation_log_unwritten"), 2);
-    await_status(&fixture, "The revocation log cannot be written: No such file or directory.");
+    losses_await_status(&fixture, "The revocation log cannot be written: No such file or directory.");
     cr_assert_eq(mkdir(folder, 0700), 0);
     await_line(path, keys[0].id);
     await_line(path, keys[1].id);

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Publishes how far a node's chain has come, and returns the others. Where no node has published for 30 days, none
 -- writes a log any more.
--- ARGV: prefix, chain, head: '<time in ms> ...' ('' publishes nothing), most heads wanted
+-- ARGV: prefix, chain, head: '<time in ms> ...' ('' publishes nothing), most heads wanted, and of a node that ends where it
+--   writes
 -- Returns: ok, then chain and head of those that follow this chain by name, and then of those before it
 
 local KEPT_MS = 30 * 24 * 60 * 60 * 1000
@@ -11,6 +12,10 @@ local own, head, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
 if head ~= '' then
     redis.call('HSET', K.log_heads(), own, head)
     redis.call('PEXPIRE', K.log_heads(), KEPT_MS)
+end
+
+if ARGV[5] and redis.call('GET', K.log_writer(own)) == ARGV[5] then
+    redis.call('DEL', K.log_writer(own))
 end
 
 -- The newest; of more than CHAINS_MAX, which only nodes that lose their disks with each start can make, the rest is

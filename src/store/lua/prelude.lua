@@ -40,6 +40,7 @@ function K.canary_nodes() return prefix .. 'canary_nodes' end
 function K.canary_runner() return prefix .. 'canary_runner' end
 function K.log_heads() return prefix .. 'log_heads' end
 function K.log_taker() return prefix .. 'log_taker' end
+function K.log_writer(chain) return prefix .. 'log_writer:' .. chain end
 function K.log_dropped() return prefix .. 'log_dropped' end
 function K.unlogged(class) return prefix .. 'unlogged:' .. class end
 function K.lease_max() return prefix .. 'lease_max' end

@@ -39,6 +39,7 @@ static void make_fit(void)
                   .noeviction = true,
                   .writable = true,
                   .save_off = true,
+                  .idle_timeout_off = true,
                   .replicas = 1,
                   .schema = 1,
                   .id = "00112233445566778899aabbccddeeff",
@@ -362,6 +363,10 @@ static void full(void)
 {
     evidence.facts.full = true;
 }
+static void quiet_links_are_closed(void)
+{
+    evidence.facts.idle_timeout_off = false;
+}
 static void snapshots(void)
 {
     evidence.facts.save_off = false;
@@ -557,15 +562,6 @@ static void no_revocation_log(void)
     settings.revocation_log = NULL;
 }
 
-static void lost_audit_log(void)
-{
-    evidence.lost_audit_logs = 1;
-}
-static void lost_revocation_log(void)
-{
-    evidence.lost_revocation_logs = 1;
-}
-
 Test(doctor, finds_each_single_fault)
 {
     static const struct {
@@ -586,6 +582,7 @@ Test(doctor, finds_each_single_fault)
         {alone, "replicas", DOCTOR_WARN},
         {replica_unused, "replicas", DOCTOR_WARN},
         {full, "memory", DOCTOR_FAIL},
+        {quiet_links_are_closed, "timeout", DOCTOR_WARN},
         {snapshots, "stop-writes-on-bgsave-error", DOCTOR_WARN},
         {newer_schema, "schema", DOCTOR_FAIL},
         {endings_missing, "missing-endings", DOCTOR_FAIL},
@@ -605,9 +602,7 @@ Test(doctor, finds_each_single_fault)
         {plain_origin, "public-origin", DOCTOR_WARN},
         {no_audit_log, "audit-log", DOCTOR_WARN},
         {no_audit_log_here, "audit-log", DOCTOR_WARN},
-        {lost_audit_log, "audit-log", DOCTOR_WARN},
         {no_revocation_log, "revocation-log", DOCTOR_WARN},
-        {lost_revocation_log, "revocation-log", DOCTOR_WARN},
         {few_files, "file-limit", DOCTOR_WARN},
         {unreachable, "redis", DOCTOR_FAIL},
     };
@@ -633,6 +628,21 @@ static void print_report(bool has_colour, struct buf *out)
     buf_init(out, 64 * 1024);
     doctor_print(&report, has_colour, out);
     cr_assert_not(out->failed);
+}
+
+Test(doctor, tells_each_loss_that_nodes_report)
+{
+    for (enum loss loss = 0; loss < LOSS_COUNT; loss++) {
+        make_fit();
+        evidence.nodes = 3;
+        evidence.losses[loss] = 2;
+        doctor_evaluate(&evidence, &report);
+        const struct doctor_check *check = check_named(LOSSES[loss].name);
+        cr_expect_eq(check->status, DOCTOR_WARN, "%s", check->name);
+        cr_expect(strstr(check->detail, LOSSES[loss].sentence) && strstr(check->detail, "2 of 3 nodes"), "%s",
+                  check->detail);
+        cr_expect(strstr(check->remedy, LOSSES[loss].alert), "%s", check->remedy);
+    }
 }
 
 Test(doctor, prints_lines_that_fit_and_a_verdict)

@@ -154,6 +154,50 @@ Test(status, tells_how_far_the_store_s_time_is_from_redis_clock)
 }
 
 /* Whoever writes to Redis may write anything there. */
+/* Nodes with these numbers for two settings; NULL: one of an earlier version, which says nothing. */
+static void make_three(const char *const said[3])
+{
+    char report[2048];
+
+    make_well();
+    status.node_count = 3;
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(report, sizeof report, REPORT("true", ""));
+        if (said[i])
+            snprintf(strrchr(report, '}'), 200, ",\"settings\":{%s}}", said[i]);
+        read_report(&nodes[i], report, 4000);
+        snprintf(nodes[i].name, sizeof nodes[i].name, "vm%zu", i + 1);
+    }
+}
+
+Test(status, tells_who_differs_in_what)
+{
+    static const struct {
+        const char *said[3], *problem;
+    } CASES[] = {
+        {{"\"a\":1,\"b\":2", "\"a\":1,\"b\":2", "\"a\":1,\"b\":2"}, NULL},
+        {{"\"a\":1,\"b\":2", "\"a\":7,\"b\":8", "\"a\":1,\"b\":2"}, "vm2 differs from the others in a, b: "},
+        {{"\"a\":7,\"b\":2", "\"a\":1,\"b\":2", "\"a\":1,\"b\":2"}, "vm1 differs from the others in a: "},
+        {{"\"a\":1,\"b\":2", "\"a\":1,\"b\":8", NULL}, "vm2 differs from the others in b: "},
+        {{NULL, "\"a\":1", "\"a\":1,\"b\":2"}, NULL},
+        {{NULL, NULL, NULL}, NULL},
+        {{"\"a\":1", "\"a\":\"x\",\"b\":[]", "\"b\":{}"}, NULL},
+    };
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        make_three(CASES[i].said);
+        status_judge(&status);
+        cr_expect_eq(status.problem_count, CASES[i].problem != NULL, "row %zu: %s", i, status.problems[0]);
+        cr_expect(!CASES[i].problem || strstr(status.problems[0], CASES[i].problem) == status.problems[0],
+                  "row %zu: %s", i, status.problems[0]);
+    }
+    make_three(CASES[1].said);
+    nodes[1].age_ms = STATUS_SILENT_MS + 1;
+    status_judge(&status);
+    for (size_t i = 0; i < status.problem_count; i++)
+        cr_expect_null(strstr(status.problems[i], "differs"), "%s", status.problems[i]);
+}
+
 Test(status, survives_any_report)
 {
     static const char *const REPORTS[] = {

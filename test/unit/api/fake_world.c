@@ -432,6 +432,11 @@ bool http_request_gone(const struct http_request *request)
     return request->gone;
 }
 
+bool http_request_given_up(const struct http_request *request)
+{
+    return request->gone;
+}
+
 void http_request_read_body(struct http_request *request, http_body_done *done, void *arg)
 {
     http_request_hold(request);

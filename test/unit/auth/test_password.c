@@ -10,6 +10,7 @@
 
 #include <criterion/criterion.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +142,41 @@ Test(password, is_overloaded_when_there_can_be_no_thread)
     no_threads_begin(&before);
     cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_OVERLOADED);
     no_threads_end(&before);
-    cr_assert_eq(metric_values[METRIC_PASSWORD_OVERLOADED], 1);
+    cr_assert_eq(metric_values[METRIC_PASSWORD_OVERLOADED], 0, "nothing waits");
+    cr_assert_eq(metric_values[METRIC_PASSWORD_FAILED], 1);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_MATCHES);
+    tear_down(&f);
+}
+
+/* The linker's names: what the hash asks of the library comes here. */
+int scrypt_here(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len, uint64_t n,
+                uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key,
+                size_t key_len) __asm__("__wrap_EVP_PBE_scrypt");
+int true_scrypt(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len, uint64_t n,
+                uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key,
+                size_t key_len) __asm__("__real_EVP_PBE_scrypt");
+
+static atomic_bool has_no_memory;
+
+int scrypt_here(const char *password, size_t password_len, const unsigned char *salt, size_t salt_len, uint64_t n,
+                uint64_t r, uint64_t p, uint64_t memory_max, unsigned char *ret_key, size_t key_len)
+{
+    if (atomic_load(&has_no_memory))
+        return 0;
+    return true_scrypt(password, password_len, salt, salt_len, n, r, p, memory_max, ret_key, key_len);
+}
+
+/* Each is counted; the first is told. */
+Test(password, that_finds_no_memory_is_not_load)
+{
+    struct fixture f;
+    set_up(&f, MASTERS, 1, 2, 4);
+    atomic_store(&has_no_memory, true);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_OVERLOADED);
+    cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_OVERLOADED);
+    cr_assert_eq(metric_values[METRIC_PASSWORD_OVERLOADED], 0);
+    cr_assert_eq(metric_values[METRIC_PASSWORD_FAILED], 2);
+    atomic_store(&has_no_memory, false);
     cr_assert_eq(verify_now(&f, KNOWN_PASSWORD, KNOWN_HASH), PASSWORD_MATCHES);
     tear_down(&f);
 }

@@ -1,4 +1,5 @@
 #include "auth/table_listener.h"
+#include "base/metrics.h"
 #include "chatelaine/check.h"
 #include "deadline.h"
 #include "leak_guard.h"
@@ -146,6 +147,21 @@ Test(table_listener, waits_for_a_descriptor)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     cr_expect(gets_table(&w, &reader));
     uv_close((uv_handle_t *)&w.turns, NULL);
+    chatelaine_table_finish(&reader);
+    tear_down(&w);
+}
+
+Test(table_listener, is_reached_again_when_its_file_was_removed)
+{
+    struct chatelaine_table reader;
+    struct world w;
+
+    set_up(&w);
+    cr_assert_eq(unlink(w.path), 0);
+    table_listener_look(w.listener);
+    cr_expect_eq(metric_values[METRIC_SOCKETS_LOST], 1);
+    init_reader(&w, &reader);
+    cr_expect(gets_table(&w, &reader));
     chatelaine_table_finish(&reader);
     tear_down(&w);
 }

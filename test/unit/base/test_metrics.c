@@ -1,11 +1,15 @@
 #include "base/metrics.h"
 
+#include "base/clock.h"
+#include "base/process_metrics.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 TestSuite(metrics, .fini = leak_guard);
 
@@ -89,4 +93,23 @@ Test(metrics, the_form_is_that_of_prometheus)
         }
     }
     buf_finish(&out);
+}
+
+Test(metrics, a_process_is_measured)
+{
+    int64_t files, now_s = clock_wall_ms() / 1000;
+    int fd;
+
+    process_metrics_begin();
+    process_metrics_measure();
+    files = metric_values[METRIC_PROCESS_FILES];
+    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    process_metrics_measure();
+    cr_expect_eq(metric_values[METRIC_PROCESS_FILES], files + 1);
+    close(fd);
+    process_metrics_measure();
+    cr_expect_eq(metric_values[METRIC_PROCESS_FILES], files);
+    cr_expect_gt(metric_values[METRIC_PROCESS_FILES_MAX], files);
+    cr_expect_gt(metric_values[METRIC_PROCESS_MEMORY], 1024 * 1024);
+    cr_expect(metric_values[METRIC_PROCESS_START] >= now_s && metric_values[METRIC_PROCESS_START] <= now_s + 60);
 }

@@ -23,14 +23,14 @@ struct target {
 
 static const struct option_row STORE_ROWS[] = {
     {"redis", OPTION_TEXT, offsetof(struct target, redis), "redis://127.0.0.1", 0, 0, NULL, "URL", "Where Redis is.", 0,
-     NULL},
+     NULL, false},
     {"redis-timeout-ms", OPTION_INTEGER, offsetof(struct target, timeout_ms), "1000", 1, 60000, NULL, "N",
-     "How long a command may take.", 0, NULL},
+     "How long a command may take.", 0, NULL, false},
     {"unsafe-redis", OPTION_FLAG, offsetof(struct target, unsafe), NULL, 0, 0, NULL, NULL,
-     "Serve with a Redis that may lose acknowledged changes, which endangers every promise that is made here.", 0,
-     NULL},
+     "Serve with a Redis that may lose acknowledged changes, which endangers every promise that is made here.", 0, NULL,
+     false},
     {"grant-policy", OPTION_CHOICE, offsetof(struct target, policy), "subset", 0, 0, "subset|any|none", NULL,
-     "What keys may grant.", 0, NULL},
+     "What keys may grant.", 0, NULL, false},
     {.name = "redis-file",
      .type = OPTION_TEXT,
      .offset = offsetof(struct target, redis_file),
@@ -38,12 +38,14 @@ static const struct option_row STORE_ROWS[] = {
      .help = "A file that says where Redis is."},
 };
 static const struct option_row OTHER_ROWS[] = {
-    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name.", 0, NULL},
-    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset.", 0, NULL},
-    {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key.", 0, NULL},
-    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much.", 0, NULL},
-    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many.", 0, NULL},
-    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this.", 0, NULL},
+    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name.", 0, NULL, false},
+    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset.", 0, NULL,
+     false},
+    {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key.", 0, NULL,
+     false},
+    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much.", 0, NULL, false},
+    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many.", 0, NULL, false},
+    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this.", 0, NULL, false},
 };
 static const struct option_row QUANTITY_ROWS[] = {
     {.name = "lease-ms",
@@ -471,11 +473,11 @@ Test(options, help_of_quantities_and_letters)
 Test(options, help_counts_characters)
 {
     static const struct option_row ROWS[] = {
-        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe.", 0, NULL},
+        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe.", 0, NULL, false},
         {"at", OPTION_TEXT, 0, NULL, 0, 0, NULL, "–––––––––––––––––––––", "One line: it has 30 characters before.", 0,
-         NULL},
+         NULL, false},
         {"ellipses", OPTION_FLAG, 0, NULL, 0, 0, NULL, NULL, "……………………………………………………………………………………………………… ……………… ends it.",
-         0, NULL},
+         0, NULL, false},
     };
     static const struct option_table TABLE = {ROWS, COUNT(ROWS)};
 

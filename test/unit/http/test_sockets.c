@@ -4,6 +4,8 @@
 #include "one_peer.h"
 #include "tls_peer.h"
 
+#include "base/metrics.h"
+
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -55,22 +57,113 @@ static void start_server(void)
     fixture_start(&fixture, &settings, "127.0.0.1:0");
 }
 
-/* As the mode says, whether the process' umask would grant more or less. And the umask stays. */
+static void listen_in_form(bool is_address)
+{
+    char address[PATH_BYTES + sizeof "unix:"], bound[HTTP_ADDRESS_BYTES];
+
+    snprintf(address, sizeof address, "unix:%s", path);
+    cr_assert_eq(is_address ? http_server_listen(fixture.server, address, false, bound)
+                            : http_server_listen_socket(fixture.server, path),
+                 0);
+}
+
+/* Whether the process' umask would grant more or less. And the umask stays. */
 Test(http_sockets, have_their_mode_whatever_the_umask)
 {
     static const mode_t MASKS[] = {0, 022, 077};
     struct stat file;
 
-    for (size_t i = 0; i < sizeof MASKS / sizeof *MASKS; i++) {
-        umask(MASKS[i]);
+    for (size_t i = 0; i < 2 * sizeof MASKS / sizeof *MASKS; i++) {
+        umask(MASKS[i / 2]);
         start_server();
-        cr_assert_eq(http_server_listen_socket(fixture.server, path, MODE), 0);
+        listen_in_form(i % 2);
         cr_assert_eq(lstat(path, &file), 0);
-        cr_expect_eq(file.st_mode, (mode_t)(S_IFSOCK | MODE), "%o with umask %o", file.st_mode, MASKS[i]);
-        cr_expect_eq(umask(022), MASKS[i]);
+        cr_expect_eq(file.st_mode, (mode_t)(S_IFSOCK | MODE), "%o with umask %o", file.st_mode, MASKS[i / 2]);
+        cr_expect_eq(umask(022), MASKS[i / 2]);
         fixture_finish(&fixture);
         cr_expect_eq(lstat(path, &file), -1, "the file stays");
     }
+}
+
+static void expect_answer_at_path(void)
+{
+    snprintf(fixture.address, sizeof fixture.address, "unix:%s", path);
+    peer_connect_plainly(&peer, &fixture);
+    peer_send_str(&peer, HELLO);
+    cr_expect(peer_gets(&peer, "\r\n\r\nhi"));
+    peer_close(&peer);
+}
+
+static void remove_file(void)
+{
+    cr_assert_eq(unlink(path), 0);
+}
+
+static void replace_by_stale_socket(void)
+{
+    remove_file();
+    close(take_path());
+}
+
+static void rename_file(void)
+{
+    char other[PATH_BYTES + 2];
+
+    snprintf(other, sizeof other, "%s2", path);
+    cr_assert_eq(rename(path, other), 0);
+    cr_assert_eq(unlink(other), 0);
+}
+
+Test(http_sockets, are_made_again_when_their_file_is_gone)
+{
+    static void (*const HARMS[])(void) = {remove_file, replace_by_stale_socket, rename_file};
+    struct stat file;
+
+    start_server();
+    cr_assert_eq(http_server_listen_socket(fixture.server, path), 0);
+    for (size_t i = 0; i < sizeof HARMS / sizeof *HARMS; i++) {
+        http_server_look(fixture.server);
+        cr_expect_eq(metric_values[METRIC_SOCKETS_LOST], (int64_t)i, "nothing was lost");
+        HARMS[i]();
+        http_server_look(fixture.server);
+        cr_expect_eq(metric_values[METRIC_SOCKETS_LOST], (int64_t)i + 1);
+        expect_answer_at_path();
+        cr_expect(lstat(path, &file) == 0 && file.st_mode == (S_IFSOCK | MODE));
+    }
+    fixture_finish(&fixture);
+    cr_expect_eq(lstat(path, &file), -1, "the file stays");
+}
+
+/* Also when the server ends. The loss is told once, and a look goes on as soon as it can. */
+Test(http_sockets, leave_the_file_that_replaced_theirs)
+{
+    struct stat other, file;
+    int fd;
+
+    start_server();
+    cr_assert_eq(http_server_listen_socket(fixture.server, path), 0);
+    remove_file();
+    fd = take_path();
+    cr_assert_eq(listen(fd, 1), 0);
+    cr_assert_eq(lstat(path, &other), 0);
+    for (int i = 0; i < 3; i++)
+        http_server_look(fixture.server);
+    cr_expect_eq(metric_values[METRIC_SOCKETS_LOST], 1);
+    fixture_finish(&fixture);
+    cr_expect(lstat(path, &file) == 0 && file.st_ino == other.st_ino);
+
+    start_server();
+    close(fd);
+    cr_assert_eq(http_server_listen_socket(fixture.server, path), 0);
+    remove_file();
+    fd = take_path();
+    cr_assert_eq(listen(fd, 1), 0);
+    http_server_look(fixture.server);
+    close(fd);
+    http_server_look(fixture.server);
+    expect_answer_at_path();
+    cr_expect_eq(metric_values[METRIC_SOCKETS_LOST], 2);
+    fixture_finish(&fixture);
 }
 
 /* Also if the server's other address speaks TLS: the suite runs in both ways. */
@@ -78,7 +171,7 @@ Test(http_sockets, are_plain_beside_another_address)
 {
     start_server();
     close(take_path());
-    cr_assert_eq(http_server_listen_socket(fixture.server, path, MODE), 0, "a file that nobody listens on is replaced");
+    cr_assert_eq(http_server_listen_socket(fixture.server, path), 0, "a file that nobody listens on is replaced");
     peer_connect(&peer, &fixture);
     peer_send_str(&peer, HELLO);
     cr_assert(peer_gets(&peer, "\r\n\r\nhi"));
@@ -114,13 +207,13 @@ Test(http_sockets, leave_others_files_alone)
 
     cr_assert_eq(listen(fd, 1), 0);
     start_server();
-    cr_expect_eq(http_server_listen_socket(fixture.server, path, MODE), UV_EADDRINUSE);
+    cr_expect_eq(http_server_listen_socket(fixture.server, path), UV_EADDRINUSE);
     close(fd);
     cr_assert_eq(unlink(path), 0);
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     cr_assert(fd >= 0);
     close(fd);
-    cr_expect_eq(http_server_listen_socket(fixture.server, path, MODE), UV_EADDRINUSE, "no socket");
+    cr_expect_eq(http_server_listen_socket(fixture.server, path), UV_EADDRINUSE, "no socket");
     cr_expect(lstat(path, &file) == 0 && S_ISREG(file.st_mode));
     fixture_finish(&fixture);
 }
@@ -133,7 +226,7 @@ static pid_t start_another(int lock)
     if (child == 0) {
         close(lock); /* or it would stay locked when this process' parent closes it */
         start_server();
-        _exit(http_server_listen_socket(fixture.server, path, MODE) == UV_EADDRINUSE ? 0 : 1);
+        _exit(http_server_listen_socket(fixture.server, path) == UV_EADDRINUSE ? 0 : 1);
     }
     return child;
 }

@@ -19,6 +19,7 @@ struct world {
     struct fake_redis *fake;
     struct redis_link *link;
     uint32_t timeout_ms; /* PATIENCE_MS, unless set after open_world() */
+    uint32_t quiet_ms;   /* 0: the usual */
     unsigned replied, not_sent, lost, awaited;
     unsigned ups, downs;
     bool is_calling; /* inside redis_link_call() */
@@ -112,6 +113,7 @@ static void open_link(const struct redis_target *target, size_t calls_max)
         .durations = HISTOGRAM_REDIS_READS,
         .timeout_ms = w.timeout_ms,
         .backoff_max_ms = BACKOFF_MAX_MS,
+        .quiet_ms = w.quiet_ms,
         .calls_max = calls_max,
     };
 
@@ -680,4 +682,39 @@ Test(redis_link, closes_while_much_is_being_written)
     close_world();
     cr_assert_eq(w.lost, 1);
     free(piece);
+}
+
+static bool was_pinged_twice(void *arg)
+{
+    (void)arg;
+    return fake_redis_count(w.fake, "PING") >= 3; /* one is of the greeting */
+}
+
+static void open_quiet(uint32_t timeout_ms)
+{
+    open_world();
+    w.timeout_ms = timeout_ms;
+    w.quiet_ms = 30;
+    struct redis_target target = fake_target();
+    open_link(&target, 1000);
+    until(is_ready, NULL);
+}
+
+Test(redis_link, breaks_the_quiet)
+{
+    open_quiet(1000);
+    until(was_pinged_twice, NULL);
+    cr_expect_eq(w.downs, 0);
+    close_world();
+}
+
+/* No call is needed to learn it, and none is lost. */
+Test(redis_link, learns_in_the_quiet_that_redis_is_gone)
+{
+    open_quiet(100);
+    rule("PING", FAKE_SILENT, NULL, 1);
+    until(is_down, NULL);
+    until(is_ready, NULL);
+    cr_expect_eq(w.lost + w.not_sent, 0);
+    close_world();
 }

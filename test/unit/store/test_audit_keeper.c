@@ -151,15 +151,25 @@ static bool all_is_taken(void *arg)
     return no_copy_is_left(arg);
 }
 
-static struct id add_key(struct partitions *partitions, const struct id *account, uint8_t n)
+static struct id try_key(struct partitions *partitions, const struct id *account, uint8_t n,
+                         enum store_result *ret_result)
 {
     uint8_t digest[KEY_DIGEST_BYTES];
     const struct key_record key = some_key(account, MODE_LIVE, n, digest);
     struct answer answer = {0};
 
     key_store_insert(partition_of_account(partitions, account), &key, digest, &SOMEBODY, answer_inserted, &answer);
-    cr_assert_eq(answer_wait(&answer), STORE_OK);
+    *ret_result = answer_wait(&answer);
     return key.id;
+}
+
+static struct id add_key(struct partitions *partitions, const struct id *account, uint8_t n)
+{
+    enum store_result result;
+    struct id id = try_key(partitions, account, n, &result);
+
+    cr_assert_eq(result, STORE_OK);
+    return id;
 }
 
 Test(audit_keeper, a_change_in_any_partition_is_in_the_log_once_it_is_answered)
@@ -206,6 +216,116 @@ Test(audit_keeper, each_partition_tells_of_another_log_and_it_is_noted_once)
     cr_assert_eq(count_in_log(&other, "\"log.head\""), 1);
     fixture.partitions = fixture_open_partitions("t:", PARTITIONS);
     node_begin(&node, "c", fixture.partitions);
+}
+
+/* A host that was copied with its log */
+
+static void copy_log(const char *from, const char *to)
+{
+    char path[PROCESS_PATH_BYTES + 16], *content;
+
+    snprintf(path, sizeof path, "%s/%s.log", folder, from);
+    content = file_read(path);
+    snprintf(path, sizeof path, "%s/%s.log", folder, to);
+    file_write(path, content);
+    free(content);
+}
+
+static bool is_told(void *arg)
+{
+    audit_keeper_hurry(node.keeper);
+    (void)arg;
+    return metric_values[METRIC_AUDIT_LOG_SHARED] > 0;
+}
+
+static bool has_called(void *calls)
+{
+    return metric_values[METRIC_REDIS_CALLS] >= *(const int64_t *)calls;
+}
+
+Test(audit_keeper, a_copy_of_a_live_nodes_log_is_refused)
+{
+    enum store_result result;
+    struct node copy;
+    char *before, *after;
+    int64_t calls;
+
+    cr_assert(test_loop_until(&fixture.loop, is_published, NULL, PATIENCE_MS));
+    add_key(fixture.partitions, &accounts[0], 1);
+    copy_log("a", "b");
+    add_key(fixture.partitions, &accounts[0], 2);
+    audit_keeper_hurry(node.keeper);
+    node_begin(&copy, "b", fixture_open_partitions("t:", PARTITIONS));
+    before = file_read(copy.path);
+    cr_assert(test_loop_until(&fixture.loop, is_told, NULL, PATIENCE_MS));
+    (void)try_key(copy.partitions, &accounts[0], 3, &result);
+    cr_expect_neq(result, STORE_OK);
+    add_key(fixture.partitions, &accounts[0], 4);
+
+    /* The other one has published lines that the copy lacks. */
+    node_end(&node);
+    calls = metric_values[METRIC_REDIS_CALLS] + 8 * PARTITIONS;
+    cr_assert(test_loop_until(&fixture.loop, has_called, &calls, PATIENCE_MS));
+    cr_expect(audit_log_held(copy.log));
+    node_end(&copy);
+    after = file_read(copy.path);
+    cr_expect_str_eq(after, before);
+    cr_expect_eq(metric_values[METRIC_AUDIT_LOG_SHARED], 1);
+    free(before);
+    free(after);
+    fixture.partitions = fixture_open_partitions("t:", PARTITIONS);
+    node_begin(&node, "c", fixture.partitions);
+}
+
+static bool has_waited, has_begun;
+
+static bool begins_after_waiting(void *arg)
+{
+    (void)arg;
+    has_waited |= audit_log_trouble(node.log) != NULL;
+    has_begun = count_in_log(&node, "\"log.started\"") == 2;
+    cr_assert(!has_begun || has_waited);
+    return has_begun;
+}
+
+/* As after a crash of its machine: no other lives. */
+Test(audit_keeper, a_log_from_another_place_is_written_once_that_is_silent)
+{
+    char name[64], place[] = "another boot", chain[AUDIT_CHAIN_CHARS + 1];
+
+    cr_assert(test_loop_until(&fixture.loop, is_published, NULL, PATIENCE_MS));
+    add_key(fixture.partitions, &accounts[0], 1);
+    snprintf(chain, sizeof chain, "%s", audit_log_chain(node.log));
+    node_end(&node);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        snprintf(name, sizeof name, "t:{%u}:log_writer:%s", i, chain);
+        redis_server_tell(&fixture.server, "SET", name, place, "PX", "1500", NULL);
+    }
+    fixture.partitions = fixture_open_partitions("t:", PARTITIONS);
+    node_begin(&node, "a", fixture.partitions);
+    cr_assert(test_loop_until(&fixture.loop, begins_after_waiting, NULL, PATIENCE_MS));
+    cr_expect_eq(metric_values[METRIC_AUDIT_LOG_SHARED], 0);
+    add_key(fixture.partitions, &accounts[0], 2);
+}
+
+/* As after a crash of the process: nothing waits. */
+Test(audit_keeper, a_log_at_its_own_place_is_written_at_once)
+{
+    char name[64], place[512], chain[AUDIT_CHAIN_CHARS + 1];
+
+    cr_assert(test_loop_until(&fixture.loop, is_published, NULL, PATIENCE_MS));
+    snprintf(place, sizeof place, "%s", audit_log_place(node.log));
+    snprintf(chain, sizeof chain, "%s", audit_log_chain(node.log));
+    node_end(&node);
+    for (unsigned i = 0; i < PARTITIONS; i++) {
+        snprintf(name, sizeof name, "t:{%u}:log_writer:%s", i, chain);
+        redis_server_tell(&fixture.server, "SET", name, place, "PX", "35000", NULL);
+    }
+    fixture.partitions = fixture_open_partitions("t:", PARTITIONS);
+    node_begin(&node, "a", fixture.partitions);
+    has_waited = true;
+    cr_assert(test_loop_until(&fixture.loop, begins_after_waiting, NULL, PATIENCE_MS));
+    cr_expect_null(audit_log_trouble(node.log));
 }
 
 /* Closing while a change is being logged: its partition waits for that, but the others do not, and are gone. */

@@ -1,5 +1,6 @@
-#include "store/audit_log.h"
+#include "audit/audit_log.h"
 
+#include "base/append_file.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "process.h"
@@ -64,6 +65,7 @@ static struct audit_log *open_log_that_waits(uint32_t ms)
     struct audit_log *log = audit_log_open(&loop, &settings, &why);
     cr_assert(log, "%.*s", TEXT_ARG(buf_text(&why)));
     audit_log_name(log, "n1");
+    audit_log_hold(log, NULL);
     return log;
 }
 
@@ -414,4 +416,49 @@ Test(audit_log_file, a_cut_while_it_is_open_leaves_a_gap)
     close_log(log);
     read_file(path, content);
     cr_expect_not_null(strstr(content, "\"seq\":4,"), "%s", content);
+}
+
+Test(audit_log_file, one_with_lines_waits_until_it_may_write)
+{
+    struct audit_log *log = open_log();
+
+    append_now(log, "a");
+    close_log(log);
+    log = open_log();
+    audit_log_hold(log, "");
+    append_now(log, "b");
+    cr_expect_eq(synced + failed, 1, "it waits");
+    cr_expect_null(audit_log_trouble(log));
+    audit_log_hold(log, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    cr_expect_eq(synced, 2);
+    audit_log_hold(log, "somebody else writes it");
+    append_now(log, "c");
+    cr_expect_eq(failed, 1);
+    cr_expect(strstr(audit_log_trouble(log), "somebody else writes it"));
+    audit_log_look(log);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    audit_log_hold(log, NULL);
+    append_now(log, "d");
+    cr_expect_null(audit_log_trouble(log));
+    close_log(log);
+    expect_types(path, 1, "log.began a b d ");
+}
+
+Test(audit_log_file, has_a_place_that_a_copy_has_not)
+{
+    char places[4][512], other[sizeof path + 8];
+    struct buf place;
+
+    snprintf(other, sizeof other, "%s.copy", path);
+    for (size_t i = 0; i < 4; i++) {
+        buf_init_fixed(&place, places[i], sizeof places[i] - 1);
+        if (i == 1)
+            write_file(path, "", 0); /* a new file at the path, as after a rotation */
+        append_file_place(i == 2 ? other : i == 3 ? "/tmp/x" : path, &place);
+        places[i][place.len] = '\0';
+    }
+    cr_expect_str_eq(places[0], places[1]);
+    cr_expect_str_neq(places[0], places[2]);
+    cr_expect_str_neq(strchr(places[0], ' '), strchr(places[3], ' '));
 }

@@ -382,6 +382,20 @@ Test(lua, audit_heads)
           {"@audit_heads b3 '' 2", "(ok c3 * a1 *)"}, {"HLEN t:log_heads", "3"});
 }
 
+/* One place at a time writes a chain, and after a refusal only one that has all that was published. */
+Test(lua, audit_writers)
+{
+    STEPS({"@audit_unlogged a1 0 1 a1 here 7 0", "(ok 0 0 0 0)"}, {"GET t:log_writer:a1", "here"},
+          {"PTTL t:log_writer:a1", "~35000"}, {"@audit_unlogged a1 0 1 a1 here 9 0", "(ok 0 0 0 0)"},
+          {"DEL t:log_taker", "1"}, {"@audit_unlogged a1 0 1 a1 there 7 0", "(ok 0 0 0 ~35002)"},
+          {"EXISTS t:log_taker", "0"}, {"@audit_unlogged b2 0 1 b2 there 7 0", "(ok 0 0 0 0)"},
+          {"@audit_heads a1 '' 8 there", "(ok)"}, {"GET t:log_writer:a1", "here"},
+          {"@audit_heads a1 '' 8 here", "(ok)"}, {"EXISTS t:log_writer:a1", "0"},
+          {"HSET t:log_heads a1 1+9+mac+9+tag+n", "1"}, {"@audit_unlogged a1 0 1 a1 there 7 1", "(ok 0 0 0 70002)"},
+          {"EXISTS t:log_writer:a1", "0"}, {"@audit_unlogged a1 0 1 a1 there 9 1", "(ok 0 0 0 1)"},
+          {"GET t:log_writer:a1", "there"});
+}
+
 Test(lua, audit_logged)
 {
     STEPS({"XADD t:unlogged:live 1-1 a b", "1-1"}, {"XADD t:unlogged:live 1-2 a b", "1-2"},

@@ -23,6 +23,10 @@ enum { AUDIT_LOG_WRITE_WITHIN_MS = 10000 };
 struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_settings *settings, struct buf *ret_why);
 /* Call before the first line. node: its name, as 'chatelaine status' shows it; the node knows it once it listens. */
 void audit_log_name(struct audit_log *log, const char *node);
+/* Until it is allowed to write (why NULL), lines wait (why ""), or fail with that reason as on a full disk. why: a
+ * constant. A log that has lines may be a copy of another node's, so it begins with ""; an empty one with NULL. */
+void audit_log_hold(struct audit_log *log, const char *why);
+const char *audit_log_held(const struct audit_log *log);
 /* Calls synced after the callbacks of each sync, done or failed. */
 void audit_log_watch(struct audit_log *log, void (*synced)(void *arg), void *arg);
 /* Waits for a sync under way; nothing may be waiting behind it. closed (may be NULL) runs later. */
@@ -41,6 +45,8 @@ void audit_log_look(struct audit_log *log);
 
 /* NULL, or why the last write failed. */
 const char *audit_log_trouble(const struct audit_log *log);
+/* See append_file_place(). */
+const char *audit_log_place(const struct audit_log *log);
 /* The name of the chain. */
 const char *audit_log_chain(const struct audit_log *log);
 /* What is on disk. */

@@ -1,11 +1,11 @@
-#include "store/audit_log.h"
+#include "audit/audit_log.h"
 
 #include "base/append_file.h"
 #include "base/background.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/log.h"
+#include "base/loss.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 
@@ -15,7 +15,13 @@
 #include <unistd.h>
 
 #define FILE_NAME "audit log"
-enum { GROUP_MAX_BYTES = 4 * 1024 * 1024, END_MAX_BYTES = 1024 * 1024, WHY_BYTES = 256, MOVES_MAX = 4 };
+enum {
+    GROUP_MAX_BYTES = 4 * 1024 * 1024,
+    END_MAX_BYTES = 1024 * 1024,
+    WHY_BYTES = 256,
+    MOVES_MAX = 4,
+    PLACE_BYTES = 512
+};
 
 /* A line that waits for its sync. */
 struct waiter {
@@ -31,6 +37,8 @@ struct audit_log {
     uv_loop_t *loop;
     struct audit_log_settings settings;
     char *path;
+    char place[PLACE_BYTES];
+    const char *held; /* see audit_log_hold() */
     char node[AUDIT_NODE_BYTES];
     int fd;
 
@@ -153,6 +161,7 @@ static void on_idle(uv_idle_t *idle);
 struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_settings *settings, struct buf *ret_why)
 {
     struct audit_log *log;
+    struct buf place;
     int fd = append_file_open(settings->path, FILE_NAME, true, ret_why);
 
     if (fd < 0)
@@ -162,6 +171,8 @@ struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_setting
     log->settings = *settings;
     log->path = mem_copy_text(settings->path, strlen(settings->path));
     log->fd = fd;
+    buf_init_fixed(&place, log->place, sizeof log->place - 1);
+    append_file_place(log->path, &place);
     audit_log_name(log, "unnamed");
     list_init(&log->waiting);
     list_init(&log->writing);
@@ -174,6 +185,7 @@ struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_setting
         audit_log_close(log, NULL, NULL);
         return NULL;
     }
+    log->held = log->head.seq > 0 ? "" : NULL;
     return log;
 }
 
@@ -232,6 +244,11 @@ static void begin_group(struct audit_log *log);
 static void on_written(struct background *background);
 static void fail_waiting(struct audit_log *log);
 
+static bool must_wait(const struct audit_log *log)
+{
+    return log->held && !log->held[0];
+}
+
 static void on_idle(uv_idle_t *idle)
 {
     struct audit_log *log = idle->data;
@@ -239,7 +256,7 @@ static void on_idle(uv_idle_t *idle)
     CHECK(uv_idle_stop(idle) == 0);
     if (log->is_hung)
         fail_waiting(log);
-    else if (!log->is_writing && !list_empty(&log->waiting))
+    else if (!log->is_writing && !list_empty(&log->waiting) && !must_wait(log))
         begin_group(log);
 }
 
@@ -352,9 +369,8 @@ static void settle_loss(struct audit_log *log)
     if (!log->has_lost || log->is_loss_told)
         return;
     log->is_loss_told = true;
-    metric_add(METRIC_AUDIT_LOG_LOST, 1);
-    LOG(LOG_ERROR, "the audit log was removed, replaced or cut: lines are lost", log_str("path", log->path),
-        log_int("lost_from", (int64_t)log->lost_from), log_int("lost_to", (int64_t)log->head.seq));
+    LOSS_TELL(LOSS_AUDIT_LOG, log_str("path", log->path), log_int("lost_from", (int64_t)log->lost_from),
+              log_int("lost_to", (int64_t)log->head.seq));
 }
 
 /* why NULL: there is none. */
@@ -460,6 +476,10 @@ static void on_patience_over(uv_timer_t *patience)
 
 static void begin_group(struct audit_log *log)
 {
+    if (log->held) {
+        fail_group(log, log->held);
+        return;
+    }
     if (log->must_read_end && !read_end(log)) {
         fail_group(log, strerror(errno));
         return;
@@ -532,15 +552,33 @@ static void on_written(struct background *background)
         end_group(log, log->error ? strerror(log->error) : NULL);
 }
 
+void audit_log_hold(struct audit_log *log, const char *why)
+{
+    log->held = why;
+    if (why && why[0])
+        note_trouble(log, why);
+    wake(log);
+}
+
+const char *audit_log_held(const struct audit_log *log)
+{
+    return log->held;
+}
+
 void audit_log_look(struct audit_log *log)
 {
-    if (!log->is_writing && !log->is_closing && list_empty(&log->waiting))
+    if (!log->held && !log->is_writing && !log->is_closing && list_empty(&log->waiting))
         begin_group(log);
 }
 
 const char *audit_log_trouble(const struct audit_log *log)
 {
     return log->trouble[0] ? log->trouble : NULL;
+}
+
+const char *audit_log_place(const struct audit_log *log)
+{
+    return log->place;
 }
 
 const char *audit_log_chain(const struct audit_log *log)

@@ -1,0 +1,43 @@
+#include "losses.h"
+
+#include "cli.h"
+#include "deadline.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+void losses_await_status(struct fixture *fixture, const char *says)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct cli_run run;
+
+    for (;;) {
+        RUN(fixture, &run, "status");
+        if (strstr(run.out, says))
+            break;
+        cr_assert_gt(deadline_left_ms(deadline), 0, "\"%s\" lacks: %s%s", says, run.out, run.err);
+        cli_finish(&run);
+        poll(NULL, 0, 100);
+    }
+    cr_expect_eq(run.exit_code, 3, "%s", run.out);
+    cli_finish(&run);
+}
+
+/* doctor prints what it says in lines of bounded length, and --json whole. */
+void losses_expect_told(struct fixture *fixture, enum loss loss, const char *sample)
+{
+    const struct loss_row *row = &LOSSES[loss];
+    char detail[512];
+    struct cli_run run;
+
+    losses_await_status(fixture, row->sentence);
+    cr_expect_eq(fixture_metric(fixture, 0, sample), 1);
+    cr_expect(file_contains(fixture->nodes[0].process.err_path, row->message));
+    RUN(fixture, &run, "doctor", "--json", "--public-origin", NODE_ORIGIN);
+    snprintf(detail, sizeof detail, "\"name\":\"%s\",\"status\":\"warn\",\"detail\":\"1 of 1 nodes: %s\"", row->name,
+             row->sentence);
+    cr_expect_not_null(strstr(run.out, detail), "%s%s", run.out, run.err);
+    cli_finish(&run);
+}
