@@ -45,7 +45,7 @@ struct main_conf {
      * seen; 0: none yet. In memory that the master makes, so that a worker that is started again has the same. */
     _Atomic uint32_t *policy;
     ngx_int_t index_of[VARIABLE_COUNT];
-    ngx_array_t places; /* struct place; until the configuration is read */
+    ngx_array_t places; /* struct noted_place; until the configuration is read */
 };
 
 struct location_conf {

@@ -28,7 +28,7 @@ const struct variable_name module_variables[VARIABLE_COUNT] = {
 };
 
 /* A location as the configuration has it. */
-struct place {
+struct noted_place {
     const void *server; /* its server, by its settings */
     struct location_conf *settings;
     ngx_str_t name; /* empty: the server itself */
@@ -86,7 +86,7 @@ static void *create_main_conf(ngx_conf_t *cf)
     enum { PLACES_AT_FIRST = 16 };
     struct main_conf *main = ngx_pcalloc(cf->pool, sizeof *main);
 
-    if (main && ngx_array_init(&main->places, cf->temp_pool, PLACES_AT_FIRST, sizeof(struct place)) != NGX_OK)
+    if (main && ngx_array_init(&main->places, cf->temp_pool, PLACES_AT_FIRST, sizeof(struct noted_place)) != NGX_OK)
         return NULL;
     return main;
 }
@@ -106,15 +106,15 @@ static char *refuse(ngx_conf_t *cf, const char *what, const ngx_str_t *value)
 static char *note_place(ngx_conf_t *cf, struct location_conf *settings, const ngx_http_core_loc_conf_t *core)
 {
     struct main_conf *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_chatelaine_module);
-    struct place *place = ngx_array_push(&main->places);
+    struct noted_place *place = ngx_array_push(&main->places);
 
     if (!place)
         return NGX_CONF_ERROR;
-    *place = (struct place){.server = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module),
-                            .settings = settings,
-                            .name = core->name,
-                            .is_exact = core->exact_match,
-                            .is_internal = core->internal};
+    *place = (struct noted_place){.server = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module),
+                                  .settings = settings,
+                                  .name = core->name,
+                                  .is_exact = core->exact_match,
+                                  .is_internal = core->internal};
     return NGX_CONF_OK;
 }
 
@@ -292,9 +292,9 @@ static ngx_int_t add_variables(ngx_conf_t *cf)
 }
 
 /* A subrequest is not checked itself. So a name without a location of its own would lead to that of a backend. */
-static struct place *target_of(const struct main_conf *main, const struct place *from)
+static struct noted_place *target_of(const struct main_conf *main, const struct noted_place *from)
 {
-    struct place *places = main->places.elts;
+    struct noted_place *places = main->places.elts;
 
     for (ngx_uint_t i = 0; i < main->places.nelts; i++)
         if (places[i].server == from->server && places[i].is_exact && places[i].is_internal &&
@@ -305,7 +305,7 @@ static struct place *target_of(const struct main_conf *main, const struct place 
 
 static ngx_int_t find_targets(ngx_conf_t *cf, const struct main_conf *main)
 {
-    const struct place *places = main->places.elts, *target;
+    const struct noted_place *places = main->places.elts, *target;
 
     for (ngx_uint_t i = 0; i < main->places.nelts; i++) {
         if (places[i].settings->uri.len == 0)

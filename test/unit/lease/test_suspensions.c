@@ -274,6 +274,7 @@ Test(suspensions, a_new_membership_begins_without_the_set)
     push(INVALIDATIONS, "nonsense");
     until_ended(1);
     cr_expect_not(membership_knows_suspended(w.member));
+    until(is_live, NULL);
     until(is_ready, NULL);
     read_key();
     cr_expect(membership_knows_suspended(w.member));
