@@ -59,7 +59,8 @@ struct tls_client_settings {
     const struct tls_pair *pair; /* to identify itself with; NULL: none */
 };
 
-/* One's own pair must be valid by this machine's clock. Every server is verified: its certificate must lead to a CA and cover the name that was connected to (RFC 9525). */
+/* One's own pair must be valid by this machine's clock. Every server is verified: its certificate must lead to a CA and
+ * cover the name that was connected to (RFC 9525). */
 struct tls_context *tls_context_create_client(const struct tls_client_settings *settings, struct buf *ret_why);
 
 /* For a client that has the server's own certificate file: accepts the first certificate of any of these files and

@@ -215,7 +215,7 @@ int doctor_gateway_run(const struct command_line *line)
     struct gateway_site site = {.patience_ms = PATIENCE_MS,
                                 .until_ns = clock_boot_ns() + (uint64_t)PATIENCE_ALL_MS * CLOCK_NS_PER_MS};
     struct doctor_report report = {.count = 0};
-    struct gateway_url url;
+    struct gateway_url url = {0};
     uint8_t marker[(GATEWAY_MARKER_BYTES - 1) / 2];
     struct buf marker_text;
     int code = read_url(line->gateway, &url);

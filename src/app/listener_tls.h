@@ -20,7 +20,8 @@ struct listener_tls *listener_tls_open(uv_loop_t *loop, const struct listener_tl
                                        struct buf *ret_why);
 /* From now on the server's new connections speak TLS, and changes of the files are noticed. */
 void listener_tls_begin(struct listener_tls *tls, struct http_server *server);
-/* Loads the files again. If they cannot be used, or a valid certificate would become one that is not, the certificates stay as they are, and an error is logged. */
+/* Loads the files again. If they cannot be used, or a valid certificate would become one that is not, the certificates
+ * stay as they are, and an error is logged. */
 void listener_tls_reload(struct listener_tls *tls);
 /* closed runs once, later; by then it is freed. Call it before the server is freed. */
 void listener_tls_close(struct listener_tls *tls, void (*closed)(void *arg), void *arg);

@@ -19,12 +19,12 @@ static void measure_memory(void)
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     char content[128];
     ssize_t got = fd < 0 ? 0 : read(fd, content, sizeof content);
-    struct text rest = {content, got > 0 ? (size_t)got : 0}, pages;
+    struct text rest = {content, got > 0 ? (size_t)got : 0}, all, pages;
     uint64_t count;
 
     if (fd >= 0)
         close(fd);
-    if (text_next(&rest, ' ', &pages) && text_next(&rest, ' ', &pages) && text_to_u64(pages, INT64_MAX, &count))
+    if (text_next(&rest, ' ', &all) && text_next(&rest, ' ', &pages) && text_to_u64(pages, INT64_MAX, &count))
         metric_set(METRIC_PROCESS_MEMORY, (int64_t)count * sysconf(_SC_PAGESIZE));
 }
 

@@ -133,7 +133,7 @@ bool unix_socket_is_lost(const struct unix_socket *socket)
 
 void unix_socket_listen_again(struct unix_socket *socket)
 {
-    struct unix_socket next;
+    struct unix_socket next = {.fd = -1};
     int result = listen_at(&next, socket->path);
 
     if (!socket->is_loss_told)

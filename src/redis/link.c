@@ -222,7 +222,7 @@ static void note_error(struct redis_link *link, const struct redis_reply *reply)
 /* Of one of the channels that a successor has taken over. */
 static bool is_farewell(const struct redis_link *link, const struct redis_reply *reply)
 {
-    return link->unsubscribing > 0 &&
+    return link->subscription && link->unsubscribing > 0 &&
            is_push(reply, link->subscription->is_sharded ? TEXT("sunsubscribe") : TEXT("unsubscribe"));
 }
 

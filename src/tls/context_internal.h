@@ -9,7 +9,8 @@ struct tls_context {
     unsigned holds;
     STACK_OF(X509) * pinned; /* a client accepts these and no others; NULL: whatever leads to its CAs */
     int64_t not_after_s;
-    char outdated[TLS_OUTDATED_BYTES]; /* why one of its own certificates was not valid when it was read; empty: all were */
+    char outdated[TLS_OUTDATED_BYTES]; /* why one of its own certificates was not valid when it was read; empty: all
+                                          were */
     uint8_t scope[SSL_MAX_SSL_SESSION_ID_LENGTH]; /* a server's: SHA-256 of its service and its client CAs */
     struct pair pairs[TLS_PAIRS_MAX];
     size_t pair_count;
