@@ -285,7 +285,7 @@ static bool begins_after_waiting(void *arg)
     has_waited |= audit_log_trouble(node.log) != NULL;
     has_begun = count_in_log(&node, "\"log.started\"") == 2;
     cr_assert(!has_begun || has_waited);
-    return has_begun;
+    return has_begun && !audit_log_trouble(node.log);
 }
 
 /* As after a crash of its machine: no other lives. */

@@ -362,7 +362,7 @@ Test(store, names_what_makes_redis_unfit)
         {{"CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"}, "no-appendfsync-on-rewrite no"},
         {{"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}, "noeviction"},
         {{"ACL", "SETUSER", "default", "-config"}, "+config|get"},
-        {{"ACL", "SETUSER", "default", "-evalsha"}, "refuses our scripts"},
+        {{"ACL", "SETUSER", "default", "-evalsha"}, "refuses scripts"},
         {{"ACL", "SETUSER", "default", "-info"}, "ACL"},
         {{"ACL", "SETUSER", "default", "resetchannels"}, "and channels"},
         {{"SET", "t:schema", "99"}, "newer chatelaine"},
