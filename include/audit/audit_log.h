@@ -27,6 +27,8 @@ void audit_log_name(struct audit_log *log, const char *node);
  * constant. A log that has lines may be a copy of another node's, so it begins with ""; an empty one with NULL. */
 void audit_log_hold(struct audit_log *log, const char *why);
 const char *audit_log_held(const struct audit_log *log);
+/* Whether lines wait for it. */
+bool audit_log_waits(const struct audit_log *log);
 /* Calls synced after the callbacks of each sync, done or failed. */
 void audit_log_watch(struct audit_log *log, void (*synced)(void *arg), void *arg);
 /* Waits for a sync under way; nothing may be waiting behind it. closed (may be NULL) runs later. */

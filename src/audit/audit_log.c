@@ -560,6 +560,11 @@ void audit_log_hold(struct audit_log *log, const char *why)
     wake(log);
 }
 
+bool audit_log_waits(const struct audit_log *log)
+{
+    return must_wait(log) && !list_empty(&log->waiting);
+}
+
 const char *audit_log_held(const struct audit_log *log)
 {
     return log->held;

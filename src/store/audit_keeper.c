@@ -557,12 +557,20 @@ static void look_at_part(struct audit_part *part, bool has_trouble)
         exchange_heads(part, heads_exchanged);
 }
 
-/* Whether it may write is not known yet, or it must not. */
+/* Whether it may write is not known yet, or it must not. What waits before any store is ready are endings that Redis
+ * has lost: no store becomes ready before they are in the log. */
 static void ask(struct audit_keeper *keeper)
 {
-    for (unsigned i = 0; i < keeper->part_count; i++)
-        if (store_is_ready(keeper->parts[i].store))
-            take(&keeper->parts[i]);
+    bool is_any_ready = false;
+
+    for (unsigned i = 0; i < keeper->part_count; i++) {
+        if (!store_is_ready(keeper->parts[i].store))
+            continue;
+        is_any_ready = true;
+        take(&keeper->parts[i]);
+    }
+    if (!is_any_ready && audit_log_waits(keeper->log))
+        audit_log_hold(keeper->log, NULL);
 }
 
 static void on_tick(uv_timer_t *timer)

@@ -104,6 +104,7 @@ test('bad values are refused, with the reason', () => {
 const WITHHELD = [
     'check-socket', 'table', 'table-keys', 'table-deployment',
     'reuse-port', 'ready-file', 'redis', 'internal-proxy-protocol', 'unsafe-redis',
+    'settings', // a Pod's settings are its environment
 ];
 
 test("settings are the node's, all of them, and numbers are written out", () => {
