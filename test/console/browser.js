@@ -2,7 +2,7 @@
 // on any page is kept, and tests fail by it.
 import {chromium} from 'playwright-core';
 
-import {PASSWORD, PATIENCE_MS} from '../support/deployment.js';
+import {PASSWORD, PATIENCE_MS, until} from '../support/deployment.js';
 import {FOREIGN_FIELDS, watchForeignText} from './foreign.js';
 
 export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
@@ -19,6 +19,20 @@ export async function launch() {
 // What the browser itself writes for an answer that is no 2xx, or a connection that fails, and what no page can
 // prevent.
 const isNoise = (text) => text.startsWith('Failed to load resource:');
+
+const asked = new WeakMap(); // by context: see watchRequests()
+
+function watchRequests(context) {
+    const open = new Set();
+    let lastMs = Date.now();
+    const changed = (change) => (request) => {
+        open[change](request);
+        lastMs = Date.now();
+    };
+
+    context.on('request', changed('add')).on('requestfinished', changed('delete')).on('requestfailed', changed('delete'));
+    asked.set(context, {open, quietSince: () => lastMs});
+}
 
 // allowed: what else the browser may write, in a test that provokes it.
 export async function openContext(
@@ -38,6 +52,7 @@ export async function openContext(
     });
     const complaints = [];
 
+    watchRequests(context);
     context.setDefaultTimeout(PATIENCE_MS);
     context.on('console', (message) => {
         if (['error', 'warning'].includes(message.type()) && !isNoise(message.text()) && !allowed.test(message.text()))
@@ -98,4 +113,15 @@ export async function askForTestKey(page, name, scopes) {
 export async function settled(page) {
     await page.waitForFunction(() => !document.querySelector('[aria-busy="true"], .skeleton, form[data-working]'));
     await page.evaluate(() => document.fonts.ready);
+}
+
+const QUIET_MS = 500; // as long as browsers' own "network idle"
+
+// Moves the page's clock when nothing that was asked is unanswered: an answer counts as activity when it comes.
+export async function passTime(page, ms) {
+    const {open, quietSince} = asked.get(page.context());
+
+    await settled(page);
+    await until('a quiet page', () => open.size === 0 && Date.now() - quietSince() >= QUIET_MS);
+    await page.clock.fastForward(ms);
 }

@@ -3,7 +3,16 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {PASSWORD} from '../support/deployment.js';
-import {askForTestKey, confirmStepUp, fillNewKey, fillSignIn, openContext, signIn, signOut} from './browser.js';
+import {
+    askForTestKey,
+    confirmStepUp,
+    fillNewKey,
+    fillSignIn,
+    openContext,
+    passTime,
+    signIn,
+    signOut,
+} from './browser.js';
 import {browse, browser, deployment, forgetColleague, goBackTo, isInSight, keysOf, overlap, row, someKeys} from './scene.js';
 
 // The page warns from 465 s after the last answer on, for two minutes, so that a busy machine has time.
@@ -143,7 +152,7 @@ describe('a session that ends', () => {
                 const name = page.getByRole('textbox', {name: 'Name'});
                 await name.fill('Nothing is asked for each key');
                 const before = asked;
-                await page.clock.fastForward(WARNED_MS);
+                await passTime(page, WARNED_MS);
                 const bar = page.getByRole('region', {name: 'Your session is about to end'});
                 await bar.waitFor();
                 for (const button of ['Create test key', 'Cancel', 'Stay signed in'])
@@ -153,7 +162,7 @@ describe('a session that ends', () => {
                 await bar.waitFor({state: 'detached'});
                 assert.equal(asked, before + 1);
                 await page.keyboard.press('Escape');
-                await page.clock.fastForward(WARNED_MS);
+                await passTime(page, WARNED_MS);
                 await bar.waitFor();
                 await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
                 for (const button of await page.locator('main button:visible').all())
@@ -170,7 +179,7 @@ describe('a session that ends', () => {
         await page.getByRole('heading', {name: 'API keys', exact: true}).waitFor();
         await page.getByRole('button', {name: 'Create key'}).first().click();
         await page.getByRole('textbox', {name: 'Name'}).fill('Kept');
-        await page.clock.fastForward(WARNED_MS);
+        await passTime(page, WARNED_MS);
         deployment.endSessions();
         forgetColleague();
         await page.getByRole('button', {name: 'Stay signed in'}).click();
