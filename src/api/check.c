@@ -23,19 +23,16 @@ static void mark_refusal(struct http_request *request, struct problem *problem, 
         problem->status = 403;
 }
 
-/* At the end of this node's drain, gateways ask the next one. One that has given up has asked it already: what this
- * node reads of it, such as after it was stopped for a while, is neither a use nor a refusal of the key. */
-static bool begin(struct exchange *exchange)
+/* PROBLEM_NONE, or why this node judges nothing. At the end of its drain, gateways ask the next one. A gateway that has
+ * given up has asked it already: what this node reads of it, such as after it was stopped for a while, is neither a use
+ * nor a refusal of the key. */
+static enum problem_code begin(struct exchange *exchange)
 {
-    bool is_given_up = http_request_given_up(exchange->request);
-
     exchange->mark_refusal = mark_refusal;
     exchange->admit = allow;
     if (exchange->service->refuses_new)
-        exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
-    else if (is_given_up)
-        exchange_refuse(exchange, PROBLEM_OVERLOADED);
-    return !exchange->service->refuses_new && !is_given_up;
+        return PROBLEM_SHUTTING_DOWN;
+    return http_request_given_up(exchange->request) ? PROBLEM_OVERLOADED : PROBLEM_NONE;
 }
 
 static enum problem_code read_headers(struct exchange *exchange, struct text method_header, struct text target_header,
@@ -83,22 +80,26 @@ static void check_path(struct exchange *exchange, struct text path)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
 }
 
-static void check_by_headers(struct exchange *exchange, struct text method_header, struct text target_header)
+static void check_unless(struct exchange *exchange, enum problem_code code, struct text path)
 {
-    struct text path;
-    enum problem_code code;
-
-    if (!begin(exchange))
-        return;
-    if (exchange->method != HTTP_GET && exchange->method != HTTP_HEAD) {
-        exchange_refuse_method(exchange, "GET, HEAD");
-        return;
-    }
-    code = read_headers(exchange, method_header, target_header, &path);
     if (code == PROBLEM_NONE)
         check_path(exchange, path);
     else
         exchange_refuse(exchange, code);
+}
+
+static void check_by_headers(struct exchange *exchange, struct text method_header, struct text target_header)
+{
+    struct text path = {0};
+    enum problem_code code = begin(exchange);
+
+    if (code == PROBLEM_NONE && exchange->method != HTTP_GET && exchange->method != HTTP_HEAD) {
+        exchange_refuse_method(exchange, "GET, HEAD");
+        return;
+    }
+    if (code == PROBLEM_NONE)
+        code = read_headers(exchange, method_header, target_header, &path);
+    check_unless(exchange, code, path);
 }
 
 void check_auth_request(struct exchange *exchange)
@@ -113,24 +114,21 @@ void check_forward_auth(struct exchange *exchange)
 
 void check_ext_authz(struct exchange *exchange)
 {
-    struct text path;
-    enum problem_code code;
+    struct text path = {0};
+    enum problem_code code = begin(exchange);
 
-    if (!begin(exchange))
-        return;
-    code = read_request_line(exchange, &path);
+    if (code == PROBLEM_NONE)
+        code = read_request_line(exchange, &path);
     if (code == PROBLEM_NONE && path.len == 0)
         code = PROBLEM_NOT_FOUND;
-    if (code == PROBLEM_NONE)
-        check_path(exchange, path);
-    else
-        exchange_refuse(exchange, code);
+    check_unless(exchange, code, path);
 }
 
 void check_nothing(struct exchange *exchange)
 {
-    if (begin(exchange))
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+    enum problem_code code = begin(exchange);
+
+    exchange_refuse(exchange, code == PROBLEM_NONE ? PROBLEM_NOT_FOUND : code);
 }
 
 /* Gateways that forward response headers of checks can pass the trace on: a well-formed one, or none. */

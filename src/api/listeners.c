@@ -38,6 +38,12 @@ static void enter_api(struct exchange *exchange)
     enter(exchange);
 }
 
+/* No page lies below /v1/, where nearly all requests go. */
+static const struct mount *find_page(struct text path)
+{
+    return text_starts_with(path, TEXT("/v1/")) ? NULL : mount_find(MOUNT_PAGES, path);
+}
+
 static void enter_internal(struct exchange *exchange)
 {
     exchange->mount = mount_find(MOUNT_INTERNAL, exchange->path);
@@ -60,7 +66,7 @@ void api_handle_public(struct http_request *request, void *service)
     if (exchange->service->refuses_new && !is_probe(exchange->path)) {
         exchange->match = route_find(exchange->method, exchange->path); /* for the form of the refusal */
         exchange_refuse(exchange, PROBLEM_SHUTTING_DOWN);
-    } else if ((exchange->mount = mount_find(MOUNT_PAGES, exchange->path))) {
+    } else if ((exchange->mount = find_page(exchange->path))) {
         enter(exchange);
     } else {
         enter_api(exchange);

@@ -310,7 +310,8 @@ Test(path, a_pattern_covers_itself_and_all_below)
         {"/v1/a", "/v1/A/b", true, false},  {"/v1/a", "/V1/a", true, false},     {"/v1/a", "/v1/ab", false, true},
         {"/v1/a", "/v1", false, true},      {"/v1/a", "", false, true},          {"/v1/*/b", "/v1/a/b", true, true},
         {"/v1/*/b", "/v1//b", false, true}, {"/v1/*/b", "/v1/a/c", false, true}, {"/v1/*/b", "/v1/A/B/c", true, false},
-        {"/v1/a", "/v1/*/b", false, true},
+        {"/v1/a", "/v1/*/b", false, true},  {"/v1/*/b", "/v1/*/b", true, true},  {"/v1/*/b", "/v1/*/bc", false, true},
+        {"/v1/a/", "/v1/a/", true, true},   {"/v1/a/", "/v1/a//", true, true},   {"/v1/a/", "/v1/a", false, true},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         bool is_exact;
