@@ -88,8 +88,8 @@ struct command {
     const char *examples;              /* whole command lines, one per line, each of which parses; NULL if none */
     const struct option_group *groups; /* ends with a NULL table */
     int (*run)(const struct command_line *line);
-    /* Adds a line for each further mistake in settings that have some already, so that all are told at once; NULL: the
-     * command looks at no more than its options. */
+    /* Adds a line for each further mistake to the settings' own, so that one run lists them all; NULL: the command has
+     * nothing else to judge. */
     void (*judge)(const struct settings *settings, struct buf *mistakes);
     enum command_keys keys;
     bool shows_connection; /* --help lists the connection options; otherwise it refers to 'help connection' */
