@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
-enum { SLOTS = 16384, STEP_MS = 50, REPLY_BYTES = 16384 };
+enum { SLOTS = 16384, STEP_MS = 50, REPLY_BYTES = 16384, NODE_ID_BYTES = 41 };
 
 static bool says(const struct redis_server *server, const char *wanted, const char *command, const char *argument)
 {
@@ -20,15 +21,6 @@ static bool says(const struct redis_server *server, const char *wanted, const ch
 static void name_node(const struct redis_server *server, char ret_id[64])
 {
     redis_server_ask(server, ret_id, 64, "CLUSTER", "MYID", NULL);
-}
-
-static void meet(const struct redis_server *server, const struct redis_server *other)
-{
-    char port[8], bus_port[8];
-
-    snprintf(port, sizeof port, "%u", other->port);
-    snprintf(bus_port, sizeof bus_port, "%u", other->options.cluster_port);
-    redis_server_tell(server, "CLUSTER", "MEET", redis_server_address(other), port, bus_port, NULL);
 }
 
 /* All know all others, by their lasting names. */
@@ -77,20 +69,6 @@ bool cluster_servers_wait_whole(const struct cluster_servers *cluster, unsigned 
     return wait_for(cluster, is_whole, timeout_ms);
 }
 
-/* Each gets an epoch of its own, so that they need not sort that out. */
-static void give_slots(const struct cluster_servers *cluster)
-{
-    for (unsigned i = 0; i < cluster->primaries; i++) {
-        char first[16], last[16], epoch[16];
-
-        snprintf(first, sizeof first, "%u", i * SLOTS / cluster->primaries);
-        snprintf(last, sizeof last, "%u", (i + 1) * SLOTS / cluster->primaries - 1);
-        snprintf(epoch, sizeof epoch, "%u", i + 1);
-        redis_server_tell(&cluster->servers[i], "CLUSTER", "ADDSLOTSRANGE", first, last, NULL);
-        redis_server_tell(&cluster->servers[i], "CLUSTER", "SET-CONFIG-EPOCH", epoch, NULL);
-    }
-}
-
 static void print_url(const struct cluster_servers *cluster, bool is_tls, char ret_url[PROCESS_PATH_BYTES])
 {
     size_t used = (size_t)snprintf(ret_url, PROCESS_PATH_BYTES, is_tls ? "rediss-cluster://" : "redis-cluster://");
@@ -105,20 +83,56 @@ static void print_url(const struct cluster_servers *cluster, bool is_tls, char r
         abort();
 }
 
-void cluster_servers_join(struct cluster_servers *cluster)
+/* Random, as Redis' own: a port may have been another cluster's. */
+static void name_all(const struct cluster_servers *cluster, char ret_ids[CLUSTER_SERVERS_MAX][NODE_ID_BYTES])
 {
-    unsigned primaries = cluster->primaries;
-    char id[64];
+    uint8_t bytes[NODE_ID_BYTES / 2];
 
-    give_slots(cluster);
-    for (unsigned i = 1; i < cluster->count; i++)
-        meet(&cluster->servers[0], &cluster->servers[i]);
-    if (!wait_for(cluster, are_acquainted, PATIENCE_MS))
-        test_give_up("the nodes of the cluster do not meet, see %s", cluster->servers[0].process.out_path);
-    for (unsigned i = primaries; i < cluster->count; i++) {
-        name_node(&cluster->servers[i - primaries], id);
-        redis_server_tell(&cluster->servers[i], "CLUSTER", "REPLICATE", id, NULL);
+    for (unsigned i = 0; i < cluster->count; i++) {
+        if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+            abort();
+        for (size_t k = 0; k < NODE_ID_BYTES / 2; k++)
+            snprintf(ret_ids[i] + 2 * k, 3, "%02x", bytes[k]);
     }
+}
+
+/* The line for `other` in the file of `server`. Each primary has an epoch of its own: they need not sort that out. */
+static void print_node(FILE *file, const struct cluster_servers *cluster, unsigned server, unsigned other,
+                       char (*ids)[NODE_ID_BYTES])
+{
+    const struct redis_server *redis = &cluster->servers[other];
+    const char *me = server == other ? "myself," : "";
+    unsigned primaries = cluster->primaries, primary = other % primaries;
+
+    fprintf(file, "%s %s:%u@%u %s", ids[other], redis_server_address(redis),
+            redis->options.tls_port ? redis->options.tls_port : redis->port, redis->options.cluster_port, me);
+    if (other == primary)
+        fprintf(file, "master - 0 0 %u connected %u-%u\n", primary + 1, primary * SLOTS / primaries,
+                (primary + 1) * SLOTS / primaries - 1);
+    else
+        fprintf(file, "slave %s 0 0 %u connected\n", ids[primary], primary + 1);
+}
+
+void cluster_servers_introduce(const struct cluster_servers *cluster)
+{
+    char ids[CLUSTER_SERVERS_MAX][NODE_ID_BYTES], path[PROCESS_PATH_BYTES + 16];
+
+    name_all(cluster, ids);
+    for (unsigned i = 0; i < cluster->count; i++) {
+        FILE *file;
+
+        snprintf(path, sizeof path, "%s/nodes.conf", cluster->servers[i].folder);
+        if (!(file = fopen(path, "w")))
+            test_give_up("%s cannot be written", path);
+        for (unsigned other = 0; other < cluster->count; other++)
+            print_node(file, cluster, i, other, ids);
+        fprintf(file, "vars currentEpoch %u lastVoteEpoch 0\n", cluster->primaries);
+        fclose(file);
+    }
+}
+
+void cluster_servers_started(struct cluster_servers *cluster)
+{
     if (!cluster_servers_wait_whole(cluster, PATIENCE_MS))
         test_give_up("the cluster does not become whole, see %s", cluster->servers[0].process.out_path);
     print_url(cluster, false, cluster->url);
@@ -129,7 +143,7 @@ void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, 
     cluster_servers_start_tls(cluster, primaries, has_replicas, NULL);
 }
 
-/* Only now: on a busy machine, servers that meet would take each other for dead. Those that are held up for a second
+/* Only now: on a busy machine, servers that start would take each other for dead. Those that are held up for a second
  * or two are not replaced. */
 static void replace_soon(struct cluster_servers *cluster)
 {
@@ -147,9 +161,12 @@ void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primari
             .tcp = true, .cluster_port = free_port(), .serves_part = true, .tls = tls};
 
         options.tls_port = tls ? free_port() : 0;
-        redis_server_start(&cluster->servers[i], &options);
+        redis_server_prepare(&cluster->servers[i], &options);
     }
-    cluster_servers_join(cluster);
+    cluster_servers_introduce(cluster);
+    for (unsigned i = 0; i < cluster->count; i++)
+        redis_server_restart(&cluster->servers[i]);
+    cluster_servers_started(cluster);
     if (has_replicas)
         replace_soon(cluster);
     if (tls)

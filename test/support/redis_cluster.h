@@ -16,8 +16,10 @@ struct cluster_servers {
 void cluster_servers_start(struct cluster_servers *cluster, unsigned primaries, bool has_replicas);
 /* The same with TLS, which the test's own calls may do without: tls as in redis_server_options. */
 void cluster_servers_start_tls(struct cluster_servers *cluster, unsigned primaries, bool has_replicas, const char *tls);
-/* The same with servers that the caller has started. */
-void cluster_servers_join(struct cluster_servers *cluster);
+/* The same in steps, with servers that the caller prepares, and starts once they have been introduced: each begins with
+ * what it would know after all have met, which takes Redis seconds. */
+void cluster_servers_introduce(const struct cluster_servers *cluster);
+void cluster_servers_started(struct cluster_servers *cluster);
 /* The index of the server that serves the slot of a name. Servers that were killed, or are `frozen` (an index; -1:
  * none), are not asked. Waits until there is one. */
 unsigned cluster_servers_primary_of(const struct cluster_servers *cluster, const char *name, int frozen);

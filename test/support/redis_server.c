@@ -414,7 +414,7 @@ static void run(struct redis_server *server)
         redis_server_wait_up(server);
 }
 
-void redis_server_start(struct redis_server *server, const struct redis_server_options *options)
+void redis_server_prepare(struct redis_server *server, const struct redis_server_options *options)
 {
     *server = (struct redis_server){.options = options ? *options : (struct redis_server_options){0}};
     folder_make(server->folder);
@@ -422,6 +422,11 @@ void redis_server_start(struct redis_server *server, const struct redis_server_o
     snprintf(server->url, sizeof server->url, "unix:%s%s%.40s", server->socket_path,
              server->options.password ? "?password=" : "", server->options.password ? server->options.password : "");
     server->port = server->options.tcp ? free_port() : 0;
+}
+
+void redis_server_start(struct redis_server *server, const struct redis_server_options *options)
+{
+    redis_server_prepare(server, options);
     run(server);
 }
 

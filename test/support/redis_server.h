@@ -33,6 +33,8 @@ struct redis_server {
 
 /* Returns when it answers PING; aborts the test if it does not. options may be NULL. */
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
+/* The same, but it has only a folder and a port: redis_server_restart() starts it. */
+void redis_server_prepare(struct redis_server *server, const struct redis_server_options *options);
 /* CHATELAINE_TEST_REDIS_SERVER (valkey-server), or redis-server. Sentinels are the same program. */
 const char *redis_server_binary(void);
 /* Waits until it answers PING; aborts the test if it does not. */

@@ -9,7 +9,7 @@
 /* Long enough for a machine that is busy with all of them: none is to be taken for dead that is only slow. */
 enum { NODE_TIMEOUT_MS = 2000, SLOTS = 16384, REPLY_BYTES = 16384, FIELDS = 8, FLAGS = 2, EPOCH = 6 };
 
-static void start_server(struct shards *shards, unsigned server)
+static void prepare_server(struct shards *shards, unsigned server)
 {
     const struct redis_server_options options = {
         .tcp = true,
@@ -19,8 +19,13 @@ static void start_server(struct shards *shards, unsigned server)
         .serves_part = true,
         .address = shards->netns ? netns_address(shards->netns, shards->first_namespace + server) : NULL};
 
+    redis_server_prepare(&shards->servers.servers[server], &options);
+}
+
+static void start_server(struct shards *shards, unsigned server)
+{
     netns_enter(shards->netns, shards->first_namespace + server);
-    redis_server_start(&shards->servers.servers[server], &options);
+    redis_server_restart(&shards->servers.servers[server]);
     netns_leave(shards->netns);
 }
 
@@ -81,8 +86,11 @@ void shards_start(struct shards *shards, struct netns *netns, unsigned first_nam
                               .moving = SHARDS_NONE};
     pthread_mutex_init(&shards->move_lock, NULL);
     for (unsigned i = 0; i < SHARDS_SERVERS; i++)
+        prepare_server(shards, i);
+    cluster_servers_introduce(&shards->servers);
+    for (unsigned i = 0; i < SHARDS_SERVERS; i++)
         start_server(shards, i);
-    cluster_servers_join(&shards->servers);
+    cluster_servers_started(&shards->servers);
     learn_names(shards);
     for (unsigned i = 0; i < SHARDS_PARTITIONS; i++)
         atomic_store(&shards->homes[i], find_home(shards, i));

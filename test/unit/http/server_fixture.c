@@ -617,11 +617,19 @@ static bool has_come(void *arg)
     return peer_count(awaited->peer, awaited->text) >= awaited->count;
 }
 
+/* Or never will. */
+static bool has_come_or_ended(void *arg)
+{
+    const struct awaited_text *awaited = arg;
+
+    return awaited->peer->is_ended || has_come(arg);
+}
+
 bool peer_gets_count(struct peer *peer, const char *text, size_t count)
 {
     struct awaited_text awaited = {peer, text, count};
 
-    return fixture_until(peer->fixture, has_come, &awaited);
+    return fixture_until(peer->fixture, has_come_or_ended, &awaited) && has_come(&awaited);
 }
 
 bool peer_gets(struct peer *peer, const char *text)
