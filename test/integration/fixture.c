@@ -580,6 +580,7 @@ void fixture_stop(struct fixture *fixture)
             node_stop(&fixture->nodes[i]);
     }
     if (fixture->redis.folder[0]) {
+        redis_server_thaw(&fixture->redis); /* a frozen one would be asked in vain */
         if (!fixture->wrote_names)
             redis_names_judge(&fixture->redis, "chatelaine:");
         redis_server_stop(&fixture->redis);
