@@ -47,7 +47,7 @@ static bool read_unix(struct text path, struct http_call_peer *ret_peer)
     return true;
 }
 
-/* If the node listens on all addresses, the loopback address is asked. */
+/* If the node listens on all addresses, it is asked at 127.0.0.1, which is there with IPv6 and without. */
 static bool read_tcp(struct text text, struct http_call_peer *ret_peer)
 {
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&ret_peer->address;
@@ -55,10 +55,10 @@ static bool read_tcp(struct text text, struct http_call_peer *ret_peer)
 
     if (http_address_read(text, &ret_peer->address) != 0)
         return false;
+    if (ret_peer->address.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
+        *v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = v6->sin6_port};
     if (ret_peer->address.ss_family == AF_INET6) {
         ret_peer->address_bytes = sizeof *v6;
-        if (IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
-            v6->sin6_addr = in6addr_loopback;
         return v6->sin6_port != 0;
     }
     ret_peer->address_bytes = sizeof *v4;

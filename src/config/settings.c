@@ -255,7 +255,9 @@ static const struct option_row NODE_ROWS[] = {
      .offset = AT(listen),
      .default_text = SETTINGS_LISTEN,
      .value_name = "ADDRESS",
-     .help = "Serve the public routes here: host:port, [v6]:port or unix:/path. Port 0 picks a free one."},
+     .help =
+         "Serve the public routes here: host:port, [v6]:port or unix:/path. [::]:8080 is every address, of IPv4 too, "
+         "and works where IPv6 is off. Port 0 picks a free one."},
     {.name = "internal-listen",
      .type = OPTION_TEXT,
      .offset = AT(internal_listen),

@@ -97,6 +97,35 @@ Test(ready, asks_wherever_a_node_may_listen)
     fixture_stop(&fixture);
 }
 
+static void serves_on_everything(struct fixture *fixture, bool has_ipv6)
+{
+    static const char *const ALL[] = {"--listen", "[::]:0", "--internal-listen", "[::]:0", NULL};
+    static const char *const HOSTS[] = {"[::]", "127.0.0.1", "[::1]"};
+    struct http_answer answer;
+    char address[64];
+
+    fixture->node_count = 0;
+    fixture_add_node(fixture, ALL);
+    for (size_t i = 0; i < sizeof HOSTS / sizeof *HOSTS - !has_ipv6; i++) {
+        address_of(fixture, HOSTS[i], address, sizeof address);
+        await_ready(fixture, address);
+    }
+    cr_expect_eq(http_call(fixture->nodes[0].port, &(struct http_call){.target = "/v1/whoami"}, &answer), 401);
+    node_stop(&fixture->nodes[0]);
+}
+
+/* The default in containers. */
+Test(ready, all_addresses_are_those_of_both_families_or_of_ipv4_where_ipv6_is_off)
+{
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    serves_on_everything(&fixture, machine_has_ipv6());
+    machine_lose_ipv6();
+    serves_on_everything(&fixture, false);
+    fixture_stop(&fixture);
+}
+
 Test(ready, refuses_addresses_that_are_none)
 {
     /* A host, and a path that would need one byte more than there is room for. */

@@ -89,3 +89,5 @@ const char *http_answer_code(const struct http_answer *answer);
 
 /* Whether this machine can listen on [::1]; many containers cannot. */
 bool machine_has_ipv6(void);
+/* IPv6 is off from now on, for this process and those that it starts, as with the kernel's ipv6.disable=1. */
+void machine_lose_ipv6(void);
