@@ -9,25 +9,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { HELMS, parse, render, renderNotes, SOURCE } from './helm.js';
+import { byKind, nodeOf, podOf, rendered, settingsOf } from './objects.js';
 import { NEWEST, OLDEST, wrongs } from './schema.js';
 import { BAD, BARE, FULL, LEAST, PLAIN } from './values.js';
 
 const MANIFESTS = join(SOURCE, 'docker/kubernetes/manifests');
 const read = (path) => readFileSync(path, 'utf8');
-const rendered = (values, helm = 'helm-4', kubernetes = undefined) => {
-    const { objects, error } = render(helm, values, kubernetes);
-    assert.equal(error, undefined);
-    return objects;
-};
-const byKind = (objects, kind, name = undefined) => {
-    const found = objects.filter((each) => each.kind === kind && (!name || each.metadata.name === name));
-    assert.equal(found.length, 1, `not one ${kind} ${name ?? ''}`);
-    return found[0];
-};
-const podOf = (objects) => byKind(objects, 'StatefulSet').spec.template;
-const nodeOf = (objects) => podOf(objects).spec.containers[0];
-const settingsOf = (objects) => Object.fromEntries(nodeOf(objects).env.map(({ name, value }) => [name, value]));
-
 test('Helm 3 and 4 render the same, for the oldest Kubernetes and a new one', () => {
     for (const values of [LEAST, FULL, PLAIN]) {
         const expected = rendered(values);
