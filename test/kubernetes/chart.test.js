@@ -11,12 +11,12 @@ import { promisify } from 'node:util';
 import { HELMS, parse, render, renderNotes, SOURCE } from './helm.js';
 import { byKind, nodeOf, podOf, rendered, settingsOf } from './objects.js';
 import { NEWEST, OLDEST, wrongs } from './schema.js';
-import { BAD, BARE, FULL, LEAST, PLAIN } from './values.js';
+import { BAD, BARE, FULL, LEAST, OPENSHIFT, PLAIN } from './values.js';
 
 const MANIFESTS = join(SOURCE, 'docker/kubernetes/manifests');
 const read = (path) => readFileSync(path, 'utf8');
 test('Helm 3 and 4 render the same, for the oldest Kubernetes and a new one', () => {
-    for (const values of [LEAST, FULL, PLAIN]) {
+    for (const values of [LEAST, FULL, PLAIN, OPENSHIFT]) {
         const expected = rendered(values);
         for (const helm of HELMS)
             for (const kubernetes of ['1.27.0', '1.36.0'])
@@ -33,7 +33,8 @@ const sorted = (objects) => objects.map(withoutKeys).sort(order);
 const order = (a, b) => `${a.kind} ${a.metadata.name}`.localeCompare(`${b.kind} ${b.metadata.name}`);
 
 for (const kubernetes of [OLDEST, NEWEST]) {
-    for (const [name, values] of Object.entries({ least: LEAST, full: FULL, plain: PLAIN, bare: BARE })) {
+    const all = { least: LEAST, full: FULL, plain: PLAIN, bare: BARE, openshift: OPENSHIFT };
+    for (const [name, values] of Object.entries(all)) {
         test(`what is rendered with the ${name} values fits the schemas of ${kubernetes}`, async () => {
             assert.deepEqual(await wrongs(rendered(values), kubernetes), []);
         });

@@ -1,11 +1,13 @@
 // What clusters differ in, and the chart leaves to its values: addresses, users, volumes, containers, scaling, networks.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse, SOURCE } from './helm.js';
-import { rendered, settingsOf } from './objects.js';
-import { LEAST } from './values.js';
+import { nodeOf, podOf, rendered, settingsOf } from './objects.js';
+import { LEAST, OPENSHIFT } from './values.js';
 
 const read = (path) => readFileSync(join(SOURCE, path), 'utf8');
 
@@ -20,4 +22,74 @@ test('nodes in containers listen on every address, of IPv4 and of IPv6', () => {
     const settings = Object.fromEntries(node.env.map(({ name, value }) => [name, value]));
     assert.deepEqual(listened(settings), ['127.0.0.1:8080', EVERY[1]]); // nobody is sent to the public one
     for (const file of ['docker-compose.yml', 'docker/cluster.yml']) assert.doesNotMatch(read(file), /_LISTEN/, file);
+});
+
+test('the user and the groups are free, the rest of what shuts the Pod in is not', () => {
+    const contextOf = (podSecurityContext) => podOf(rendered({ ...LEAST, podSecurityContext })).spec.securityContext;
+    const rest = { runAsNonRoot: true, fsGroupChangePolicy: 'OnRootMismatch', seccompProfile: { type: 'RuntimeDefault' } };
+    assert.deepEqual(contextOf(OPENSHIFT.podSecurityContext), rest);
+    assert.deepEqual(contextOf({ runAsUser: 1000680000, runAsGroup: 0, fsGroup: 1000680000 }), {
+        ...{ ...rest, runAsUser: 1000680000, runAsGroup: 0, fsGroup: 1000680000 },
+    });
+    const seccompProfile = { type: 'Localhost', localhostProfile: 'node.json' };
+    assert.deepEqual(contextOf({ seccompProfile }).seccompProfile, seccompProfile);
+    const shut = nodeOf(rendered(LEAST)).securityContext;
+    assert.deepEqual(nodeOf(rendered(OPENSHIFT)).securityContext, shut);
+});
+
+/** A volume as the kubelet gives it to the group of fsGroup: a Secret's files, or (without files) a claim. */
+function volume(path, group, files = undefined) {
+    mkdirSync(path);
+    for (const [name, content] of Object.entries(files ?? {})) {
+        writeFileSync(join(path, name), content);
+        chownSync(join(path, name), 0, group);
+        chmodSync(join(path, name), 0o440);
+    }
+    chownSync(path, 0, group);
+    chmodSync(path, files ? 0o750 : 0o2775);
+    return path;
+}
+
+/** What the program says, until it says this. */
+const said = (child, words) =>
+    new Promise((resolve, reject) => {
+        let text = '';
+        child.stderr.on('data', (chunk) => {
+            text += chunk;
+            if (words.test(text)) resolve(text);
+        });
+        child.on('close', () => reject(new Error(text)));
+    });
+
+const USER = 1000680000;
+test('a user that nobody knows, in the group of root, runs a node', { skip: process.getuid() !== 0 && 'needs root' }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chatelaine-user.'));
+    let child;
+    chmodSync(folder, 0o755);
+    try {
+        const secrets = volume(join(folder, 'secrets'), USER, { 'master-key': '5a'.repeat(32), redis: 'redis://127.0.0.1:1' });
+        const logs = volume(join(folder, 'logs'), USER);
+        child = spawn(
+            'setpriv',
+            [
+                ...[`--reuid=${USER}`, '--regid=0', `--groups=${USER}`, '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'],
+                ...[process.env.CHATELAINE_BINARY, 'serve', '--listen', '[::]:0', '--internal-listen', '[::]:0'],
+                ...['--public-origin', 'https://console.example.org', '--master-key-file', join(secrets, 'master-key')],
+                ...['--redis-file', join(secrets, 'redis'), '--audit-log', join(logs, 'audit.log')],
+                ...['--revocation-log', join(logs, 'revocations')],
+            ],
+            { stdio: ['ignore', 'ignore', 'pipe'] },
+        );
+        const closed = new Promise((resolve) => child.on('close', resolve));
+        await said(child, /Redis connection is down/);
+        for (const name of ['audit.log', 'revocations']) {
+            const { uid, mode } = statSync(join(logs, name));
+            assert.deepEqual([uid, mode & 0o777], [USER, 0o600]);
+        }
+        child.kill('SIGTERM');
+        assert.equal(await closed, 0);
+    } finally {
+        child?.kill('SIGKILL');
+        rmSync(folder, { recursive: true });
+    }
 });

@@ -56,6 +56,9 @@ export const FULL = {
     priorityClassName: 'high',
 };
 
+/** A cluster that chooses the Pod's user and groups. */
+export const OPENSHIFT = { ...LEAST, podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null } };
+
 /** Values that must be refused, and what must be said. Each is merged with LEAST, whole keys replacing whole keys. */
 export const BAD = [
     [{ publicOrigin: '' }, 'publicOrigin is missing'],
@@ -81,4 +84,8 @@ export const BAD = [
     [{ image: { digest: 'sha256:abc' } }, 'digest'],
     [{ trustedProxies: ['gateway'] }, 'trustedProxies'],
     [{ replica: 3 }, 'replica'],
+    [{ podSecurityContext: { runAsUser: 0 } }, 'runAsUser'],
+    [{ podSecurityContext: { runAsNonRoot: false } }, 'runAsNonRoot'],
+    [{ podSecurityContext: { seccompProfile: { type: 'Unconfined' } } }, 'seccompProfile'],
+    [{ podSecurityContext: { seccompProfile: null } }, 'seccompProfile'],
 ];

@@ -107,3 +107,10 @@ internal-tls: {{ . }}
 internal-client-ca: {{ . }}
 {{- end }}
 {{- end -}}
+
+{{- /* Of every container. */ -}}
+{{- define "chatelaine.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
