@@ -37,6 +37,36 @@ test('the user and the groups are free, the rest of what shuts the Pod in is not
     assert.deepEqual(nodeOf(rendered(OPENSHIFT)).securityContext, shut);
 });
 
+test('volumes, variables and containers of the values are added to the Pod, and shut in like the node', () => {
+    const [before, { spec }] = [LEAST, OPENSHIFT].map((values) => podOf(rendered(values)));
+    const [node, sidecar, ...others] = spec.containers;
+    const [{ volumeMounts, env }] = before.spec.containers;
+    const { extraVolumes, extraVolumeMounts, extraEnv, sidecars, initContainers } = OPENSHIFT;
+    assert.deepEqual(spec.volumes, [...before.spec.volumes, ...extraVolumes]);
+    assert.deepEqual(node.volumeMounts, [...volumeMounts, ...extraVolumeMounts]);
+    assert.deepEqual(node.env, [...env, ...extraEnv]);
+    assert.equal(others.length, 0);
+    const { securityContext } = node;
+    assert.deepEqual(sidecar, {
+        ...sidecars[0],
+        securityContext: { ...securityContext, readOnlyRootFilesystem: false, runAsUser: 1000680001 },
+    });
+    assert.deepEqual(spec.initContainers, [{ ...initContainers[0], securityContext }]);
+});
+
+test('the service account may be one that exists, and never has a token in the Pod', () => {
+    const accountOf = (serviceAccount) => {
+        const objects = rendered({ ...LEAST, serviceAccount });
+        const { serviceAccountName, automountServiceAccountToken } = podOf(objects).spec;
+        assert.equal(automountServiceAccountToken, false);
+        return [serviceAccountName, objects.find(({ kind }) => kind === 'ServiceAccount')];
+    };
+    const [name, made] = accountOf(OPENSHIFT.serviceAccount);
+    assert.deepEqual([name, made.metadata.name, made.metadata.annotations], ['shipper', 'shipper', { 'example.org/role': 'ships' }]);
+    assert.equal(made.automountServiceAccountToken, false);
+    assert.deepEqual(accountOf({ create: false, name: 'theirs' }), ['theirs', undefined]);
+});
+
 /** A volume as the kubelet gives it to the group of fsGroup: a Secret's files, or (without files) a claim. */
 function volume(path, group, files = undefined) {
     mkdirSync(path);

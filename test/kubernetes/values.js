@@ -56,8 +56,23 @@ export const FULL = {
     priorityClassName: 'high',
 };
 
-/** A cluster that chooses the Pod's user and groups. */
-export const OPENSHIFT = { ...LEAST, podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null } };
+/** A cluster that chooses the Pod's user and groups; with more in the Pod. */
+export const OPENSHIFT = {
+    ...LEAST,
+    podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null },
+    extraVolumes: [{ name: 'grants', configMap: { name: 'grants' } }],
+    extraVolumeMounts: [{ name: 'grants', mountPath: '/etc/chatelaine/grants', readOnly: true }],
+    extraEnv: [{ name: 'SSL_CERT_DIR', value: '/etc/chatelaine/grants' }],
+    initContainers: [{ name: 'wait', image: 'registry.example.org/wait', command: ['wait'] }],
+    sidecars: [
+        {
+            ...{ name: 'shipper', image: 'registry.example.org/shipper' },
+            securityContext: { readOnlyRootFilesystem: false, runAsUser: 1000680001 },
+            volumeMounts: [{ name: 'logs', mountPath: '/var/log/chatelaine', readOnly: true }],
+        },
+    ],
+    serviceAccount: { name: 'shipper', annotations: { 'example.org/role': 'ships' } },
+};
 
 /** Values that must be refused, and what must be said. Each is merged with LEAST, whole keys replacing whole keys. */
 export const BAD = [
@@ -84,6 +99,12 @@ export const BAD = [
     [{ image: { digest: 'sha256:abc' } }, 'digest'],
     [{ trustedProxies: ['gateway'] }, 'trustedProxies'],
     [{ replica: 3 }, 'replica'],
+    [{ extraEnv: [{ name: 'CHATELAINE_UNSAFE_REDIS', value: 'true' }] }, 'extraEnv sets CHATELAINE_UNSAFE_REDIS'],
+    [{ extraEnv: [{ name: 'A', vaule: 'b' }] }, 'vaule'],
+    [{ extraVolumes: [{ name: 'a' }] }, 'extraVolumes'],
+    [{ extraVolumeMounts: [{ name: 'a', mountPath: 'a' }] }, 'mountPath'],
+    [{ sidecars: [{ name: 'a' }] }, 'image'],
+    [{ serviceAccount: { create: false } }, 'serviceAccount.name is missing'],
     [{ podSecurityContext: { runAsUser: 0 } }, 'runAsUser'],
     [{ podSecurityContext: { runAsNonRoot: false } }, 'runAsNonRoot'],
     [{ podSecurityContext: { seccompProfile: { type: 'Unconfined' } } }, 'seccompProfile'],

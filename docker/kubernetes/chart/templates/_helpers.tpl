@@ -114,3 +114,12 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
+
+{{- /* Containers of the values: each is shut in like the node, except for what it says itself. */ -}}
+{{- define "chatelaine.containers" -}}
+{{- range . }}
+{{- $security := include "chatelaine.containerSecurity" nil | fromYaml }}
+{{- range $name, $value := .securityContext }}{{ $_ := set $security $name $value }}{{ end }}
+- {{ set (deepCopy .) "securityContext" $security | toYaml | nindent 2 | trim }}
+{{- end }}
+{{- end -}}
