@@ -472,7 +472,7 @@ test('selectors select the Pods, and Services lead to ports that they have', () 
 });
 
 test('only gateways and Prometheus reach the internal listener', () => {
-    for (const values of [LEAST, FULL]) {
+    for (const values of [LEAST, FULL, OPENSHIFT]) {
         const { ingress, egress, policyTypes } = byKind(rendered(values), 'NetworkPolicy').spec;
         assert.deepEqual(policyTypes, ['Ingress', 'Egress']);
         const namespaces = (rule) =>

@@ -67,6 +67,17 @@ test('the service account may be one that exists, and never has a token in the P
     assert.deepEqual(accountOf({ create: false, name: 'theirs' }), ['theirs', undefined]);
 });
 
+test('nodes reach Redis, DNS, and what the values name besides', () => {
+    const reached = (values) => rendered(values).find(({ kind }) => kind === 'NetworkPolicy').spec.egress;
+    const both = (port) => ['UDP', 'TCP'].map((protocol) => ({ port, protocol }));
+    const [redis, dns, ...more] = reached(OPENSHIFT);
+    assert.deepEqual(redis, reached(LEAST)[0]);
+    assert.deepEqual(dns, { ports: both(5353), to: OPENSHIFT.networkPolicy.dns });
+    assert.deepEqual(more, OPENSHIFT.networkPolicy.egress);
+    assert.deepEqual(reached(LEAST)[1].ports, both(53));
+    assert.equal(reached(LEAST).length, 2);
+});
+
 /** A volume as the kubelet gives it to the group of fsGroup: a Secret's files, or (without files) a claim. */
 function volume(path, group, files = undefined) {
     mkdirSync(path);

@@ -71,6 +71,11 @@ export const OPENSHIFT = {
             volumeMounts: [{ name: 'logs', mountPath: '/var/log/chatelaine', readOnly: true }],
         },
     ],
+    networkPolicy: {
+        dns: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'openshift-dns' } } }],
+        dnsPorts: [5353],
+        egress: [{ to: [{ ipBlock: { cidr: '10.2.0.0/16' } }], ports: [{ port: 3100, endPort: 3110, protocol: 'TCP' }] }],
+    },
     serviceAccount: { name: 'shipper', annotations: { 'example.org/role': 'ships' } },
 };
 
@@ -99,6 +104,10 @@ export const BAD = [
     [{ image: { digest: 'sha256:abc' } }, 'digest'],
     [{ trustedProxies: ['gateway'] }, 'trustedProxies'],
     [{ replica: 3 }, 'replica'],
+    [{ networkPolicy: { egress: [{ ports: [{ port: 1 }] }] } }, 'to'],
+    [{ networkPolicy: { egress: [{ to: [{}], ports: [{ port: 1 }] }] } }, 'egress'],
+    [{ networkPolicy: { egress: [{ to: [{ podSelector: {} }] }] } }, 'ports'],
+    [{ networkPolicy: { dnsPorts: [] } }, 'dnsPorts'],
     [{ extraEnv: [{ name: 'CHATELAINE_UNSAFE_REDIS', value: 'true' }] }, 'extraEnv sets CHATELAINE_UNSAFE_REDIS'],
     [{ extraEnv: [{ name: 'A', vaule: 'b' }] }, 'vaule'],
     [{ extraVolumes: [{ name: 'a' }] }, 'extraVolumes'],
