@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse, SOURCE } from './helm.js';
-import { nodeOf, podOf, rendered, settingsOf } from './objects.js';
+import { byKind, nodeOf, podOf, rendered, settingsOf } from './objects.js';
 import { LEAST, OPENSHIFT } from './values.js';
 
 const read = (path) => readFileSync(join(SOURCE, path), 'utf8');
@@ -76,6 +76,49 @@ test('nodes reach Redis, DNS, and what the values name besides', () => {
     assert.deepEqual(more, OPENSHIFT.networkPolicy.egress);
     assert.deepEqual(reached(LEAST)[1].ports, both(53));
     assert.equal(reached(LEAST).length, 2);
+});
+
+test('an autoscaler decides how many nodes there are, and then nobody else does', () => {
+    assert.ok(!rendered(LEAST).some(({ kind }) => kind === 'HorizontalPodAutoscaler'));
+    assert.equal(byKind(rendered(LEAST), 'StatefulSet').spec.replicas, 3);
+    for (const [values, behavior, count] of [
+        [OPENSHIFT, { scaleDown: { policies: [{ type: 'Pods', value: 1, periodSeconds: 60 }] } }, 2],
+        [{ ...LEAST, replicas: 9, autoscaling: { enabled: true } }, undefined, 1],
+    ]) {
+        const objects = rendered(values);
+        const { metadata, spec, kind } = byKind(objects, 'StatefulSet');
+        const autoscaler = byKind(objects, 'HorizontalPodAutoscaler').spec;
+        assert.ok(!Object.hasOwn(spec, 'replicas'));
+        assert.deepEqual(autoscaler.scaleTargetRef, { apiVersion: 'apps/v1', kind, name: metadata.name });
+        assert.equal(autoscaler.minReplicas, values.autoscaling.minReplicas ?? 3);
+        assert.equal(autoscaler.metrics.length, count);
+        // Utilization is of what the container requests.
+        const { container, name } = autoscaler.metrics[0].containerResource;
+        assert.ok(spec.template.spec.containers.find((each) => each.name === container).resources.requests[name]);
+        if (behavior) assert.deepEqual(autoscaler.behavior, behavior);
+        assert.ok(byKind(objects, 'PodDisruptionBudget').spec.maxUnavailable < autoscaler.minReplicas);
+    }
+    const few = { podDisruptionBudget: { maxUnavailable: '34%' }, autoscaling: { enabled: true } };
+    assert.equal(byKind(rendered({ ...LEAST, ...few }), 'PodDisruptionBudget').spec.maxUnavailable, '34%');
+    assert.equal(byKind(rendered({ ...LEAST, replicas: 1 }), 'StatefulSet').spec.replicas, 1); // for a trial
+});
+
+test('an Ingress leads to the public listener alone, by https', () => {
+    assert.ok(!rendered(LEAST).some(({ kind }) => kind === 'Ingress'));
+    const objects = rendered(OPENSHIFT);
+    const { metadata, spec } = byKind(objects, 'Ingress');
+    const [{ host, http }, ...others] = spec.rules;
+    assert.equal(others.length, 0);
+    assert.equal(`https://${host}`, OPENSHIFT.publicOrigin);
+    assert.deepEqual(spec.tls, [{ hosts: [host], secretName: 'console' }]);
+    assert.equal(spec.ingressClassName, 'internal');
+    assert.equal(metadata.annotations['example.org/a'], 'b');
+    const { name, port } = http.paths[0].backend.service;
+    const service = byKind(objects, 'Service', name).spec.ports.find((each) => each.name === port.name);
+    assert.deepEqual([http.paths.length, service.targetPort], [1, 'public']);
+    const tlsOf = (values) => byKind(rendered({ ...LEAST, ...values }), 'Ingress').spec.tls;
+    assert.equal(tlsOf({ ingress: { enabled: true, tls: { providedElsewhere: true } } }), undefined);
+    assert.equal(tlsOf({ ingress: { enabled: true }, publicOrigin: 'http://console.example.org:8080' }), undefined);
 });
 
 /** A volume as the kubelet gives it to the group of fsGroup: a Secret's files, or (without files) a claim. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 
 const PACKAGES = [
-    [/^(v1|apps|policy|batch|networking\.k8s\.io|rbac\.authorization\.k8s\.io)(\/|$)/, undefined],
+    [/^(v1|apps|autoscaling|policy|batch|networking\.k8s\.io|rbac\.authorization\.k8s\.io)(\/|$)/, undefined],
     [/^gateway\.networking\.k8s\.io\//, '@kubernetes-models/gateway-api'],
     [/^cert-manager\.io\//, '@kubernetes-models/cert-manager'],
     [/^gateway\.envoyproxy\.io\//, '@kubernetes-models/envoy-gateway'],

@@ -71,6 +71,14 @@ export const OPENSHIFT = {
             volumeMounts: [{ name: 'logs', mountPath: '/var/log/chatelaine', readOnly: true }],
         },
     ],
+    autoscaling: {
+        ...{ enabled: true, minReplicas: 4, maxReplicas: 8, cpuPercent: 60 },
+        metrics: [{ type: 'Pods', pods: { metric: { name: 'm' }, target: { type: 'AverageValue', averageValue: '100' } } }],
+    },
+    ingress: {
+        ...{ enabled: true, className: 'internal', annotations: { 'example.org/a': 'b' } },
+        tls: { secretName: 'console' },
+    },
     networkPolicy: {
         dns: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'openshift-dns' } } }],
         dnsPorts: [5353],
@@ -104,6 +112,17 @@ export const BAD = [
     [{ image: { digest: 'sha256:abc' } }, 'digest'],
     [{ trustedProxies: ['gateway'] }, 'trustedProxies'],
     [{ replica: 3 }, 'replica'],
+    [{ podDisruptionBudget: { maxUnavailable: 3 } }, 'with 3 nodes, all may be away at once'],
+    [{ podDisruptionBudget: { maxUnavailable: '67%' } }, 'with 3 nodes, all may be away at once'],
+    [{ podDisruptionBudget: { maxUnavailable: 'one' } }, 'maxUnavailable'],
+    [
+        { autoscaling: { enabled: true, minReplicas: 2 }, replicas: 5, podDisruptionBudget: { maxUnavailable: 2 } },
+        'with 2 nodes, all may be away at once',
+    ],
+    [{ autoscaling: { enabled: true, maxReplicas: 2 } }, 'less than autoscaling.minReplicas'],
+    [{ autoscaling: { enabled: true, minReplicas: 1 } }, 'minReplicas'],
+    [{ ingress: { enabled: true } }, 'ingress.tls.secretName is missing'],
+    [{ ingress: { host: 'a.example.org' } }, 'host'],
     [{ networkPolicy: { egress: [{ ports: [{ port: 1 }] }] } }, 'to'],
     [{ networkPolicy: { egress: [{ to: [{}], ports: [{ port: 1 }] }] } }, 'egress'],
     [{ networkPolicy: { egress: [{ to: [{ podSelector: {} }] }] } }, 'ports'],
