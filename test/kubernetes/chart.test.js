@@ -390,6 +390,7 @@ test('the notes warn of each protection that is off, and of nothing else', () =>
         [{ trustedProxies: [] }, /trustedProxies is empty/],
         [{ logs: { audit: false } }, /logs\.audit is false/],
         [{ logs: { revocations: false } }, /logs\.revocations is false/],
+        [{ logs: { toStdout: true, volume: { kind: 'emptyDir' } } }, /logs\.volume\.kind is emptyDir/],
         [
             { certificates: { from: 'none' }, internalTls: { secretName: 'a', clientCaSecretName: 'b' } },
             /the public listener has no TLS/,

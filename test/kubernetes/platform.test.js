@@ -1,10 +1,22 @@
 // What clusters differ in, and the chart leaves to its values: addresses, users, volumes, containers, scaling, networks.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import {
+    appendFileSync,
+    chmodSync,
+    chownSync,
+    mkdirSync,
+    mkdtempSync,
+    readFileSync,
+    renameSync,
+    rmSync,
+    statSync,
+    writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, SOURCE } from './helm.js';
 import { byKind, nodeOf, podOf, rendered, settingsOf } from './objects.js';
 import { LEAST, OPENSHIFT } from './values.js';
@@ -38,8 +50,8 @@ test('the user and the groups are free, the rest of what shuts the Pod in is not
 });
 
 test('volumes, variables and containers of the values are added to the Pod, and shut in like the node', () => {
-    const [before, { spec }] = [LEAST, OPENSHIFT].map((values) => podOf(rendered(values)));
-    const [node, sidecar, ...others] = spec.containers;
+    const [before, { spec }] = [{ ...LEAST, logs: OPENSHIFT.logs }, OPENSHIFT].map((values) => podOf(rendered(values)));
+    const [node, , , sidecar, ...others] = spec.containers;
     const [{ volumeMounts, env }] = before.spec.containers;
     const { extraVolumes, extraVolumeMounts, extraEnv, sidecars, initContainers } = OPENSHIFT;
     assert.deepEqual(spec.volumes, [...before.spec.volumes, ...extraVolumes]);
@@ -49,7 +61,7 @@ test('volumes, variables and containers of the values are added to the Pod, and 
     const { securityContext } = node;
     assert.deepEqual(sidecar, {
         ...sidecars[0],
-        securityContext: { ...securityContext, readOnlyRootFilesystem: false, runAsUser: 1000680001 },
+        securityContext: { ...securityContext, readOnlyRootFilesystem: false },
     });
     assert.deepEqual(spec.initContainers, [{ ...initContainers[0], securityContext }]);
 });
@@ -121,6 +133,89 @@ test('an Ingress leads to the public listener alone, by https', () => {
     assert.equal(tlsOf({ ingress: { enabled: true }, publicOrigin: 'http://console.example.org:8080' }), undefined);
 });
 
+const LOGS = '/var/log/chatelaine';
+test('logs may be printed, and then may be in a volume that goes with the Pod', () => {
+    const containersOf = (values) => podOf(rendered({ ...LEAST, ...values })).spec.containers;
+    assert.equal(containersOf({}).length, 1);
+    const printed = (values) =>
+        containersOf(values)
+            .slice(1)
+            .map(({ name, command }) => [name, ...command]);
+    const audit = ['audit-log', 'print-log', `${LOGS}/audit.log`, `${LOGS}/audit.log`];
+    const revocations = ['revocation-log', 'print-log', `${LOGS}/revocations`, `${LOGS}/audit.log`];
+    assert.deepEqual(printed({ logs: { toStdout: true } }), [audit, revocations]);
+    assert.deepEqual(printed({ logs: { toStdout: true, revocations: false } }), [audit]);
+    assert.match(read('docker/Dockerfile'), /^COPY .*docker\/print-log \/usr\/local\/bin\/$/m);
+    // All that the image takes is there for its build: .dockerignore names it, too.
+    const sent = read('.dockerignore').split('\n');
+    for (const [, names] of read('docker/Dockerfile').matchAll(/^COPY (?!--from)(.*) \S+$/gm))
+        for (const name of names.split(' ').filter((each) => each.startsWith('docker/')))
+            assert.ok(sent.includes(`!${name}`), `${name} is not sent to the build`);
+
+    const objects = rendered(OPENSHIFT);
+    const { spec } = byKind(objects, 'StatefulSet');
+    const { CHATELAINE_AUDIT_LOG, CHATELAINE_REVOCATION_LOG } = settingsOf(objects);
+    assert.deepEqual([CHATELAINE_AUDIT_LOG, CHATELAINE_REVOCATION_LOG], [audit[2], revocations[2]]);
+    assert.equal(spec.volumeClaimTemplates, undefined);
+    const { emptyDir } = spec.template.spec.volumes.find(({ name }) => name === 'logs');
+    assert.deepEqual(emptyDir, { sizeLimit: '2Gi' });
+    const [node, ...printers] = spec.template.spec.containers.slice(0, 3);
+    for (const { image, securityContext, volumeMounts, env } of printers) {
+        assert.deepEqual([image, securityContext, env], [node.image, node.securityContext, undefined]);
+        assert.deepEqual(volumeMounts, [{ name: 'logs', mountPath: LOGS, readOnly: true }]);
+    }
+});
+
+/** Until it holds. */
+async function until(holds) {
+    const deadline = Date.now() + 60000;
+    while (!(await holds())) {
+        assert.ok(Date.now() < deadline, String(holds));
+        await sleep(20);
+    }
+}
+
+test('a log is printed to its end, through rotations, and until the node has ended', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chatelaine-print.'));
+    const [log, audit] = ['revocations', 'audit.log'].map((name) => join(folder, name));
+    const children = [];
+    const start = (...command) => {
+        const child = spawn(command[0], command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
+        children.push(child);
+        child.text = '';
+        child.stdout.on('data', (chunk) => (child.text += chunk));
+        child.closed = new Promise((resolve) => child.on('close', resolve));
+        return child;
+    };
+    try {
+        const node = start('flock', audit, 'sh', '-c', 'echo locked; cat'); // holds its audit log as a node does
+        await until(() => node.text === 'locked\n');
+        const printer = start(join(SOURCE, 'docker/print-log'), log, audit); // before there is a log
+        writeFileSync(log, 'one\n');
+        await until(() => printer.text === 'one\n');
+        appendFileSync(log, 'two\n');
+        renameSync(log, `${log}-1`);
+        appendFileSync(`${log}-1`, 'three\n');
+        await until(() => printer.text === 'one\ntwo\nthree\n');
+        printer.kill('SIGSTOP');
+        writeFileSync(log, 'four\n');
+        appendFileSync(`${log}-1`, 'and a half\n'); // what was under way when the new file was made
+        printer.kill('SIGCONT');
+        await until(() => printer.text === 'one\ntwo\nthree\nand a half\nfour\n');
+        printer.kill('SIGTERM'); // the node drains
+        appendFileSync(log, 'five\n');
+        await until(() => printer.text.endsWith('five\n'));
+        assert.equal(printer.exitCode, null);
+        appendFileSync(log, 'six\n');
+        node.stdin.end(); // the node ends
+        assert.equal(await printer.closed, 0);
+        assert.equal(printer.text, 'one\ntwo\nthree\nand a half\nfour\nfive\nsix\n');
+    } finally {
+        for (const child of children) child.kill('SIGKILL');
+        rmSync(folder, { recursive: true });
+    }
+});
+
 /** A volume as the kubelet gives it to the group of fsGroup: a Secret's files, or (without files) a claim. */
 function volume(path, group, files = undefined) {
     mkdirSync(path);
@@ -170,8 +265,12 @@ test('a user that nobody knows, in the group of root, runs a node', { skip: proc
             const { uid, mode } = statSync(join(logs, name));
             assert.deepEqual([uid, mode & 0o777], [USER, 0o600]);
         }
+        // By this, print-log knows when the node has ended.
+        const isFree = () => spawnSync('flock', ['--shared', '--nonblock', join(logs, 'audit.log'), 'true']).status === 0;
+        assert.ok(!isFree());
         child.kill('SIGTERM');
         assert.equal(await closed, 0);
+        assert.ok(isFree());
     } finally {
         child?.kill('SIGKILL');
         rmSync(folder, { recursive: true });

@@ -67,10 +67,11 @@ export const OPENSHIFT = {
     sidecars: [
         {
             ...{ name: 'shipper', image: 'registry.example.org/shipper' },
-            securityContext: { readOnlyRootFilesystem: false, runAsUser: 1000680001 },
+            securityContext: { readOnlyRootFilesystem: false },
             volumeMounts: [{ name: 'logs', mountPath: '/var/log/chatelaine', readOnly: true }],
         },
     ],
+    logs: { toStdout: true, volume: { kind: 'emptyDir', size: '2Gi' } },
     autoscaling: {
         ...{ enabled: true, minReplicas: 4, maxReplicas: 8, cpuPercent: 60 },
         metrics: [{ type: 'Pods', pods: { metric: { name: 'm' }, target: { type: 'AverageValue', averageValue: '100' } } }],
@@ -112,6 +113,9 @@ export const BAD = [
     [{ image: { digest: 'sha256:abc' } }, 'digest'],
     [{ trustedProxies: ['gateway'] }, 'trustedProxies'],
     [{ replica: 3 }, 'replica'],
+    [{ logs: { audit: false, toStdout: true } }, 'logs.audit is false'],
+    [{ logs: { volume: { kind: 'emptyDir' } } }, 'the logs would go with the Pod'],
+    [{ logs: { volume: { kind: 'tmpfs' } } }, 'kind'],
     [{ podDisruptionBudget: { maxUnavailable: 3 } }, 'with 3 nodes, all may be away at once'],
     [{ podDisruptionBudget: { maxUnavailable: '67%' } }, 'with 3 nodes, all may be away at once'],
     [{ podDisruptionBudget: { maxUnavailable: 'one' } }, 'maxUnavailable'],

@@ -81,6 +81,19 @@ prometheus-tls: {ca: client, names: [prometheus.{{ $name }}.internal]}
 {{- define "chatelaine.hasLogs" -}}
 {{- if or .Values.logs.audit .Values.logs.revocations }}yes{{ end -}}
 {{- end -}}
+{{- define "chatelaine.claimsVolume" -}}
+{{- if and (include "chatelaine.hasLogs" .) (eq .Values.logs.volume.kind "claim") }}yes{{ end -}}
+{{- end -}}
+
+{{- /* The containers that print the logs: their names and the files. */ -}}
+{{- define "chatelaine.printed" -}}
+{{- if .Values.logs.toStdout }}
+audit-log: audit.log
+{{- if .Values.logs.revocations }}
+revocation-log: revocations
+{{- end }}
+{{- end }}
+{{- end -}}
 
 {{- /* Numbers in values are floating-point numbers, which would print as 1.00663296e+08. */ -}}
 {{- define "chatelaine.value" -}}
