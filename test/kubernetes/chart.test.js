@@ -350,6 +350,7 @@ test("an upgrade keeps the chart's own certificates, and renews those older than
         if (kind === 'Secret' && metadata.annotations)
             metadata.annotations['chatelaine/made'] = String(Math.floor(Date.now() / 1000) - 366 * 86400);
     const renewed = await upgraded(aged);
+    assert.deepEqual(podOf(renewed), podOf(first), 'nodes load a renewed certificate without another Pod');
     for (const name of ['chatelaine-server-ca', 'chatelaine-client-ca'])
         assert.deepEqual(secretOf(renewed, name), secretOf(first, name), `${name} is another one`);
     const { 'ca.crt': ca } = secretOf(first, 'chatelaine-server-ca');
@@ -372,7 +373,7 @@ test("an upgrade keeps the chart's own certificates, and renews those older than
 
 test('an upgrade from nodes that speak clear text must say so', async () => {
     const old = [{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'chatelaine', namespace: 'chatelaine' } }];
-    await assert.rejects(upgraded(old), /Set certificates\.from to none for this upgrade/);
+    await assert.rejects(upgraded(old), /Set certificates\.from to none, tls\.clearText and internalTls\.clearText for this upgrade/);
     assert.ok((await upgraded(old, BARE)).length > 0);
 });
 
@@ -392,7 +393,7 @@ test('the notes warn of each protection that is off, and of nothing else', () =>
         [{ logs: { revocations: false } }, /logs\.revocations is false/],
         [{ logs: { toStdout: true, volume: { kind: 'emptyDir' } } }, /logs\.volume\.kind is emptyDir/],
         [
-            { certificates: { from: 'none' }, internalTls: { secretName: 'a', clientCaSecretName: 'b' } },
+            { certificates: { from: 'none' }, tls: { clearText: true }, internalTls: { secretName: 'a', clientCaSecretName: 'b' } },
             /the public listener has no TLS/,
         ],
         [{ certificates: { from: 'none' }, tls: { secretName: 'a' }, internalTls: { secretName: 'b' } }, /no client certificate/],

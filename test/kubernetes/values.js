@@ -9,7 +9,10 @@ export const LEAST = {
 export const PLAIN = { ...LEAST, certificates: { from: 'cert-manager' } };
 
 /** Nothing that the chart protects by default. */
-export const BARE = { ...LEAST, certificates: { from: 'none' }, logs: { audit: false, revocations: false } };
+export const BARE = {
+    ...{ ...LEAST, certificates: { from: 'none' }, tls: { clearText: true }, internalTls: { clearText: true } },
+    logs: { audit: false, revocations: false },
+};
 
 /** Everything that can be set. */
 export const FULL = {
@@ -102,6 +105,15 @@ export const BAD = [
     [
         { certificates: { from: 'none' }, internalTls: { clientCaSecretName: 'ca' } },
         'internalTls.secretName is missing',
+    ],
+    [{ certificates: { from: 'none' } }, 'Secret of type kubernetes.io/tls'],
+    [{ certificates: { from: 'none' }, internalTls: { secretName: 'i' } }, 'tls.secretName is missing'],
+    [{ certificates: { from: 'none' }, tls: { secretName: 't' } }, 'internalTls.secretName is missing'],
+    [{ certificates: { from: 'none' }, tls: { clearText: true } }, 'internalTls.secretName is missing'],
+    [{ tls: { clearText: true } }, 'tls.clearText is true, but the listener has a certificate'],
+    [
+        { certificates: { from: 'none' }, tls: { secretName: 't' }, internalTls: { secretName: 'i', clearText: true } },
+        'internalTls.clearText is true, but the listener has a certificate',
     ],
     [{ certificates: { from: 'cert_manager' } }, 'certificates'],
     [{ revocationLog: { claimName: 'revocations' } }, 'revocationLog'],
