@@ -20,7 +20,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { render } from './helm.js';
-import { FULL, LEAST } from './values.js';
+import { FULL, LEAST, OPENSHIFT } from './values.js';
 
 const IMAGE = process.env.CHATELAINE_IMAGE ?? 'chatelaine';
 const REDIS = 'redis:7.2-bookworm';
@@ -83,33 +83,39 @@ const rendered = (values) => {
     return { deployment: objects.find(({ kind }) => kind === 'StatefulSet').spec.template.spec, objects };
 };
 
-/** What the kubelet makes of the Pod's description. */
+/** What the kubelet makes of the Pod's description: the node, and the containers beside it by their names. */
 function runPod(name, contents, { values = {}, change = () => {} } = {}) {
     const { deployment: pod, objects } = rendered(values);
     change(pod);
-    const [node] = pod.containers;
     const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
-    const { securityContext } = node;
-    const args = ['--user', `${runAsUser}:${runAsGroup}`];
-    if (fsGroup !== undefined) args.push('--group-add', String(fsGroup));
-    if (securityContext.readOnlyRootFilesystem) args.push('--read-only');
-    for (const capability of securityContext.capabilities.drop) args.push('--cap-drop', capability);
-    if (!securityContext.allowPrivilegeEscalation) args.push('--security-opt', 'no-new-privileges');
-    args.push('--memory', node.resources.limits.memory.replace('Mi', 'm'));
-    for (const variable of node.env) args.push('--env', `${variable.name}=${variable.value}`);
-    for (const { name: volume, mountPath } of node.volumeMounts) {
+    const folders = {};
+    const folderOf = (volume) => {
         const { secret, configMap } = pod.volumes.find((each) => each.name === volume) ?? {};
-        if (!secret && !configMap) {
-            args.push('--volume', `${claimVolume(`${name}-${volume}`, fsGroup)}:${mountPath}`);
-            continue;
-        }
+        if (!secret && !configMap) return claimVolume(`${name}-${volume}`, fsGroup);
         const files = secret
             ? picked(contents[secret.secretName] ?? filesOf(objects, secret.secretName), secret.items)
             : objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMap.name).data;
-        const from = secretVolume(`${name}-${volume}`, files, { mode: secret ? secret.defaultMode : 0o644, fsGroup });
-        args.push('--volume', `${from}:${mountPath}:ro`);
-    }
-    return { id: run(name, ...args, IMAGE), pod, node, objects };
+        return secretVolume(`${name}-${volume}`, files, { mode: secret ? secret.defaultMode : 0o644, fsGroup });
+    };
+    const start = (suffix, { securityContext, resources, env = [], volumeMounts, command }) => {
+        const args = ['--user', `${runAsUser}:${runAsGroup}`];
+        if (fsGroup !== undefined) args.push('--group-add', String(fsGroup));
+        if (securityContext.readOnlyRootFilesystem) args.push('--read-only');
+        for (const capability of securityContext.capabilities.drop) args.push('--cap-drop', capability);
+        if (!securityContext.allowPrivilegeEscalation) args.push('--security-opt', 'no-new-privileges');
+        args.push('--memory', resources.limits.memory.replace('Mi', 'm'));
+        for (const variable of env) args.push('--env', `${variable.name}=${variable.value}`);
+        for (const { name: volume, mountPath, readOnly } of volumeMounts) {
+            folders[volume] ??= folderOf(volume);
+            args.push('--volume', `${folders[volume]}:${mountPath}${readOnly ? ':ro' : ''}`);
+        }
+        if (command) args.push('--entrypoint', command[0]);
+        return run(`${name}${suffix}`, ...args, IMAGE, ...(command ?? []).slice(1));
+    };
+    const [node, ...others] = pod.containers;
+    const id = start('', node);
+    const beside = Object.fromEntries(others.map((each) => [each.name, start(`-${each.name}`, each)]));
+    return { id, beside, folders, pod, node, objects };
 }
 
 const inspect = (id, format) => docker('inspect', '--format', format, id);
@@ -252,6 +258,29 @@ test('with TLS, the Pod asks gateways for a certificate, the kubelet for none, a
         const answer = await askOverTls(id, '/readyz', ca);
         return answer.status === 200 && answer.shown !== shown;
     });
+});
+
+test("a Pod under the cluster's user prints its logs to their ends", async () => {
+    const { podSecurityContext, logs } = OPENSHIFT;
+    const chosen = { runAsUser: 1000680000, runAsGroup: 0, fsGroup: 1000680000 };
+    const change = (pod) => Object.assign(pod.securityContext, chosen); // as OpenShift does
+    const { id, beside, folders, node } = runPod('cluster-user', contents, { values: { podSecurityContext, logs }, change });
+    await probe(id, node.startupProbe);
+    docker('exec', id, 'chatelaine', 'ready', '--or-empty');
+    const end = () => Object.values(beside).map((each) => spawnSync('docker', ['kill', '--signal', 'TERM', each]).status);
+    assert.deepEqual(end(), [0, 0]);
+    docker('stop', id);
+    assert.equal(inspect(id, '{{.State.ExitCode}}'), '0', logsOf(id));
+    // Again, because one that has only begun ignores it.
+    for (let attempt = 0; attempt < 60 && end().includes(0); attempt++) await sleep(1000);
+    for (const [name, file] of [
+        ['audit-log', 'audit.log'],
+        ['revocation-log', 'revocations'],
+    ]) {
+        assert.equal(inspect(beside[name], '{{.State.Status}} {{.State.ExitCode}}'), 'exited 0');
+        assert.equal(logsOf(beside[name]), readFileSync(join(folders.logs, file), 'utf8'));
+    }
+    assert.match(logsOf(beside['audit-log']), /"log\.ended"/);
 });
 
 const masterKeyOf = (volumes) => volumes.find(({ name }) => name === 'master-key').secret;
