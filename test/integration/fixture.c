@@ -154,8 +154,6 @@ static void direct_connect(struct direct *direct, const struct fixture *fixture)
     uv_loop_init(&direct->loop);
     direct->keyring = settings.keyring = keyring_create((const uint8_t(*)[KEYRING_MASTER_BYTES])master, 1);
     direct->partitions = partitions_create(&direct->loop, &settings, ready_changed, direct);
-    if (!test_loop_until(&direct->loop, all_ready, direct, PATIENCE_MS))
-        test_give_up("the store does not become ready: %s", store_trouble(partitions_at(direct->partitions, 0)));
 }
 
 static void direct_closed(void *direct)
@@ -163,16 +161,27 @@ static void direct_closed(void *direct)
     ((struct direct *)direct)->done = true;
 }
 
-static struct direct *direct_open(const struct fixture *fixture)
+static void direct_await_ready(struct direct *direct)
+{
+    if (!test_loop_until(&direct->loop, all_ready, direct, PATIENCE_MS))
+        test_give_up("the store does not become ready: %s", store_trouble(partitions_at(direct->partitions, 0)));
+}
+
+/* In a cluster, whoever has just connected writes only after four seconds: the connection is kept. */
+static struct direct *direct_open(struct fixture *fixture)
 {
     struct direct *direct = fixture->kept;
 
     if (direct) {
-        uv_update_time(&direct->loop);
+        uv_run(&direct->loop, UV_RUN_NOWAIT); /* notices a connection that has ended meanwhile */
+        direct_await_ready(direct);
         return direct;
     }
     direct = mem_alloc(sizeof *direct);
     direct_connect(direct, fixture);
+    direct_await_ready(direct);
+    if (fixture_in_cluster())
+        fixture->kept = direct;
     return direct;
 }
 
@@ -198,7 +207,8 @@ void fixture_close_store(struct fixture *fixture)
     struct direct *direct = fixture->kept;
 
     fixture->kept = NULL;
-    direct_finish(fixture, direct);
+    if (direct)
+        direct_finish(fixture, direct);
 }
 
 static void verb_done(void *arg, enum store_result result)
@@ -316,7 +326,7 @@ void fixture_await_in_use(const struct fixture *fixture, const char *account, co
     } while (strstr(record, "\nconfirm="));
 }
 
-void fixture_revoke_key(const struct fixture *fixture, const struct fixture_key *key)
+void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key)
 {
     struct id id = id_read(id_kind_of(text_of(key->id)), key->id);
     struct key_view view = {.any_kind = true};
@@ -534,7 +544,8 @@ static void fill(struct fixture *fixture)
     fixture_add_account(fixture, fixture->account);
     fixture_add_person(fixture, NULL, "nobody@clinic.test", ROLE_OWNER, &fixture->user);
     fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &fixture->manager);
-    fixture_close_store(fixture);
+    if (!fixture_in_cluster())
+        fixture_close_store(fixture);
 }
 
 static void start_redis(struct fixture *fixture)
@@ -575,6 +586,7 @@ void fixture_start_in_cluster(struct fixture *fixture, const char *redis_url, in
 
 void fixture_stop(struct fixture *fixture)
 {
+    fixture_close_store(fixture);
     for (size_t i = 0; i < fixture->node_count; i++) {
         if (fixture->nodes[i].process.pid != 0)
             node_stop(&fixture->nodes[i]);

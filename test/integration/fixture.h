@@ -104,7 +104,7 @@ void fixture_add_key(struct fixture *fixture, const char *account, enum key_kind
 /* The same for one that was created then. */
 void fixture_add_key_of(struct fixture *fixture, const char *account, enum key_kind kind, enum key_mode mode,
                         scope_set scopes, int64_t created_ms, struct fixture_key *ret_key);
-void fixture_revoke_key(const struct fixture *fixture, const struct fixture_key *key);
+void fixture_revoke_key(struct fixture *fixture, const struct fixture_key *key);
 /* A key that replaces another one was accepted, which is noted behind the answer: waits until it is. */
 void fixture_await_in_use(const struct fixture *fixture, const char *account, const char *key_id);
 /* A session of the fixture's user, or of another. stepped_up: with a fresh step-up. Times of the limits are the
