@@ -33,7 +33,8 @@ struct use {
 };
 
 struct policy_row {
-    struct text path; /* begins with "/v1/", no slash at its end; "*" segments; the policy's own memory */
+    struct text path;  /* begins with "/v1/", no slash at its end; "*" segments; the policy's own memory */
+    struct text group; /* group_of() the path */
     struct use read, write;
 };
 
@@ -52,16 +53,21 @@ struct route_policy {
         literal, sizeof(literal) - 1 \
     }
 
+#define ROW(literal, reading, writing)                                  \
+    {                                                                   \
+        .path = PATH("/v1/" literal), .read = reading, .write = writing \
+    }
+
 /* The product's own row, in force whatever the file says. */
-static const struct policy_row OWN_ROW = {PATH("/v1/api_keys"), WITH(SCOPE_KEYS_MANAGE), WITH(SCOPE_KEYS_MANAGE)};
+static const struct policy_row OWN_ROW = ROW("api_keys", WITH(SCOPE_KEYS_MANAGE), WITH(SCOPE_KEYS_MANAGE));
 
 static const struct policy_row BUILT_IN_ROWS[] = {
-    {PATH("/v1/patients"), WITH(SCOPE_PATIENTS_READ), WITH(SCOPE_PATIENTS_WRITE)},
-    {PATH("/v1/exchanges"), WITH(SCOPE_EXCHANGES_READ), WITH(SCOPE_EXCHANGES_WRITE)},
-    {PATH("/v1/webhooks"), WITH(SCOPE_WEBHOOKS_MANAGE), WITH(SCOPE_WEBHOOKS_MANAGE)},
-    {PATH("/v1/documents"), {ACCESS_DENY, SCOPE_NONE}, WITH(SCOPE_DOCUMENTS_WRITE)},
-    {PATH("/v1/organisation"), WITH(SCOPE_ORG_MANAGE), WITH(SCOPE_ORG_MANAGE)},
-    {PATH("/v1/sandbox"), WITH(SCOPE_SANDBOX_MANAGE), WITH(SCOPE_SANDBOX_MANAGE)},
+    ROW("patients", WITH(SCOPE_PATIENTS_READ), WITH(SCOPE_PATIENTS_WRITE)),
+    ROW("exchanges", WITH(SCOPE_EXCHANGES_READ), WITH(SCOPE_EXCHANGES_WRITE)),
+    ROW("webhooks", WITH(SCOPE_WEBHOOKS_MANAGE), WITH(SCOPE_WEBHOOKS_MANAGE)),
+    ROW("documents", {.access = ACCESS_DENY}, WITH(SCOPE_DOCUMENTS_WRITE)),
+    ROW("organisation", WITH(SCOPE_ORG_MANAGE), WITH(SCOPE_ORG_MANAGE)),
+    ROW("sandbox", WITH(SCOPE_SANDBOX_MANAGE), WITH(SCOPE_SANDBOX_MANAGE)),
 };
 enum { BUILT_IN_COUNT = sizeof BUILT_IN_ROWS / sizeof BUILT_IN_ROWS[0] };
 
@@ -105,9 +111,10 @@ static size_t count_segments(struct text path)
 /* By group, then by precedence. 0: equal if case is ignored. */
 static int compare_rows(const void *left, const void *right)
 {
-    struct text a = ((const struct policy_row *)left)->path, b = ((const struct policy_row *)right)->path, in_a, in_b;
+    const struct policy_row *one = left, *other = right;
+    struct text a = one->path, b = other->path, in_a, in_b;
     const size_t a_segments = count_segments(a), b_segments = count_segments(b);
-    int order = compare_names(group_of(a), group_of(b));
+    int order = compare_names(one->group, other->group);
     if (order)
         return order;
     if (a_segments != b_segments)
@@ -160,6 +167,7 @@ static void complete(struct route_policy *policy)
 static void add_row(struct route_policy *policy, struct policy_row row)
 {
     row.path.ptr = mem_copy_text(row.path.ptr, row.path.len);
+    row.group = group_of(row.path);
     policy->rows[policy->count++] = row;
 }
 
@@ -382,7 +390,7 @@ static size_t find_group(const struct route_policy *policy, struct text group)
     size_t low = 0, high = policy->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (compare_names(group_of(policy->rows[middle].path), group) < 0)
+        if (compare_names(policy->rows[middle].group, group) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -398,7 +406,7 @@ static const struct policy_row *find_row(const struct route_policy *policy, stru
         bool is_exact;
         if (path_covers(row->path, path, &is_exact))
             return is_exact ? row : NULL;
-        if (compare_names(group_of(row->path), group) != 0)
+        if (compare_names(row->group, group) != 0)
             break;
     }
     return NULL;
@@ -408,7 +416,7 @@ bool route_policy_has_folder(const struct route_policy *policy, struct text path
 {
     const struct text folder = group_of(path);
     const size_t i = find_group(policy, folder);
-    return i < policy->count && compare_names(group_of(policy->rows[i].path), folder) == 0;
+    return i < policy->count && compare_names(policy->rows[i].group, folder) == 0;
 }
 
 struct text route_policy_row(const struct route_policy *policy, struct text path)
