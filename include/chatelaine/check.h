@@ -15,7 +15,7 @@
  *
  * This only ever accepts. Whatever it does not accept, the node decides, so a caller that cannot reach the table is
  * slower and never wrong. Call chatelaine_check() after the request has come, never before, and use the answer for that
- * request alone.
+ * request alone. Where the node's policy lets everybody read, nobody needs to be checked: a key changes nothing there.
  *
  * C11 and Linux (-std=gnu11 -D_GNU_SOURCE); no other file, no allocation, no thread. Only chatelaine_table_refresh()
  * makes system calls. A struct chatelaine_table belongs to one thread; each process and each thread has its own. */

@@ -3,11 +3,14 @@
  *
  *   {"version": 1, "routes": [{"path": "/v1/patients", "read": "patients:read", "write": "patients:write"},
  *                             {"path": "/v1/documents", "read": null, "write": "documents:write"},
+ *                             {"path": "/v1/documents/types", "read": "public", "preflight": true},
  *                             {"path": "/v1/usage", "read": "usage:read"},
  *                             {"path": "/v1/console/patients", "read": "session", "write": "step_up"}]}
  *
  * "read" is for GET and HEAD, "write" for all other methods. Below /v1/console/ it is "session" (any) or "step_up" (one
  * with a recent step-up), elsewhere a key's scope; null: nobody may (403). Omitted: the method is not allowed (405).
+ * "read" may also be "public", and "preflight" true: then anybody may, whatever credential is sent. Not below
+ * /v1/console/, whose sessions are for pages of our own origin.
  * Routes of the product itself cannot be named; everything below /v1/api_keys needs keys:manage, whatever the file
  * says. The product's routes that yield (api/routes.h) can be named: they are then a backend's.
  *
@@ -27,6 +30,7 @@ enum policy_verdict {
     POLICY_SCOPE,   /* needs *ret_scope */
     POLICY_SESSION, /* needs a session; only below /v1/console/, where POLICY_SCOPE never is */
     POLICY_STEP_UP, /* needs one with a recent step-up; only below /v1/console/ */
+    POLICY_PUBLIC,  /* anybody may read */
 };
 
 struct route_policy *route_policy_built_in(void);
@@ -41,6 +45,13 @@ uint32_t route_policy_digest(const struct route_policy *policy);
 struct text route_policy_row(const struct route_policy *policy, struct text path);
 /* Whether a row is in the path's folder (its first segment after /v1/), at any depth and in any case. */
 bool route_policy_has_folder(const struct route_policy *policy, struct text path);
+/* Whether any row is public or takes preflights. */
+bool route_policy_has_open_rows(const struct route_policy *policy);
+/* Whether the row that covers a normalised path lets everybody read. */
+bool route_policy_is_public(const struct route_policy *policy, struct text path);
+/* Whether it lets browsers ask, without a credential, if they may send a request that reads or writes. Never for one
+ * that nobody may send. */
+bool route_policy_takes_preflight(const struct route_policy *policy, struct text path, bool is_read);
 /* path: normalised. ret_allow: with POLICY_METHOD, the value of Allow. */
 enum policy_verdict route_policy_find(const struct route_policy *policy, struct text path, bool is_read,
                                       scope_set *ret_scope, const char **ret_allow);

@@ -145,7 +145,8 @@ static void pass_trace_on(struct exchange *exchange)
     http_response_header(exchange->request, TEXT("traceparent"), buf_text(&out));
 }
 
-/* No value of X-Auth-* comes from the request: a client's own are never passed on. */
+/* No value of X-Auth-* comes from the request: a client's own are never passed on. Gateways believe a yes that names
+ * nobody only if it says "none", which no other server does. */
 static void allow(struct exchange *exchange)
 {
     enum { SCOPES_MAX_BYTES = 256 };
@@ -154,19 +155,23 @@ static void allow(struct exchange *exchange)
     char storage[SCOPES_MAX_BYTES];
     struct buf scopes;
 
-    buf_init_fixed(&scopes, storage, sizeof storage);
-    if (key)
-        scope_print(key->scopes, ' ', &scopes);
-    http_response_header(request, TEXT("X-Auth-Account"), id_text(exchange_account(exchange)));
-    http_response_header(request, TEXT("X-Auth-Principal"), id_text(exchange_actor(exchange)));
-    http_response_header(request, TEXT("X-Auth-Kind"), key ? key_kind_text(key->kind) : TEXT("session"));
-    if (key)
-        http_response_header(request, TEXT("X-Auth-Mode"), key_mode_text(key->mode));
-    else
-        http_response_header(request, TEXT("X-Auth-Role"), role_text(exchange->session->user.role));
-    http_response_header(request, TEXT("X-Auth-Scopes"), buf_text(&scopes));
-    http_response_header(request, TEXT("X-Auth-Billable"),
-                         key && key->mode == MODE_LIVE ? TEXT("true") : TEXT("false"));
+    if (key || exchange->session) {
+        buf_init_fixed(&scopes, storage, sizeof storage);
+        if (key)
+            scope_print(key->scopes, ' ', &scopes);
+        http_response_header(request, TEXT("X-Auth-Account"), id_text(exchange_account(exchange)));
+        http_response_header(request, TEXT("X-Auth-Principal"), id_text(exchange_actor(exchange)));
+        http_response_header(request, TEXT("X-Auth-Kind"), key ? key_kind_text(key->kind) : TEXT("session"));
+        if (key)
+            http_response_header(request, TEXT("X-Auth-Mode"), key_mode_text(key->mode));
+        else
+            http_response_header(request, TEXT("X-Auth-Role"), role_text(exchange->session->user.role));
+        http_response_header(request, TEXT("X-Auth-Scopes"), buf_text(&scopes));
+        http_response_header(request, TEXT("X-Auth-Billable"),
+                             key && key->mode == MODE_LIVE ? TEXT("true") : TEXT("false"));
+    } else {
+        http_response_header(request, TEXT("X-Auth-Kind"), TEXT("none"));
+    }
     pass_trace_on(exchange);
     http_reply(request, 200, (struct text){0}, (struct text){0});
 }

@@ -16,6 +16,7 @@
 #include "leaked_secret_internal.h"
 #include "media_type_internal.h"
 #include "mounts_internal.h"
+#include "open_row_internal.h"
 #include "store/alias.h"
 
 #include <string.h>
@@ -23,6 +24,7 @@
 enum { CHARSET_SHOWN_BYTES = 32 }; /* no secret of ours is so short */
 _Static_assert((int)CHARSET_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "a secret as the charset is not shown");
 
+static void admit_anybody(struct exchange *exchange);
 static void authenticate(struct exchange *exchange, enum route_who who);
 static void authenticate_key(struct exchange *exchange);
 static void key_was_checked(void *arg, enum key_verdict verdict, const struct key_principal *key);
@@ -48,7 +50,10 @@ void guard_begin(struct exchange *exchange)
     exchange->match = route_find(exchange->method, exchange->path);
     if (exchange->match.sibling && route_yields(exchange->match.sibling, exchange->service->policy))
         exchange->match = (struct route_match){0};
-    authenticate(exchange, exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who);
+    if (!exchange->match.sibling && route_policy_has_open_rows(exchange->service->policy) && open_row_admits(exchange))
+        admit_anybody(exchange);
+    else
+        authenticate(exchange, exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who);
 }
 
 /* The credential: 401 */
@@ -84,6 +89,19 @@ static enum cookie_result read_session_cookie(struct exchange *exchange, struct 
     struct text header = http_request_header(exchange->request, TEXT("Cookie"), &count);
 
     return count ? cookie_find(header, SESSION_COOKIE_NAME, ret_token) : COOKIE_ABSENT;
+}
+
+/* Nobody is told to the backend, so the credential need not be a good one. */
+static void admit_anybody(struct exchange *exchange)
+{
+    struct text token;
+
+    if (read_bearer(exchange, &token) == BEARER_MALFORMED) {
+        refuse_malformed_bearer(exchange);
+    } else {
+        exchange->key = NULL;
+        exchange->admit(exchange);
+    }
 }
 
 static void authenticate(struct exchange *exchange, enum route_who who)
@@ -451,6 +469,9 @@ static void authorise_foreign(struct exchange *exchange)
     case POLICY_STEP_UP:
         CHECK(exchange->session);
         admit_person(exchange, csrf | ROUTE_STEP_UP, least_role);
+        break;
+    case POLICY_PUBLIC: /* since the policy was read anew, after the key was asked for */
+        admit_anybody(exchange);
         break;
     }
 }

@@ -25,6 +25,7 @@ enum access {
     ACCESS_SCOPE,
     ACCESS_SESSION,
     ACCESS_STEP_UP,
+    ACCESS_PUBLIC, /* only for reading */
 };
 
 struct use {
@@ -36,12 +37,14 @@ struct policy_row {
     struct text path;  /* begins with "/v1/", no slash at its end; "*" segments; the policy's own memory */
     struct text group; /* group_of() the path */
     struct use read, write;
+    bool takes_preflight;
 };
 
 struct route_policy {
     struct policy_row *rows; /* by compare_rows() */
     size_t count;
     uint32_t digest;
+    bool has_open_rows;
 };
 
 #define WITH(name)         \
@@ -126,11 +129,9 @@ static int compare_rows(const void *left, const void *right)
 
 static void print_use(struct use use, struct buf *out)
 {
-    static const char *const WORDS[] = {[ACCESS_NONE] = "none",
-                                        [ACCESS_DENY] = "deny",
-                                        [ACCESS_SCOPE] = "scope ",
-                                        [ACCESS_SESSION] = "session",
-                                        [ACCESS_STEP_UP] = "step_up"};
+    static const char *const WORDS[] = {
+        [ACCESS_NONE] = "none",       [ACCESS_DENY] = "deny",       [ACCESS_SCOPE] = "scope ",
+        [ACCESS_SESSION] = "session", [ACCESS_STEP_UP] = "step_up", [ACCESS_PUBLIC] = "public"};
 
     buf_append_char(out, '\n');
     buf_append_str(out, WORDS[use.access]);
@@ -152,6 +153,8 @@ static uint32_t digest_of(const struct route_policy *policy)
         buf_append_text(&out, policy->rows[i].path);
         print_use(policy->rows[i].read, &out);
         print_use(policy->rows[i].write, &out);
+        if (policy->rows[i].takes_preflight)
+            buf_append_str(&out, "\npreflight");
         CHECK(!out.failed);
         digest = crc32_of(buf_text(&out));
     }
@@ -168,6 +171,7 @@ static void add_row(struct route_policy *policy, struct policy_row row)
 {
     row.path.ptr = mem_copy_text(row.path.ptr, row.path.len);
     row.group = group_of(row.path);
+    policy->has_open_rows |= row.takes_preflight || row.read.access == ACCESS_PUBLIC;
     policy->rows[policy->count++] = row;
 }
 
@@ -249,18 +253,20 @@ static bool read_session_use(struct text value, struct use *ret_use)
     return ret_use->access == ACCESS_STEP_UP || text_equal(value, TEXT("session"));
 }
 
-static bool read_key_use(struct text value, struct use *ret_use)
+static bool read_key_use(struct text value, bool is_read, struct use *ret_use)
 {
     *ret_use = (struct use){ACCESS_SCOPE, scope_parse(value)};
-    return ret_use->scope != SCOPE_NONE;
+    if (is_read && text_equal(value, TEXT("public")))
+        ret_use->access = ACCESS_PUBLIC;
+    return ret_use->scope != SCOPE_NONE || ret_use->access == ACCESS_PUBLIC;
 }
 
-/* name is "read" or "write". */
-static bool read_use(const struct json *value, struct text path, const char *name, struct use *ret_use,
-                     struct buf *ret_why)
+static bool read_use(const struct json *value, struct text path, bool is_read, struct use *ret_use, struct buf *ret_why)
 {
+    const char *name = is_read ? "read" : "write";
     const bool is_console = text_starts_with(path, CONSOLE);
-    const char *known = is_console ? "\"session\" or \"step_up\"" : "the name of a scope";
+    const char *of_keys = is_read ? "the name of a scope, or \"public\"" : "the name of a scope";
+    const char *known = is_console ? "\"session\" or \"step_up\"" : of_keys;
     struct text word;
     if (json_type(value) == JSON_NULL) {
         *ret_use = (struct use){ACCESS_DENY, SCOPE_NONE};
@@ -271,11 +277,20 @@ static bool read_use(const struct json *value, struct text path, const char *nam
         return false;
     }
     word = json_text(value);
-    if (is_console ? read_session_use(word, ret_use) : read_key_use(word, ret_use))
+    if (is_console ? read_session_use(word, ret_use) : read_key_use(word, is_read, ret_use))
         return true;
     buf_printf(ret_why, "\"%s\" of \"%.*s\" is \"%.*s\"; it must be %s.", name, quoted_bytes(path), path.ptr,
                quoted_bytes(word), word.ptr, known);
     return false;
+}
+
+static bool read_preflight(const struct json *value, struct policy_row *row, struct buf *ret_why)
+{
+    if (json_type(value) != JSON_BOOL)
+        return refuse_path(ret_why, row->path, "has a \"preflight\" that is neither true nor false");
+    row->takes_preflight = json_bool(value);
+    return !row->takes_preflight || !text_starts_with(row->path, CONSOLE) ||
+           refuse_path(ret_why, row->path, "cannot take preflights, because sessions are for pages of our own origin");
 }
 
 static bool members_known(const struct json *object, const char *const *names, size_t count, const char *where,
@@ -297,20 +312,22 @@ static bool members_known(const struct json *object, const char *const *names, s
 static bool read_row(const struct json *value, route_policy_is_own *is_own, struct policy_row *ret_row,
                      struct buf *ret_why)
 {
-    static const char *const NAMES[] = {"path", "read", "write"};
+    static const char *const NAMES[] = {"path", "read", "write", "preflight"};
     const struct json *path = json_type(value) == JSON_OBJECT ? json_member(value, "path") : NULL;
     if (!path || json_type(path) != JSON_STRING) {
         buf_append_str(ret_why, "Each of \"routes\" must be an object with a \"path\".");
         return false;
     }
     *ret_row = (struct policy_row){.path = json_text(path)};
-    if (!path_valid(ret_row->path, is_own, ret_why) || !members_known(value, NAMES, 3, "A route", ret_why))
+    if (!path_valid(ret_row->path, is_own, ret_why) || !members_known(value, NAMES, 4, "A route", ret_why))
         return false;
-    const struct json *read = json_member(value, "read"), *write = json_member(value, "write");
+    const struct json *read = json_member(value, "read"), *write = json_member(value, "write"),
+                      *preflight = json_member(value, "preflight");
     if (!read && !write)
         return refuse_path(ret_why, ret_row->path, "has neither \"read\" nor \"write\"");
-    return (!read || read_use(read, ret_row->path, "read", &ret_row->read, ret_why)) &&
-           (!write || read_use(write, ret_row->path, "write", &ret_row->write, ret_why));
+    return (!read || read_use(read, ret_row->path, true, &ret_row->read, ret_why)) &&
+           (!write || read_use(write, ret_row->path, false, &ret_row->write, ret_why)) &&
+           (!preflight || read_preflight(preflight, ret_row, ret_why));
 }
 
 static bool read_rows(const struct json *routes, route_policy_is_own *is_own, struct route_policy *policy,
@@ -425,6 +442,26 @@ struct text route_policy_row(const struct route_policy *policy, struct text path
     return row ? row->path : (struct text){0};
 }
 
+bool route_policy_has_open_rows(const struct route_policy *policy)
+{
+    return policy->has_open_rows;
+}
+
+bool route_policy_is_public(const struct route_policy *policy, struct text path)
+{
+    const struct policy_row *row = find_row(policy, path);
+    return row && row->read.access == ACCESS_PUBLIC;
+}
+
+bool route_policy_takes_preflight(const struct route_policy *policy, struct text path, bool is_read)
+{
+    const struct policy_row *row = find_row(policy, path);
+    if (!row || !row->takes_preflight)
+        return false;
+    const enum access access = is_read ? row->read.access : row->write.access;
+    return access == ACCESS_SCOPE || access == ACCESS_PUBLIC;
+}
+
 enum policy_verdict route_policy_find(const struct route_policy *policy, struct text path, bool is_read,
                                       scope_set *ret_scope, const char **ret_allow)
 {
@@ -445,6 +482,8 @@ enum policy_verdict route_policy_find(const struct route_policy *policy, struct 
         return POLICY_SESSION;
     case ACCESS_STEP_UP:
         return POLICY_STEP_UP;
+    case ACCESS_PUBLIC:
+        return POLICY_PUBLIC;
     }
     UNREACHABLE();
 }

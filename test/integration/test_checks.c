@@ -139,7 +139,7 @@ static void make_credentials(struct fixture *fixture, struct credentials *made)
             'O', {.cookie = made->stepped.token, .csrf = made->stepped.csrf, .origin = "https://e.test"}, PERSON});
 }
 
-/* The routes, under test/http/policy.json, and who may pass. */
+/* The routes, under test/http/policy.json, and who may pass; "*": anybody, as nobody. */
 static const struct family {
     const char *method, *target, *allowed;
 } FAMILIES[] = {
@@ -151,6 +151,13 @@ static const struct family {
     {"POST", "/v1/patients/7/notes", ""},
     {"GET", "/v1/documents/7", ""},
     {"POST", "/v1/documents", "LTDB"},
+    {"GET", "/v1/documents/types", "*"},
+    {"HEAD", "/v1/documents/types/7?of=letters", "*"},
+    {"POST", "/v1/documents/types", "LTDB"},
+    {"OPTIONS", "/v1/documents/types", "LTDB"},
+    {"GET", "/v1/documents/Types", ""},
+    {"GET", "/v1/leaflets/7", "*"},
+    {"DELETE", "/v1/leaflets/7", ""},
     {"GET", "/v1/usage", "LTB"},
     {"POST", "/v1/usage", ""},
     {"GET", "/v1/nothing", ""},
@@ -196,6 +203,27 @@ static void expect_allowed(const struct fixture *fixture, const struct credentia
     expect_no_field(answer, "Set-Cookie", what);
 }
 
+/* Whatever a request brings, except what is no credential in any form. */
+static void expect_open(const struct http_answer *answer, const struct credential *who, const char *what)
+{
+    if (who->letter == 'm') {
+        cr_expect_eq(answer->status, 400, "%s: %d", what, answer->status);
+        return;
+    }
+    cr_expect_eq(answer->status, 200, "%s: %d %s", what, answer->status, http_answer_code(answer));
+    cr_expect_eq(answer->body_len, 0, "%s", what);
+    expect_field(answer, "X-Auth-Kind", "none", what);
+    expect_field(answer, "Cache-Control", "no-store", what);
+    expect_no_field(answer, "X-Auth-Account", what);
+    expect_no_field(answer, "X-Auth-Principal", what);
+    expect_no_field(answer, "X-Auth-Mode", what);
+    expect_no_field(answer, "X-Auth-Role", what);
+    expect_no_field(answer, "X-Auth-Scopes", what);
+    expect_no_field(answer, "X-Auth-Billable", what);
+    expect_no_field(answer, "X-Auth-Error", what);
+    expect_no_field(answer, "Access-Control-Allow-Origin", what);
+}
+
 static void expect_denied(const struct http_answer *answer, const char *method, const char *what)
 {
     bool has_body = strcmp(method, "HEAD") != 0;
@@ -233,7 +261,8 @@ static void expect_same(const struct http_answer *answer, const struct http_answ
 static void try_family(const struct fixture *fixture, const struct family *family, const struct credential *who)
 {
     struct subject subject = {family->method, family->target, who->call};
-    bool allowed = strchr(family->allowed, who->letter) != NULL;
+    bool is_open = strcmp(family->allowed, "*") == 0;
+    bool allowed = is_open || strchr(family->allowed, who->letter);
     bool is_public = strncmp(family->target, "/v1", 3) == 0 && strncmp(family->target, "/v1/auth", 8) != 0;
     struct http_answer answers[GATEWAY_COUNT], public_answer;
     char what[400];
@@ -242,7 +271,9 @@ static void try_family(const struct fixture *fixture, const struct family *famil
         snprintf(what, sizeof what, "%s %s, %c, %s", family->method, family->target, who->letter,
                  GATEWAY_NAMES[gateway]);
         ask(fixture->nodes[0].internal_port, gateway, &subject, &answers[gateway]);
-        if (allowed)
+        if (is_open)
+            expect_open(&answers[gateway], who, what);
+        else if (allowed)
             expect_allowed(fixture, who, &answers[gateway], what);
         else
             expect_denied(&answers[gateway], gateway == EXT_AUTHZ ? family->method : "GET", what);
@@ -277,6 +308,51 @@ Test(checks, every_route_and_credential_alike)
     for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++)
         for (size_t k = 0; k < made.count; k++)
             try_family(&fixture, &FAMILIES[i], &made.list[k]);
+    fixture_stop(&fixture);
+}
+
+static void expect_open_call(struct fixture *fixture, const char *method, const char *target,
+                             struct http_call credential, const char *what)
+{
+    const struct subject subject = {method, target, credential};
+    struct http_answer answer;
+
+    for (enum gateway gateway = 0; gateway < GATEWAY_COUNT; gateway++) {
+        ask(fixture->nodes[0].internal_port, gateway, &subject, &answer);
+        expect_open(&answer, &(struct credential){'-', {0}, NULL, NULL, NULL, NULL, NULL}, what);
+    }
+}
+
+/* Nor is any refused key noted: what the public may read says nothing about a key. */
+Test(checks, what_is_public_needs_no_store_and_counts_nothing)
+{
+    const char *const more[] = {"--policy-file", policy_path(), NULL};
+    struct http_call preflight = {.origin = "https://app.test", .fields = "Access-Control-Request-Method: DELETE\r\n"};
+    static const char *const COUNTED[] = {"chatelaine_checks_total{result=\"accepted\"}",
+                                          "chatelaine_checks_total{result=\"revoked\"}",
+                                          "chatelaine_checks_total{result=\"unavailable\"}"};
+    long counts[sizeof COUNTED / sizeof *COUNTED];
+    struct fixture_key revoked;
+    struct fixture fixture;
+
+    fixture_start(&fixture, 1, more);
+    fixture_open_store(&fixture);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &revoked);
+    fixture_revoke_key(&fixture, &revoked);
+    fixture_close_store(&fixture);
+    for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
+        counts[i] = fixture_metric(&fixture, 0, COUNTED[i]);
+    expect_open_call(&fixture, "GET", "/v1/leaflets", (struct http_call){.bearer = revoked.secret}, "revoked");
+    expect_open_call(&fixture, "GET", "/v1/leaflets", (struct http_call){.bearer = fixture.manager.secret}, "good");
+    for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
+        cr_expect_eq(fixture_metric(&fixture, 0, COUNTED[i]), counts[i], "%s", COUNTED[i]);
+    cr_expect_not(file_contains(fixture.nodes[0].process.err_path, "request refused"));
+    redis_server_kill(&fixture.redis);
+    expect_open_call(&fixture, "GET", "/v1/leaflets/7", (struct http_call){0}, "no store");
+    expect_open_call(&fixture, "GET", "/v1/leaflets/7", (struct http_call){.bearer = "svc_sk_live_x"}, "no store");
+    expect_open_call(&fixture, "OPTIONS", "/v1/patients/7", preflight, "a preflight");
+    preflight.bearer = revoked.secret;
+    expect_open_call(&fixture, "OPTIONS", "/v1/patients/7", preflight, "a preflight with a key");
     fixture_stop(&fixture);
 }
 

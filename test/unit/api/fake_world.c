@@ -562,6 +562,8 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
         done(arg, verdict, &key);
     else
         queue_add((struct pending){PENDING_CHECK, {.check = done}, .arg = arg, .verdict = verdict});
+    if (world.policy_later)
+        world.service.policy = world.policy_later;
 }
 
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])

@@ -30,6 +30,7 @@ struct world {
     bool asserts_durability;
     struct key_record key;
     bool checks_at_once;
+    const struct route_policy *policy_later; /* in force once a key is being looked up; NULL: as before */
     bool has_client_certificate;
     struct session_record session;
     struct session_notices notices;

@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include <string.h>
+
 TestSuite(check, .init = world_begin, .fini = world_end);
 
 #define PAIR(method, target) "X-Original-Method: " method "\nX-Original-URI: " target "\n"
@@ -108,6 +110,160 @@ Test(check, what_a_session_is_told_by)
                                               "X-Auth-Billable: false\n");
     request_forget(request);
     cr_expect_eq(world.uses, 0);
+}
+
+/* Rows for the public, and preflights */
+
+static struct route_policy *open_policy;
+
+static const struct route_policy *open_rows(void)
+{
+    char storage[200];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    open_policy = route_policy_parse(
+        TEXT("{\"version\":1,\"routes\":["
+             "{\"path\":\"/v1/patients\",\"read\":\"patients:read\",\"write\":\"patients:write\",\"preflight\":true},"
+             "{\"path\":\"/v1/patients/open\",\"read\":\"public\",\"write\":\"patients:write\"},"
+             "{\"path\":\"/v1/leaflets\",\"read\":\"public\",\"preflight\":true},"
+             "{\"path\":\"/v1/console/patients\",\"read\":\"session\"}]}"),
+        api_owns_path, &why);
+    cr_assert_not_null(open_policy, "%.*s", TEXT_ARG(buf_text(&why)));
+    return open_policy;
+}
+
+/* Nobody is told, nothing is counted, no key is asked for: an unknown one has no answer in this world. */
+static void expect_anybody(const char *headers)
+{
+    struct http_request *request = ask(headers);
+
+    cr_expect_eq(answer_status(request), 200, "%s: %d %s", headers, answer_status(request), answer_body(request));
+    cr_expect_str_eq(answer_headers(request), "X-Auth-Kind: none\n", "%s", headers);
+    cr_expect_str_eq(answer_body(request), "");
+    request_forget(request);
+    cr_expect_eq(world.uses, 0, "%s", headers);
+    for (size_t reason = 0; reason < USAGE_REASONS; reason++)
+        cr_expect_eq(world.refusals[reason], 0, "%s", headers);
+}
+
+Test(check, the_public_may_read_whatever_it_brings)
+{
+    static const char *const CREDENTIALS[] = {"",
+                                              GOOD_KEY,
+                                              "Authorization: Bearer revoked\n",
+                                              "Authorization: Bearer away\n",
+                                              "Authorization: Bearer nobody\n",
+                                              "Authorization: Basic YTpi\n",
+                                              SESSION_COOKIE,
+                                              GOOD_KEY SESSION_COOKIE,
+                                              "X-Auth-Kind: api_key\nX-Auth-Account: acct_other\n",
+                                              "Origin: https://elsewhere.test\nX-CSRF-Token: wrong\n"};
+    static const char *const SUBJECTS[] = {PAIR("GET", "/v1/patients/open/7?a=b"), PAIR("HEAD", "/v1/leaflets")};
+    char headers[400];
+
+    world.service.policy = open_rows();
+    world.session_result = STORE_UNAVAILABLE;
+    for (size_t i = 0; i < sizeof CREDENTIALS / sizeof *CREDENTIALS; i++)
+        for (size_t k = 0; k < 2; k++) {
+            snprintf(headers, sizeof headers, "%s%s", CREDENTIALS[i], SUBJECTS[k]);
+            expect_anybody(headers);
+        }
+    route_policy_destroy(open_policy);
+}
+
+#define PREFLIGHT(origin, method) "Origin: " origin "\nAccess-Control-Request-Method: " method "\n"
+
+Test(check, browsers_may_ask_first)
+{
+    static const char *const METHODS[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"};
+    char headers[300];
+
+    world.service.policy = open_rows();
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) {
+        snprintf(headers, sizeof headers,
+                 "Origin: null\nAccess-Control-Request-Method: %s\nAccess-Control-Request-Headers: authorization\n%s",
+                 METHODS[i], PAIR("OPTIONS", "/v1/patients/7"));
+        expect_anybody(headers);
+    }
+    expect_anybody("Authorization: Bearer revoked\n" PREFLIGHT("https://a.test", "GET")
+                       PAIR("OPTIONS", "/v1/leaflets/1"));
+    route_policy_destroy(open_policy);
+}
+
+Test(check, nobody_may_more_than_that)
+{
+#define ANY_ORIGIN "Origin: https://a.test\n"
+    world.service.policy = open_rows();
+    expect(PAIR("POST", "/v1/patients/open/7"), 401, "missing_credentials");
+    expect(GOOD_KEY PAIR("POST", "/v1/leaflets"), 405, "method_not_allowed");
+    expect("X-HTTP-Method-Override: GET\n" PAIR("DELETE", "/v1/leaflets"), 401, "missing_credentials");
+    expect(PAIR("TRACE", "/v1/leaflets"), 405, "method_not_allowed");
+    expect(PAIR("GET", "/v1/patients"), 401, "missing_credentials");
+    expect(PAIR("GET", "/v1/patients/opened"), 401, "missing_credentials");
+    expect(PAIR("GET", "/v1/patients/OPEN"), 401, "missing_credentials");
+    expect(PAIR("GET", "/v1/patients/open/../7"), 400, "bad_request");
+    expect(PAIR("GET", "/v1/patients/open;/../7"), 400, "bad_request");
+    expect(PAIR("GET", "/v1/patients/open%2f..%2f7"), 400, "bad_request");
+    expect(PAIR("GET", "/v1/whoami"), 401, "missing_credentials");
+    expect("Authorization: Bearer\n" PAIR("GET", "/v1/leaflets"), 400, "bad_request");
+
+    expect(PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect(ANY_ORIGIN PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect("Access-Control-Request-Method: GET\n" PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect(ANY_ORIGIN PREFLIGHT("https://a.test", "GET") PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect(PREFLIGHT("https://a.test,https://b.test", "GET") PAIR("OPTIONS", "/v1/patients"), 401,
+           "missing_credentials");
+    expect("Origin:\nAccess-Control-Request-Method: GET\n" PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect("Access-Control-Request-Method: GET\n" PREFLIGHT("null", "GET") PAIR("OPTIONS", "/v1/patients"), 401,
+           "missing_credentials");
+    expect(PREFLIGHT("null", "GET, GET") PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "get") PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "TRACE") PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "CONNECT") PAIR("OPTIONS", "/v1/patients"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "POST") PAIR("OPTIONS", "/v1/leaflets"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "GET") PAIR("OPTIONS", "/v1/patients/open"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "GET") PAIR("OPTIONS", "/v1/nothing"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "GET") PAIR("OPTIONS", "/v1/console/patients"), 401, "invalid_session");
+    expect(PREFLIGHT("null", "GET") PAIR("POST", "/v1/patients"), 401, "missing_credentials");
+    expect(PREFLIGHT("null", "GET") PAIR("GET", "/v1/patients"), 401, "missing_credentials");
+    expect("Authorization: Bearer revoked\n" PAIR("OPTIONS", "/v1/patients"), 401, "api_key_revoked");
+    expect(GOOD_KEY PAIR("OPTIONS", "/v1/patients"), 200, NULL); /* a write, as before */
+    cr_expect_eq(world.uses, 1);
+    route_policy_destroy(open_policy);
+}
+
+/* The key was asked for under another policy: it is not told to a backend that everybody reads from. */
+Test(check, a_row_may_become_public_while_its_key_is_looked_up)
+{
+    static const char HEADERS[] = GOOD_KEY PAIR("GET", "/v1/leaflets");
+    struct http_request *request;
+
+    world.checks_at_once = false;
+    world.policy_later = open_rows();
+    request = ask(HEADERS);
+    cr_expect_eq(answer_status(request), 200, "%s", answer_body(request));
+    cr_expect_str_eq(answer_headers(request), "X-Auth-Kind: none\n");
+    cr_expect_eq(world.uses, 0);
+    request_forget(request);
+    route_policy_destroy(open_policy);
+}
+
+/* No backend is behind the public listener. */
+Test(check, the_public_listener_has_nothing_to_show_to_the_public)
+{
+    struct http_request *request;
+
+    world.service.policy = open_rows();
+    request = request_send(HTTP_GET, "/v1/leaflets", "", NULL);
+    cr_expect_eq(answer_status(request), 404);
+    cr_expect_null(strstr(answer_headers(request), "X-Auth"));
+    request_forget(request);
+    request = request_send(HTTP_OPTIONS, "/v1/patients", PREFLIGHT("null", "GET"), NULL);
+    cr_expect_eq(answer_status(request), 404);
+    cr_expect_null(strstr(answer_headers(request), "Access-Control"));
+    request_forget(request);
+    route_policy_destroy(open_policy);
 }
 
 Test(check, refusals)

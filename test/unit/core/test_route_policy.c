@@ -195,6 +195,96 @@ Test(route_policy, sessions_have_rows_below_the_console)
     route_policy_destroy(policy);
 }
 
+#define OPEN_ROWS                                                                                      \
+    "{\"version\": 1, \"routes\": ["                                                                   \
+    "{\"path\": \"/v1/a\", \"read\": \"usage:read\", \"write\": \"org:manage\", \"preflight\": true}," \
+    "{\"path\": \"/v1/a/open\", \"read\": \"public\", \"write\": \"org:manage\"},"                     \
+    "{\"path\": \"/v1/a/open/*/private\", \"read\": \"usage:read\", \"preflight\": false},"            \
+    "{\"path\": \"/v1/a/null\", \"read\": null, \"write\": \"org:manage\", \"preflight\": true},"      \
+    "{\"path\": \"/v1/open\", \"read\": \"public\", \"preflight\": true}]}"
+
+Test(route_policy, the_public_may_read_below_its_rows)
+{
+    static const struct expectation CASES[] = {
+        {"/v1/open", true, POLICY_PUBLIC, SCOPE_NONE, NULL},
+        {"/v1/open/", true, POLICY_PUBLIC, SCOPE_NONE, NULL},
+        {"/v1/open/1/2", true, POLICY_PUBLIC, SCOPE_NONE, NULL},
+        {"/v1/open", false, POLICY_METHOD, SCOPE_NONE, "GET, HEAD"},
+        {"/v1/Open", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/opened", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/a", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},
+        {"/v1/a/opened", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},
+        {"/v1/a/open/1", true, POLICY_PUBLIC, SCOPE_NONE, NULL},
+        {"/v1/a/open/1", false, POLICY_SCOPE, SCOPE_ORG_MANAGE, NULL},
+        {"/v1/a/OPEN/1", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+        {"/v1/a/open/1/private", true, POLICY_SCOPE, SCOPE_USAGE_READ, NULL},
+        {"/v1/a/open/1/PRIVATE", true, POLICY_UNKNOWN, SCOPE_NONE, NULL},
+    };
+    struct route_policy *policy = parse(OPEN_ROWS);
+    assert_finds(policy, CASES, sizeof CASES / sizeof CASES[0]);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++)
+        if (CASES[i].is_read)
+            cr_expect_eq(route_policy_is_public(policy, text_of(CASES[i].path)), CASES[i].verdict == POLICY_PUBLIC,
+                         "%s", CASES[i].path);
+    route_policy_destroy(policy);
+}
+
+Test(route_policy, a_preflight_is_for_what_a_row_allows_to_somebody)
+{
+    static const struct {
+        const char *path;
+        bool for_reading, for_writing;
+    } CASES[] = {
+        {"/v1/a", true, true},
+        {"/v1/a/b", true, true},
+        {"/v1/A", false, false},
+        {"/v1/a/open", false, false}, /* a row of its own, which does not say it */
+        {"/v1/a/open/1/private", false, false},
+        {"/v1/a/null", false, true},
+        {"/v1/open", true, false},
+        {"/v1/nothing", false, false},
+        {"/v1/api_keys", false, false},
+    };
+    struct route_policy *policy = parse(OPEN_ROWS);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct text path = text_of(CASES[i].path);
+        cr_expect_eq(route_policy_takes_preflight(policy, path, true), CASES[i].for_reading, "%s", path.ptr);
+        cr_expect_eq(route_policy_takes_preflight(policy, path, false), CASES[i].for_writing, "%s", path.ptr);
+    }
+    route_policy_destroy(policy);
+}
+
+Test(route_policy, tells_whether_any_row_is_open)
+{
+#define ROW(rest) "{\"version\": 1, \"routes\": [{\"path\": \"/v1/a\", " rest "}]}"
+    static const struct {
+        const char *json;
+        bool is_open;
+    } CASES[] = {
+        {ROW("\"read\": \"usage:read\""), false},
+        {ROW("\"read\": null"), false},
+        {ROW("\"read\": \"usage:read\", \"preflight\": false"), false},
+        {ROW("\"read\": \"usage:read\", \"preflight\": true"), true},
+        {ROW("\"read\": \"public\""), true},
+    };
+    struct route_policy *policy = route_policy_built_in();
+    uint32_t digests[sizeof CASES / sizeof CASES[0]];
+
+    cr_expect_not(route_policy_has_open_rows(policy));
+    route_policy_destroy(policy);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        policy = parse(CASES[i].json);
+        cr_expect_eq(route_policy_has_open_rows(policy), CASES[i].is_open, "%s", CASES[i].json);
+        digests[i] = route_policy_digest(policy);
+        route_policy_destroy(policy);
+    }
+    cr_expect_eq(digests[2], digests[0], "a row that takes no preflights is the same whether it says so or not");
+    cr_expect_neq(digests[3], digests[0]);
+    cr_expect_neq(digests[4], digests[0]);
+    cr_expect_neq(digests[4], digests[1]);
+#undef ROW
+}
+
 /* Rows are recognised by their scopes. */
 Test(route_policy, the_most_specific_row_counts)
 {
@@ -307,13 +397,27 @@ Test(route_policy, refuses_files_with_one_sentence)
          "A route has an unknown member, \"reed\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\"}]}", "The path \"/v1/a\" has neither \"read\" nor \"write\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":\"usage:reed\"}]}",
-         "\"read\" of \"/v1/a\" is \"usage:reed\"; it must be the name of a scope."},
+         "\"read\" of \"/v1/a\" is \"usage:reed\"; it must be the name of a scope, or \"public\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":\"session\"}]}",
-         "\"read\" of \"/v1/a\" is \"session\"; it must be the name of a scope."},
+         "\"read\" of \"/v1/a\" is \"session\"; it must be the name of a scope, or \"public\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/console/a\",\"read\":\"usage:read\"}]}",
          "\"read\" of \"/v1/console/a\" is \"usage:read\"; it must be \"session\" or \"step_up\"."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"write\":\"\"}]}",
          "\"write\" of \"/v1/a\" is \"\"; it must be the name of a scope."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":\"Public\"}]}",
+         "\"read\" of \"/v1/a\" is \"Public\"; it must be the name of a scope, or \"public\"."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"write\":\"public\"}]}",
+         "\"write\" of \"/v1/a\" is \"public\"; it must be the name of a scope."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/console/a\",\"read\":\"public\"}]}",
+         "\"read\" of \"/v1/console/a\" is \"public\"; it must be \"session\" or \"step_up\"."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"preflight\":true}]}",
+         "The path \"/v1/a\" has neither \"read\" nor \"write\"."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":null,\"preflight\":\"true\"}]}",
+         "The path \"/v1/a\" has a \"preflight\" that is neither true nor false."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":null,\"preflight\":null}]}",
+         "The path \"/v1/a\" has a \"preflight\" that is neither true nor false."},
+        {"{\"version\":1,\"routes\":[{\"path\":\"/v1/console/a\",\"read\":\"session\",\"preflight\":true}]}",
+         "The path \"/v1/console/a\" cannot take preflights, because sessions are for pages of our own origin."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"write\":true}]}",
          "\"write\" of \"/v1/a\" is neither a string nor null."},
         {"{\"version\":1,\"routes\":[{\"path\":\"/v1/a\",\"read\":null},{\"path\":\"/v1/a\",\"write\":null}]}",
