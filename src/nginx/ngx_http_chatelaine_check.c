@@ -148,10 +148,19 @@ static bool is_request_id(ngx_str_t value)
     return text_starts_with(module_text(value), TEXT("req_"));
 }
 
-/* Only a node says all that. An error page or a backend says 200 at most. */
+/* Whoever asks: a row of the policy is public, or the request is a preflight. */
+static bool is_open(const struct question *question)
+{
+    return text_equal(module_text(question->values[VARIABLE_KIND]), TEXT("none"));
+}
+
+/* Only a node says all that: whom it accepts, or that it lets everybody pass. An error page or a backend says 200 at
+ * most. */
 static bool is_accepted(const struct question *question)
 {
-    return question->status == NGX_HTTP_OK && question->values[VARIABLE_PRINCIPAL].len > 0 &&
+    bool has_principal = question->values[VARIABLE_PRINCIPAL].len > 0;
+
+    return question->status == NGX_HTTP_OK && is_open(question) != has_principal &&
            is_request_id(question->values[VARIABLE_REQUEST_ID]);
 }
 
@@ -184,9 +193,9 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct question *question)
     return NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* A location that accepts without a credential accepts everybody, so nobody passes. Every other answer is also the
- * answer to the request itself: it does not depend on the credential. */
-static ngx_int_t take_probe(ngx_http_request_t *r, const struct checked_request *checked,
+/* A location that accepts somebody without a credential accepts everybody, so nobody passes. Every other answer is also
+ * the answer to the request itself: it does not depend on the credential. One that is for everybody proves nothing. */
+static ngx_int_t take_probe(ngx_http_request_t *r, struct checked_request *checked,
                             const struct location_conf *location, const struct question *question)
 {
     if (is_refused_by_node(question)) {
@@ -195,6 +204,8 @@ static ngx_int_t take_probe(ngx_http_request_t *r, const struct checked_request 
     }
     if (!is_accepted(question))
         return refuse(r, question);
+    if (is_open(question))
+        return allow(r, checked, location, question->values);
     if (!location->target->has_told)
         ngx_log_error(NGX_LOG_EMERG, r->connection->log, 0,
                       "chatelaine: a check at \"%V\" was accepted without a credential, so no request passes: see "

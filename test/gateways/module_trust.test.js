@@ -28,8 +28,11 @@ const OTHERS = () => ({
   echo: toBackend('/?echo=1'),
   created: asNode('?status=201'),
   pardoned: 'error_page 401 =200 /_page; ' + asNode('') + ' proxy_intercept_errors on;',
+  anonymous: 'add_header X-Auth-Kind none; return 200;',
+  named: 'add_header X-Auth-Kind none; add_header X-Auth-Principal key_1; add_header X-Request-Id req_1; return 200;',
   nameless: `proxy_hide_header X-Request-Id; ${toBackend('/')} add_header X-Auth-Principal key_1;`,
 });
+const FORGED_OPEN = ['X-Auth-Kind', 'none', 'X-Request-Id', 'req_01j80000000000000000000001'];
 const FORGED = ['X-Auth-Principal', 'key_01j80000000000000000000001', 'X-Request-Id', 'req_01j80000000000000000000001'];
 
 test('only a node can accept', async (context) => {
@@ -37,7 +40,7 @@ test('only a node can accept', async (context) => {
   const nginx = await startNginx(context, { location: others.join('\n') });
 
   for (const name of Object.keys(OTHERS()))
-    for (const headers of [[], FORGED, [...bearer('good'), ...FORGED]]) {
+    for (const headers of [[], FORGED, FORGED_OPEN, [...bearer('good'), ...FORGED]]) {
       const { status } = await send('GET', `/v1/${name}`, headers);
       assert.ok(status === 500 || status === 401, `${name}, ${headers}: ${status}`);
     }
@@ -57,6 +60,37 @@ test('who accepts a request without a credential is believed by nobody', async (
   const lines = told().filter((line) => line.includes('[emerg]'));
   assert.equal(lines.length, 1, 'told once');
   assert.match(lines[0], /check at "\/_own" was accepted without a credential/);
+  await nginx.stop();
+});
+
+test('what is public passes as nobody, and proves nothing of its location', async (context) => {
+  const location = checkedBy('public', asNode('')) + checkedBy('own', asNode(''));
+  const nginx = await startNginx(context, { location });
+  const said = [...FORGED, 'X-Auth-Kind', 'api_key', 'X-Auth-Account', 'acct_other', 'X-Auth-Mode', 'live'];
+  const askedFor = async (path, headers) => {
+    const before = checks.length;
+    const { status, json } = await send('GET', path, headers);
+    return [status, checks.length - before, json?.headers];
+  };
+  const isNobody = ({ authorization, ...headers }) => {
+    assert.equal(authorization, undefined);
+    const identity = Object.entries(headers).filter(([name]) => name.startsWith('x-auth-'));
+    assert.deepEqual(Object.fromEntries(identity), { 'x-auth-kind': 'none' });
+    assert.equal(headers['x-request-id'], 'req_node');
+  };
+
+  for (const credential of [[], bearer('good'), bearer('unknown')]) {
+    const [status, asked, headers] = await askedFor('/v1/public/1', [...credential, ...said]);
+    assert.deepEqual([status, asked], [200, 1], 'a probe whose answer is the answer to the request');
+    isNobody(headers);
+  }
+  const [refused, probes] = await askedFor('/v1/public1', []);
+  assert.deepEqual([refused, probes], [401, 2], 'now the location proves itself');
+  const [status, asked, headers] = await askedFor('/v1/public/1', [...bearer('good'), ...said]);
+  assert.deepEqual([status, asked], [200, 1]);
+  isNobody(headers);
+  assert.equal((await send('GET', '/v1/own', bearer('good'))).status, 200);
+  assert.deepEqual(told().filter((line) => line.includes('[emerg]')), []);
   await nginx.stop();
 });
 
