@@ -11,7 +11,7 @@ import { BROKEN } from './broken.js';
 const TOLD = ['account', 'principal', 'kind', 'mode', 'role', 'scopes', 'billable'];
 // What a node needs to judge; what a backend must not be told: of another method, path, host, scheme, certificate or address,
 // or of somebody else.
-const ASKED = ['cookie', 'origin', 'x-csrf-token'];
+const ASKED = ['cookie', 'origin', 'access-control-request-method', 'x-csrf-token'];
 const STEERING = [
   ...['x-http-method', 'x-http-method-override', 'x-method-override', 'x-original-method', 'x-original-uri'],
   ...['x-original-url', 'x-rewrite-url', 'x-forwarded-path', 'x-forwarded-prefix'],
@@ -23,6 +23,12 @@ const STEERING = [
   ...['x-host', 'x-original-host', 'x-http-host-override', 'x-scheme', 'x-url-scheme', 'front-end-https'],
   ...['x-forwarded-tls-client-cert', 'ssl-client-cert', 'ssl-client-verify', 'x-ssl-client-cert', 'x-client-cert', 'client-cert'],
   ...['x-cluster-client-ip', 'cf-connecting-ip', 'fastly-client-ip', 'x-authentik-username', 'x-authentik-groups', 'x-remote-group'],
+];
+// Kind, principal and request id: of a node, and of others.
+const YES = ['api_key key_01jd req_1', 'device_key dev_01jd req_1', 'session usr_01jd req_1', 'none  req_1'];
+const NO_YES = [
+  ...['  ', ' key_01jd req_1', 'api_key  req_1', 'api_key key_01jd ', 'api_key usr_01jd req_1', 'none key_01jd req_1'],
+  ...['none  ', 'none  1', ' none req_1', 'none none req_1', 'None  req_1', 'nonesuch  req_1', '  req_1'],
 ];
 // Of those that cannot remove X-Auth-* by a pattern.
 const KNOWN_AUTH = [
@@ -110,7 +116,10 @@ const LINTS = {
       expect(text.includes(`proxy_set_header ${header} $auth_${name};`), `${header} is not set`);
     }
     expect(text.split('proxy_pass https://$checked;').length === 2 && !/_pass \S*backend/.test(text), 'not one way to the backend');
-    expect(/map \$auth_principal \$checked \{\s+default backend;\s+'' unchecked;\s+\}/.test(text), 'who is nobody reaches the backend');
+    const rows = one(text, /map "\$auth_kind \$auth_principal \$auth_request_id" \$checked \{\s+default unchecked;(.*?)\}/s);
+    const isChecked = anyOf(all(rows, /"~(.*)" backend;/g));
+    for (const yes of YES) expect(isChecked(yes), `${yes} does not reach the backend`);
+    for (const other of NO_YES) expect(!isChecked(other), 'who is nobody reaches the backend');
     expect(/upstream unchecked \{\s+zone unchecked 64k;\s+server 127\.0\.0\.1:1 down;\s+\}/.test(text), 'who is nobody reaches somebody');
     const emptied = all(text, /proxy_set_header (\S+) "";/g).map((name) => name.toLowerCase());
     for (const name of [...STEERING, ...KNOWN_AUTH]) expect(emptied.includes(name), `${name} passes`);
@@ -180,7 +189,7 @@ const LINTS = {
     const own = anyOf(all(text, /acl is_own path -m reg (\S+)/g), all(text, /acl is_own path (\/\S+)/g));
     decides(expect, own, (path) => ambiguous.test(path));
     const lua = read('gateways/haproxy/forward-auth.lua');
-    for (const name of TOLD) expect(lua.includes(`"x-auth-${name}"`), `x-auth-${name} is not set`);
+    for (const name of TOLD) expect(one(lua, /TOLD = \{([^}]*)\}/).includes(`"x-auth-${name}"`), `x-auth-${name} is not set`);
     const deleted = anyOf(all(text, /^ +http-request del-header (\^\S+) -m reg/gm), ['http2-settings']);
     for (const name of STEERING) expect(deleted(name), `${name} passes`);
     for (const name of ['Connection', 'Upgrade', 'HTTP2-Settings'])
@@ -190,7 +199,9 @@ const LINTS = {
     const isDropped = /backend backends\n(?:(?!\nbackend)[^])*\.if version_atleast\(3\.2\)\n +option http-drop-request-trailers\n\.endif/;
     const isRefused = /\.if !version_atleast\(3\.2\)\n +http-request return status 411 .*req\.hdr\(Transfer-Encoding\) -m found \} !is_own\n +http-request return status 505 .* if \{ req\.ver 2\.0 \} !is_own\n\.endif/;
     expect(isDropped.test(text) && isRefused.test(text), 'trailers pass');
-    expect(/answer\.status == 200 and principal .*\^req_/.test(lua), 'anybody can accept');
+    expect(/answer\.status == 200 and is_anybody ~= has_principal and .*\^req_/.test(lua), 'anybody can accept');
+    expect(lua.includes('is_anybody, has_principal = first("x-auth-kind") == "none", first("x-auth-principal") ~= ""'), 'anybody can accept');
+    for (const name of ASKED) expect(one(lua, /ASKED = \{([^}]*)\}/).includes(`"${name}"`), `the node is not told ${name}`);
     expect(/backend backends[^]*option http-no-delay/.test(text), 'lines of streams are held back');
     expect(!/local0 info/.test(one(text, /^global\n(.*?)\n\n/ms)), 'checks are logged');
     expect(!/log-format .*(%HU|%r|%hr|capture|%\[path|%\[url)/.test(text), 'targets are logged');
@@ -209,7 +220,9 @@ const LINTS = {
     const isRemoved = (name) => removed.includes(name) || patterns.some((start) => start && name.startsWith(start));
     for (const name of [...STEERING, ...SECRET, 'connection']) expect(isRemoved(name), `${name} passes`);
     for (const name of ['x-auth-*', '*_*']) expect(removed.includes(name), `${name} passes`);
-    expect(/@allowed \{\s+status 200\s+header X-Auth-Principal \*\s+header X-Request-Id req_\*\s+\}/.test(text), 'anybody can accept');
+    const kinds = 'header X-Auth-Kind api_key\\s+header X-Auth-Kind device_key\\s+header X-Auth-Kind session';
+    for (const [name, says] of [['allowed', `${kinds}\\s+header X-Auth-Principal \\*`], ['public', 'header X-Auth-Kind none\\s+header !X-Auth-Principal']])
+      expect(new RegExp(`@${name} \\{\\s+status 200\\s+${says}\\s+header X-Request-Id req_\\*\\s+\\}`).test(text), 'anybody can accept');
     expect(/@foreign status 2xx 3xx\s+handle_response @foreign \{\s+error 503/.test(text), "another server's answer is told");
     for (const pattern of all(text, /vars_regexp \{http\.request\.header\.Upgrade\} (\S+)/g))
       upgrades(expect, (value) => compile(pattern).test(value));

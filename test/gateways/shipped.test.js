@@ -103,6 +103,50 @@ for (const gateway of ['nginx', 'haproxy', 'caddy'])
     assert.ok(got.length > 0);
   });
 
+// What is said at a node's address, and whether it is a node's yes.
+const ID = 'X-Request-Id=req_01jd';
+const SOMEBODY = 'X-Auth-Account=acct_01jd&X-Auth-Principal=key_01jd&X-Auth-Kind=api_key';
+const SAID = [
+  [`X-Auth-Kind=none&${ID}`, 200],
+  [`${SOMEBODY}&${ID}`, 200],
+  ['', 503],
+  [ID, 503],
+  ['X-Auth-Kind=none', 503],
+  ['X-Auth-Kind=none&X-Request-Id=1', 503],
+  [`X-Auth-Kind=none&X-Auth-Principal=key_01jd&${ID}`, 503],
+  [`X-Auth-Kind=None&${ID}`, 503],
+  [`X-Auth-Kind=nonesuch&${ID}`, 503],
+  [`X-Auth-Kind=api_key&${ID}`, 503],
+  [SOMEBODY, 503],
+];
+const CLAIMED = ['account', 'principal', 'kind', 'mode', 'role', 'scopes', 'billable'].map((name) => `X-Auth-${name}: forged\r\n`).join('');
+
+/** Says 200 with the headers that stand in Authorization. */
+const startSayer = () =>
+  http.createServer((request, response) => {
+    response.writeHead(200, Object.fromEntries(new URLSearchParams(request.headers.authorization)));
+    response.end();
+  });
+
+for (const gateway of ['nginx', 'haproxy', 'caddy'])
+  test(`${gateway} believes only a node, and tells of nobody what a client says`, { skip: !isInstalled(gateway) }, async (context) => {
+    const sayer = startSayer();
+    const check = await listen(sayer);
+    const { port, child } = await startShipped(deployment, gateway, { ...ports, check, name: `${gateway}-believing` });
+    const say = (said) => sendRaw(port, `GET /v1/patients HTTP/1.1\r\nHost: a.test\r\nAuthorization: ${said || 'a=b'}\r\n${CLAIMED}\r\n`);
+
+    context.after(() => [child.kill('SIGTERM'), sayer.close()]);
+    await until('it serves', async () => (await say(`${SOMEBODY}&${ID}`)) === 200);
+    for (const [said, status] of SAID) {
+      got.length = 0;
+      assert.equal(await say(said), status, said);
+      assert.equal(got.length, status === 200 ? 1 : 0, said);
+    }
+    await say(`X-Auth-Kind=none&${ID}`);
+    const told = Object.entries(got.at(-1).headers).filter(([name]) => /^x-auth-|^x-request-id$/.test(name));
+    assert.deepEqual(Object.fromEntries(told), { 'x-auth-kind': 'none', 'x-request-id': 'req_01jd' });
+  });
+
 test('a redirection to the name that nginx has for the backend leads to nginx', { skip: !isInstalled('nginx') }, async (context) => {
   const { port, child } = await startShipped(deployment, 'nginx', { ...ports, name: 'redirecting' });
 

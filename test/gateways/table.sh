@@ -5,7 +5,7 @@
 checked_by() { sed -n 's/\r$//; s/^Checked-By: //p' "$dir/head"; }
 # The module may decide about a request of the table of requests: it is plain, and its row has a scope.
 is_for_table() { # REQUEST HEADERS VERDICT
-    [[ $1 =~ ^(GET|HEAD|POST|PUT|PATCH|DELETE)\ /v1/(patients|exchanges|sandbox)(/[A-Za-z0-9]+)*/?(\?[^\ ]*)?$ ]] &&
+    [[ $1 =~ ^((GET|HEAD|POST|PUT|PATCH|DELETE)\ /v1/(patients|exchanges|sandbox)|POST\ /v1/documents)(/[A-Za-z0-9]+)*/?(\?[^\ ]*)?$ ]] &&
         [[ $2 == *'Authorization: '[Bb]earer* && $2 != *Authorization:*Authorization:* && $2 != *Cookie:* && $3 == 200* ]]
 }
 # look_at_hits GATEWAY: every request again, until the key is in the table: with the same answer. Others never.

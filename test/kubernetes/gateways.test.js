@@ -11,7 +11,7 @@ import { wrongs } from './schema.js';
 const file = (path) => readFileSync(join(SOURCE, 'docker', path), 'utf8');
 const lower = (names) => names.map((name) => name.toLowerCase());
 const TOLD = ['account', 'principal', 'kind', 'mode', 'role', 'scopes', 'billable'].map((name) => `x-auth-${name}`);
-const ASKED = ['cookie', 'origin', 'x-csrf-token', 'x-forwarded-for'];
+const ASKED = ['cookie', 'origin', 'access-control-request-method', 'x-csrf-token', 'x-forwarded-for'];
 const SECRET = ['authorization', 'cookie'];
 // Names that are removed from requests, as docker/gateways/envoy has them: its own lint holds those.
 const REMOVED = [...file('gateways/envoy/envoy.yaml').matchAll(/- remove: (\S+)/g)].map((match) => match[1]);

@@ -1,13 +1,14 @@
 -- The action forward_auth: asks a node whether a request may pass (route /check/forward-auth of the internal listener).
--- Only a node's 200 means yes, with whom it accepts: its X-Auth-* headers are then set on the request. Anything else, including no response,
--- ends the request with the node's status, body and headers.
+-- Only a node's 200 means yes, with whom it accepts, or that it lets everybody pass: its X-Auth-* headers are then set on
+-- the request. Anything else, including no response, ends the request with the node's status, body and headers.
 
 -- The listener in haproxy.cfg that distributes checks over the nodes.
 local CHECKS = "abns@chatelaine-checks"
 local URL = "http://checks/check/forward-auth"
 
 -- The headers that a node needs. All lines of each, so that a request with two Authorization headers is refused.
-local ASKED = {"authorization", "cookie", "origin", "x-csrf-token", "x-forwarded-for", "x-request-id"}
+local ASKED = {"authorization", "cookie", "origin", "access-control-request-method", "x-csrf-token", "x-forwarded-for",
+               "x-request-id"}
 -- The headers that a backend gets.
 local TOLD = {"x-auth-account", "x-auth-principal", "x-auth-kind", "x-auth-mode", "x-auth-role", "x-auth-scopes",
               "x-auth-billable", "x-request-id"}
@@ -47,10 +48,13 @@ local function refuse(txn, status, headers, body)
     txn:done(txn:reply{status = status, headers = headers, body = is_head and "" or body})
 end
 
--- Anybody can say 200: an error page, a backend at a node's address.
+-- Anybody can say 200: an error page, a backend at a node's address. A node says either whom it accepts, or "none".
 local function is_accepted(answer)
-    local principal, id = answer.headers["x-auth-principal"], answer.headers["x-request-id"]
-    return answer.status == 200 and principal and principal[0] ~= "" and id and id[0]:find("^req_") ~= nil
+    local function first(name)
+        return answer.headers[name] and answer.headers[name][0] or ""
+    end
+    local is_anybody, has_principal = first("x-auth-kind") == "none", first("x-auth-principal") ~= ""
+    return answer.status == 200 and is_anybody ~= has_principal and first("x-request-id"):find("^req_") ~= nil
 end
 
 local function ask(txn)
