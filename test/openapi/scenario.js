@@ -856,8 +856,11 @@ async function storeAway(talk, deployment, browser) {
     deployment.pauseRedis();
     await talk.right('no store', get('/v1/console/session', browser.reading), 503, 'store_unavailable');
     await talk.right('no device', begin({client_id: 'desktop-agent'}), 503, 'temporarily_unavailable');
-    deployment.resumeRedis();
     const [{url, internalUrl}] = deployment.nodes;
+    await until('the node is not ready', async () => (await send(url, get('/readyz'))).status === 503);
+    await talk.right('a node that is not ready', get('/readyz'), 503);
+    await talk.right('it runs all the same', get('/livez'), 200);
+    deployment.resumeRedis();
     await until('the store is back', async () => (await send(internalUrl, get('/readyz'))).status === 200);
     // A node is ready by its lease; the connection for changes may be down a moment longer.
     const change = {method: 'DELETE', path: '/v1/console/sessions', headers: browser.changing};
@@ -1004,6 +1007,14 @@ async function theDocument(talk, file) {
         talk.faults.push('GET /openapi.json, compressed, is not the file');
 }
 
+async function theProbes(talk) {
+    for (const path of ['/livez', '/readyz']) {
+        await talk.right(`${path} of a node that is well`, get(path), 200);
+        await talk.other(`only the head of ${path}`, {method: 'HEAD', path}, 200);
+        await talk.other(`writing to ${path}`, {method: 'POST', path}, 405, 'method_not_allowed');
+    }
+}
+
 /** Returns what is needed to ask again later. */
 export async function play(talk, deployment, contract, file) {
     const ada = deployment.addPerson();
@@ -1031,6 +1042,7 @@ export async function play(talk, deployment, contract, file) {
     await activity(talk, browser, {all, test});
     await people(talk, browser, all);
     await theDocument(talk, file);
+    await theProbes(talk);
     await suspendedAccount(talk, deployment, contract, {browser, all}, bob);
     await tooManyKeys(talk, browser, {all, lister, test});
     await tooMuch(talk, browser);

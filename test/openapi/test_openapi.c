@@ -3,6 +3,7 @@
 #include "api/routes.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "api/mounts_internal.h"
 #include "api/problem_internal.h"
 #include "leak_guard.h"
 #include "process.h"
@@ -250,6 +251,29 @@ Test(openapi, every_route_is_an_operation)
     }
 }
 
+/* What programs read, and the guard does not. */
+static const char *const PAGES[] = {"/openapi.json", "/livez", "/readyz"};
+
+static bool is_page(struct text path)
+{
+    for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++)
+        if (text_equal(path, text_of(PAGES[i])))
+            return true;
+    return false;
+}
+
+Test(openapi, every_page_for_programs_is_an_operation)
+{
+    for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++) {
+        const struct json *operation = get(document, "paths", PAGES[i], "get", NULL);
+        const struct mount *mount = mount_find(MOUNT_PAGES, text_of(PAGES[i]));
+
+        cr_expect(mount && text_equal(mount->path, text_of(PAGES[i])), "nothing is at %s", PAGES[i]);
+        cr_expect(operation, "%s is not in the document", PAGES[i]);
+        cr_expect(operation && count(get(operation, "security", NULL)) == 0, "%s needs no credential", PAGES[i]);
+    }
+}
+
 static bool is_route(struct text path, struct text method)
 {
     for (size_t i = 0; i < ROUTE_COUNT; i++)
@@ -264,8 +288,7 @@ Test(openapi, every_operation_is_a_route)
         for (const struct json *operation = json_first(path); operation; operation = json_next(operation)) {
             struct text target = json_name(path), method = json_name(operation);
 
-            /* A file, like those of the console. */
-            if (text_equal(target, TEXT("/openapi.json")))
+            if (is_page(target) && text_equal(method, TEXT("get")))
                 continue;
             cr_expect(is_route(target, method), "%.*s %.*s is no route", TEXT_ARG(method), TEXT_ARG(target));
         }
