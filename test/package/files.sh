@@ -38,6 +38,7 @@ diff <(cd "$work/root" && find . ! -type d -printf '%m %P\n' | LC_ALL=C sort -k 
 644 $doc/LICENSE
 644 $doc/OPERATIONS.md
 644 $doc/SECURITY.md
+644 $doc/chatelaine.conf
 644 $doc/policy.json
 644 usr/share/fish/vendor_completions.d/chatelaine.fish
 644 usr/share/man/man5/chatelaine.conf.5
@@ -121,6 +122,23 @@ for line in 'export CHATELAINE_LEASE_MS=2s' 'CHATELAINE_LEASE_MS = 2s' 'CHATELAI
     [ "$(as_node "$line" lease-ms 2>"$work/said")" = "" ] || fail "accepted: $line"
     grep -q "^chatelaine: $etc/chatelaine.conf:1: " "$work/said" || fail "no reason: $line: $(cat "$work/said")"
 done
+# The package's settings are made by its first installation, and never touched again.
+made=$work/made/chatelaine
+(
+    set -- none
+    # shellcheck source=scripts/packaging/debian/postinst
+    . "$source/scripts/packaging/debian/postinst"
+    chatelaine() { "$program" "$@"; }
+    umask 077
+    make_settings "$made"
+    cmp "$made/chatelaine.conf" "$work/root/$doc/chatelaine.conf" || fail "the package makes other settings than it documents"
+    [ "$(stat --format %a "$made/chatelaine.conf") $(ls "$made")" = "644 chatelaine.conf" ] || fail "the mode of the settings"
+    echo '# mine' >"$made/chatelaine.conf"
+    make_settings "$made"
+    [ "$(cat "$made/chatelaine.conf")" = '# mine' ] || fail "an installation replaced settings"
+    exit "$failures"
+) || failures=$((failures + 1))
+[ "$(cat "$source/scripts/packaging/debian/conffiles")" = /etc/logrotate.d/chatelaine ] || fail "a file that dpkg asks about"
 # An upgrade restarts no node whose settings this version refuses, and none after it.
 upgrade() { # REFUSED: the instance that is
     REFUSED=$1 bash -c '

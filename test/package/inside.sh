@@ -1,58 +1,8 @@
 #!/usr/bin/env bash
 # The life of the package on one machine; runs in the container of lifecycle.sh, as root, with systemd.
 set -euo pipefail
-name=lifecycle binary=/usr/sbin/chatelaine-as-node
-# shellcheck source=test/support/deployment.sh
-. /test/support/deployment.sh
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
-
-failures=0
-fail() {
-    say "FAILED: $*"
-    failures=$((failures + 1))
-}
-is() { # WHAT EXPECTED GOT
-    [ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-}
-property() { systemctl show --property="$1" --value "${2:-chatelaine}"; }
-journal_of() { journalctl --unit chatelaine --no-pager --output cat; }
-# await WHAT COMMAND…: within 60 s
-await() {
-    local what=$1
-    shift
-    for _ in $(seq 300); do
-        "$@" && return
-        sleep 0.2
-    done
-    fail "$what did not come true"
-}
-says_status() { [[ $(property StatusText "$2") == *"$1"* ]]; }
-check_answers() { # EXPECTED SECRET [URL]: the status of a request with that key
-    is "a request with a key" "$1" \
-        "$(curl -s -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $2" "${3:-$url}/v1/whoami")"
-}
-# package_file NAME: of this Debian
-package_file() { echo "/packages/$1_"*"+deb${CHATELAINE_DEBIAN}"_*.deb; }
-package=$(package_file chatelaine)
-conf=/etc/chatelaine/chatelaine.conf
-install_package() { apt-get install --yes --no-install-recommends -o Dpkg::Options::=--force-confold "$@" >/tmp/apt.log 2>&1; }
-
-start_own_redis() {
-    cat >/etc/redis/redis.conf <<END
-bind 127.0.0.1
-dir /var/lib/redis
-supervised systemd
-daemonize no
-appendonly yes
-appendfsync always
-no-appendfsync-on-rewrite no
-maxmemory-policy noeviction
-save ""
-user default on >ADMIN ~* &* +@all
-user chatelaine on >PASSWORD ~chatelaine:* &chatelaine:* +@all -@dangerous +info +role +config|get +acl|dryrun
-END
-    systemctl start redis-server
-}
+# shellcheck source=test/package/machine.sh
+. /test/package/machine.sh
 
 # Every file outside what changes by itself.
 list_files() {
@@ -94,23 +44,15 @@ look_at_wrong_settings() {
 
 first_start() {
     say "the steps of OPERATIONS.md: secrets, doctor, account, user, start"
-    (umask 077 && echo "redis://chatelaine:PASSWORD@127.0.0.1:6379" >/etc/chatelaine/redis)
-    chatelaine master-key --write /etc/chatelaine/master-key
+    write_secrets
     chatelaine master-key --write /etc/chatelaine/master-key 2>/dev/null && fail "a master key was overwritten"
-    chmod 0400 /etc/chatelaine/redis
-    chown chatelaine: /etc/chatelaine/redis /etc/chatelaine/master-key
     is "modes of secrets" "400 chatelaine 400 chatelaine" \
         "$(stat --format '%a %U' /etc/chatelaine/master-key /etc/chatelaine/redis | tr '\n' ' ' | sed 's/ $//')"
     $binary doctor >/tmp/doctor || [ $? = 3 ] || fail "doctor: $(cat /tmp/doctor)"
     grep -i 'empty' /tmp/doctor >/dev/null || fail "doctor does not say that the store is empty"
     systemctl enable --now chatelaine 2>/dev/null || fail "a start with an empty store must not fail"
     says_status "waits for the first account" chatelaine || fail "status: $(property StatusText)"
-    account=$($binary account create --name Demo --json | jq -r .id)
-    seed=$(echo 'amber falcons drift at 42' |
-        $binary user create --account "$account" --email "$email" --password-file - --permanent-password --json |
-        jq -r .totp_uri | sed 's/.*[?&]secret=\([A-Z2-7]*\).*/\1/')
-    await "the status of a node that serves" says_status "lease held" chatelaine
-    url=http://127.0.0.1:8080
+    make_owner
     $binary ready || fail "not ready"
 }
 
@@ -314,11 +256,10 @@ start_instances() {
     done
 }
 
-# new_package VERSION: the same one under that version, with other defaults in its environment file.
+# new_package VERSION: the same one under that version.
 new_package() {
     dpkg-deb -R "$package" /tmp/unpacked
     sed -i "s/^Version: .*/Version: $1/" /tmp/unpacked/DEBIAN/control
-    echo "# a new comment" >>/tmp/unpacked$conf
     dpkg-deb --root-owner-group --build /tmp/unpacked "/tmp/chatelaine_$1.deb" >/dev/null
     rm -r /tmp/unpacked
 }
@@ -348,7 +289,6 @@ look_at_upgrade() {
     is "requests that nobody accepted" 0 "$(grep -c nobody /tmp/asked || true)"
     say "$(grep -c asked /tmp/asked) requests during the upgrade"
     cmp $conf /tmp/mine || fail "the settings were replaced"
-    grep -q 'a new comment' $conf.dpkg-dist || fail "the new defaults are not beside them"
     is "version" "9.0.0+deb$CHATELAINE_DEBIAN" "$(dpkg-query -W -f '${Version}' chatelaine)"
     after=$(property MainPID) after=$after\ $(property MainPID chatelaine@1)\ $(property MainPID chatelaine@2)
     for pid in $before; do [[ " $after " != *" $pid "* ]] || fail "process $pid was not restarted"; done
@@ -397,7 +337,7 @@ look_at_removal() {
     apt-get purge --yes chatelaine >/tmp/apt.log 2>&1 || fail "purge"
     grep -q 'left what is in /etc/chatelaine' /tmp/apt.log || fail "purge does not say what it left"
     [ -s /etc/chatelaine/master-key ] || fail "the master key went"
-    rm -f /etc/chatelaine/{master-key,redis,1.conf,2.conf,chatelaine.conf.dpkg-dist} /var/log/chatelaine/{revocations,audit}*
+    rm -f /etc/chatelaine/{master-key,redis,1.conf,2.conf} /var/log/chatelaine/{revocations,audit}*
     rmdir /etc/chatelaine /var/log/chatelaine || fail "more was left: $(ls /etc/chatelaine /var/log/chatelaine 2>&1)"
     list_files >/tmp/after
     diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE '/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/var/log/|/root/|/var/lib/logrotate/|/var/tmp/systemd-private-' |
@@ -407,10 +347,7 @@ look_at_removal() {
     apt-get purge --yes chatelaine >/dev/null 2>&1
 }
 
-apt-get update >/dev/null 2>&1
-# What the package depends on comes first, so that the comparison below has only the package's own files.
-mapfile -t needed < <(dpkg-deb -f "$package" Depends | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g')
-apt-get install --yes --no-install-recommends "${needed[@]}" >/dev/null 2>&1
+install_needed
 start_own_redis
 list_files >/tmp/before
 install_package "$package" || die "cannot be installed: $(cat /tmp/apt.log)"
