@@ -10,8 +10,8 @@ extern const struct option_group ACCOUNT_CREATE_OPTIONS[], ACCOUNT_LIST_OPTIONS[
     KEY_LIST_OPTIONS[], KEY_SHOW_OPTIONS[], KEY_FIND_OPTIONS[], KEY_VERIFY_OPTIONS[], DEVICE_LIST_OPTIONS[],
     DEVICE_REVOKE_OPTIONS[], SESSION_LIST_OPTIONS[], SESSION_END_OPTIONS[], AUDIT_TAIL_OPTIONS[], KEY_REVOKE_OPTIONS[],
     TOTP_OPTIONS[], MASTER_KEY_OPTIONS[], MASTER_KEY_ROTATE_OPTIONS[], DOCTOR_OPTIONS[], STATUS_OPTIONS[],
-    STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[], STORE_COPY_OPTIONS[], STORE_SETTLE_TIME_OPTIONS[],
-    RECEIPT_VERIFY_OPTIONS[], RECEIPT_KEYS_OPTIONS[], RECEIPT_SHOW_OPTIONS[];
+    STORE_ACCEPT_LOSS_OPTIONS[], STORE_UPGRADE_OPTIONS[], STORE_LOWER_LEASE_OPTIONS[], STORE_COPY_OPTIONS[],
+    STORE_SETTLE_TIME_OPTIONS[], RECEIPT_VERIFY_OPTIONS[], RECEIPT_KEYS_OPTIONS[], RECEIPT_SHOW_OPTIONS[];
 
 int account_create_run(const struct command_line *line);
 int account_list_run(const struct command_line *line);
@@ -53,6 +53,7 @@ int master_key_rotate_run(const struct command_line *line);
 int master_key_adopt_own(const struct settings *settings, struct keyring *keyring);
 int store_accept_loss_run(const struct command_line *line);
 int store_upgrade_run(const struct command_line *line);
+int store_lower_lease_run(const struct command_line *line);
 int store_copy_run(const struct command_line *line);
 int store_settle_time_run(const struct command_line *line);
 int status_run(const struct command_line *line);

@@ -13,6 +13,7 @@ struct store_client {
     uv_timer_t timer, notice;
     bool is_done;           /* the current operation has called store_client_done() */
     bool has_said_it_waits; /* for leases of nodes; once is enough */
+    const char *waits_for;  /* how it says so; NULL: as for a change that was stored */
 };
 
 /* Connects and waits until the store is ready. For keyring, see struct store_settings. Returns EXIT_DONE, or an exit

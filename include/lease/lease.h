@@ -21,6 +21,7 @@ uint32_t lease_member_ms(const struct lease *lease);
 /* As membership_may_decide(); true without a member. */
 bool lease_may_decide(const struct lease *lease);
 
+const struct lease_settings *lease_settings_of(const struct lease *lease);
 struct barriers *lease_barriers(struct lease *lease);
 struct fence *lease_fence(struct lease *lease);
 struct identity *lease_identity(struct lease *lease);

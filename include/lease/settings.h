@@ -13,7 +13,8 @@ typedef void lease_answered(void *arg, enum lease_answer answer);
  */
 typedef void lease_heartbeat_answered(void *arg, enum lease_answer answer, struct text last);
 
-/* Scripts by which nodes agree on what a Redis holds (rule 13). */
+/* Scripts by which nodes agree on what a Redis holds (rule 13); and how an operator lowers the longest lease (rule 7).
+ */
 enum lease_script {
     LEASE_GATHER,        /* node_gather.lua */
     LEASE_DECLARE,       /* chains_declare.lua */
@@ -21,6 +22,7 @@ enum lease_script {
     LEASE_TOLD,          /* changes_told.lua */
     LEASE_SUSPEND_AGAIN, /* account_suspend_again.lua */
     LEASE_ACCEPT_LOSS,   /* store_accept_loss.lua */
+    LEASE_LOWER,         /* store_lower_lease.lua */
 };
 /* reply: behind 'ok', once enough replicas have acknowledged the script; NULL: failed. */
 typedef void lease_called(void *arg, const struct redis_reply *reply);

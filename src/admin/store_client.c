@@ -42,7 +42,8 @@ static void on_notice(uv_timer_t *notice)
         return;
     client->has_said_it_waits = true;
     uv_timer_stop(notice);
-    fprintf(stderr, "Stored. Waiting until it holds on every node: %.1f s at most.\n",
+    fprintf(stderr, "%s: %.1f s at most.\n",
+            client->waits_for ? client->waits_for : "Stored. Waiting until it holds on every node",
             (double)(left_ms + ROUND_UP_MS) / MS_PER_S);
 }
 

@@ -1,9 +1,15 @@
-/* store accept-loss, store upgrade: decisions about the whole store that only an operator can make. */
+/* store accept-loss, store upgrade, store lower-lease: decisions about the whole store that only an operator can make.
+ */
 #include "admin/commands.h"
 
 #include "admin_internal.h"
+#include "core/limits.h"
+#include "lease/barrier.h"
+#include "lease/lower.h"
 
 #include <inttypes.h>
+
+enum { LOWER_TRIES = 3 };
 
 static const struct option_row ACCEPT_LOSS_ROWS[] = {ROW_JSON};
 static const struct option_table ACCEPT_LOSS_TABLE = OPTION_TABLE(ACCEPT_LOSS_ROWS);
@@ -11,6 +17,20 @@ static const struct option_table ACCEPT_LOSS_TABLE = OPTION_TABLE(ACCEPT_LOSS_RO
 static const struct option_row UPGRADE_ROWS[] = {ROW_YES, ROW_JSON};
 static const struct option_table UPGRADE_TABLE = OPTION_TABLE(UPGRADE_ROWS);
 
+static const struct option_row LOWER_LEASE_ROWS[] = {
+    {.name = "lease-ms",
+     .type = OPTION_TIME,
+     .offset = COMMAND_OFFSET(settings.lease_ms),
+     .default_text = "1s",
+     .min = 0,
+     .max = LEASE_MS_MAX,
+     .value_name = "TIME",
+     .help = "Lower to this: the longest lease that a node has now, as in the nodes' settings."},
+    ROW_JSON,
+};
+static const struct option_table LOWER_LEASE_TABLE = OPTION_TABLE(LOWER_LEASE_ROWS);
+
+const struct option_group STORE_LOWER_LEASE_OPTIONS[] = ADMIN_OPTIONS(LOWER_LEASE_TABLE);
 const struct option_group STORE_UPGRADE_OPTIONS[] = ADMIN_OPTIONS(UPGRADE_TABLE);
 const struct option_group STORE_ACCEPT_LOSS_OPTIONS[] = ADMIN_OPTIONS(ACCEPT_LOSS_TABLE);
 
@@ -120,4 +140,86 @@ int store_upgrade_run(const struct command_line *line)
         return command_print(upgrade.was_raised ? TEXT("{\"upgraded\":true}\n") : TEXT("{\"upgraded\":false}\n"));
     return command_print(upgrade.was_raised ? TEXT("Upgraded. Nodes of this version go on serving.\n")
                                             : TEXT("The store is as new as this version; nothing was changed.\n"));
+}
+
+/* store lower-lease */
+
+struct lowering {
+    struct store_client client;
+    int64_t lease_ms;
+    enum lease_lowered result;
+    struct lease_lowering found; /* in the partition that was asked last */
+    int64_t before_ms;           /* the longest of all partitions */
+};
+
+static void lease_lowered(void *arg, enum lease_lowered result, const struct lease_lowering *found)
+{
+    struct lowering *lowering = arg;
+
+    lowering->result = result;
+    lowering->found = *found;
+    if (found->longest_ms > lowering->before_ms)
+        lowering->before_ms = found->longest_ms;
+    store_client_done(&lowering->client);
+}
+
+/* Again if nothing was in the way but another command, or a revocation, that waits for the same nodes. */
+static enum store_result lower_here(struct store_client *client, void *arg)
+{
+    static const enum store_result RESULTS[] = {
+        [LEASE_LOWER_FAILED] = STORE_UNKNOWN, [LEASE_LOWER_IN_USE] = STORE_CONFLICT, [LEASE_LOWERED] = STORE_OK};
+    struct lowering *lowering = arg;
+    unsigned tries = 0;
+
+    do {
+        lease_lower(store_lease(client->store), lowering->lease_ms, lease_lowered, lowering);
+        store_client_wait(client);
+    } while (lowering->result == LEASE_LOWER_IN_USE && lowering->found.living == 0 && ++tries < LOWER_TRIES);
+    return RESULTS[lowering->result];
+}
+
+static int explain_lowering(struct lowering *lowering, enum store_result result)
+{
+    static const struct store_refusals REFUSALS = {
+        .conflict = "not lowered: others wait for nodes with a longer lease too. Try again in a minute"};
+    const struct lease_lowering *found = &lowering->found;
+
+    if (result != STORE_CONFLICT || found->living == 0)
+        return store_client_explain(&lowering->client, result, &REFUSALS);
+    return command_fail(EXIT_FAILED,
+                        "not lowered, because a lease of up to %" PRId64 " ms is still in use (memberships of nodes: "
+                        "%" PRId64 "). Restart these nodes with --lease-ms %" PRId64
+                        "ms or less; 'chatelaine status --json' has the lease_ms of each. Then try again",
+                        found->living_ms, found->living, lowering->lease_ms);
+}
+
+static int print_lowering(const struct command_line *line, const struct lowering *lowering)
+{
+    bool was_lowered = lowering->before_ms > lowering->lease_ms;
+    struct buf out CLEANUP(buf_finish);
+
+    buf_init(&out, ADMIN_WHY_MAX_BYTES);
+    if (line->json)
+        buf_printf(&out, "{\"lowered\":%s,\"from_ms\":%" PRId64 ",\"longest_lease_ms\":%" PRId64 "}\n",
+                   was_lowered ? "true" : "false", lowering->before_ms,
+                   was_lowered ? lowering->lease_ms : lowering->before_ms);
+    else if (was_lowered)
+        buf_printf(&out, "Lowered from %" PRId64 " ms to %" PRId64 " ms. Revocations wait for %u ms at most.\n",
+                   lowering->before_ms, lowering->lease_ms, barrier_wait_ms((uint32_t)lowering->lease_ms));
+    else
+        buf_printf(&out, "The longest lease is %" PRId64 " ms; nothing was changed.\n", lowering->before_ms);
+    return command_print(buf_text(&out));
+}
+
+int store_lower_lease_run(const struct command_line *line)
+{
+    struct lowering lowering = {.lease_ms = line->settings.lease_ms};
+    int code = command_open(line, &lowering.client, NULL);
+
+    if (code != EXIT_DONE)
+        return code;
+    lowering.client.waits_for = "Waiting until no longer lease can be valid";
+    code = explain_lowering(&lowering, store_client_tell_all(&lowering.client, lower_here, &lowering));
+    store_client_close(&lowering.client);
+    return code == EXIT_DONE ? print_lowering(line, &lowering) : code;
 }

@@ -433,6 +433,17 @@ const struct command COMMANDS[] = {
      .groups = STORE_UPGRADE_OPTIONS,
      .run = store_upgrade_run,
      .keys = COMMAND_KEYS_ANY},
+    {.name = "store lower-lease",
+     .summary = "Let revocations wait no longer than for the leases that nodes have now",
+     .text = "Redis keeps the longest lease that any node ever had, and revocations wait for it. Once all nodes have\n"
+             "been restarted with a lower --lease-ms, this command lowers it. It waits until every longer lease of a\n"
+             "node that has ended is over, and lowers nothing if a node with a longer one lives. A node that comes\n"
+             "later with a longer lease raises it again. chatelaine-as-node takes --lease-ms from the nodes' settings.",
+     .examples = "chatelaine store lower-lease --lease-ms 500ms\n"
+                 "chatelaine store lower-lease --lease-ms 500ms --json",
+     .groups = STORE_LOWER_LEASE_OPTIONS,
+     .run = store_lower_lease_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "store settle-time",
      .summary = "Let scheduled revocations go by Redis' clock again, after that was set",
      .text = "Scheduled revocations take effect by a time that is Redis' clock until nodes find that it was set, or\n"

@@ -97,6 +97,11 @@ bool lease_may_decide(const struct lease *lease)
     return !lease->member || membership_may_decide(lease->member);
 }
 
+const struct lease_settings *lease_settings_of(const struct lease *lease)
+{
+    return &lease->settings;
+}
+
 struct barriers *lease_barriers(struct lease *lease)
 {
     return lease->barriers;

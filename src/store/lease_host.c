@@ -230,6 +230,7 @@ static void lease_call(void *arg, enum lease_script script, size_t argc, const s
         [LEASE_TOLD] = SCRIPT_changes_told,
         [LEASE_SUSPEND_AGAIN] = SCRIPT_account_suspend_again,
         [LEASE_ACCEPT_LOSS] = SCRIPT_store_accept_loss,
+        [LEASE_LOWER] = SCRIPT_store_lower_lease,
     };
     struct lease_call *call = mem_alloc(sizeof *call);
 

@@ -114,6 +114,7 @@ enum script {
     SCRIPT_store_settle_time,
     SCRIPT_store_losses,
     SCRIPT_store_upgrade,
+    SCRIPT_store_lower_lease,
     SCRIPT_store_leave,
     SCRIPT_store_return,
     SCRIPT_COUNT

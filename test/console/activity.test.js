@@ -168,6 +168,7 @@ describe('events', () => {
         ['account.closed', 'Closed the account for good'],
         ['store.durability_asserted', 'Asserted that the store keeps what it was given'],
         ['store.upgraded', 'Upgraded the store'],
+        ['store.lease_lowered', 'Lowered the longest lease that revocations wait for'],
         ['store.time_settled', 'Made the clock of Redis the time of scheduled revocations'],
         ['master_key.rotated', 'Rotated the master key'],
         ['constructor', 'Event constructor'], // of a later version

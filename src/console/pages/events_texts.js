@@ -101,6 +101,7 @@ const GROUPS = {
             () => ['Asserted that the store keeps what it was given'],
         ],
         'store.upgraded': ['Store upgraded', () => ['Upgraded the store']],
+        'store.lease_lowered': ['Longest lease lowered', () => ['Lowered the longest lease that revocations wait for']],
         'store.time_settled': ['Time settled', () => ['Made the clock of Redis the time of scheduled revocations']],
         'master_key.rotated': ['Master key rotated', () => ['Rotated the master key']],
     },

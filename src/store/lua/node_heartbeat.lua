@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- One heartbeat of a member: registers it, and echoes the nonce on the member's own channel, behind every invalidation
 -- published before. The entry is written only if it is not there or somebody has marked it (node_leave.lua), or if the
--- member has changed the number. It says what the member reads. Revokers compute their wait from lease_max. It only grows,
--- because a lease granted before a restart may still be valid. Heartbeats also keep the store's time (store_times() in
--- the prelude).
+-- member has changed the number. It says what the member reads. Revokers compute their wait from lease_max. It only grows
+-- (only store_lower_lease.lua lowers it), because a lease granted before a restart may still be valid. Heartbeats also keep
+-- the store's time (store_times() in the prelude).
 -- ARGV: prefix, member, number, lease in ms, nonce, what the member has measured of the store's time: '<from> <to> <least>
 --   <most>' (or '0': nothing): Redis' clock is between from and to by now, unless it was set since, and the time was least
 --   to most ms ahead of it; and '<settlement> <why>' of what it was told: why is 'fresh' (lately), `time` as it was kept

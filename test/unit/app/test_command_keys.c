@@ -66,6 +66,7 @@ static const struct row {
     {"doctor", ORIGIN, JUDGED},
     {"store accept-loss", "", ANY},
     {"store upgrade", "--yes", ANY},
+    {"store lower-lease", "", ANY},
     {"store settle-time", "--yes", ANY},
     {"store copy", "--to @copy", ANY},
 };

@@ -486,6 +486,35 @@ Test(lua, store_upgrade)
     free(text);
 }
 
+#define LOWER(mark, waited, digest) "@store_lower_lease 1000 " mark " " waited " operator " digest
+
+/* Not while a member with a longer lease may have had a heartbeat since it was marked. */
+Test(lua, store_lower_lease)
+{
+    char *text, step[256];
+
+    STEPS({LOWER("?aa", "-1", "''"), "(ok 0 ()  0)"}, {"HSET t:store id aa", "1"}, {"SET t:lease_max 3000", "OK"},
+          {"HSET t:nodes s1 1+1000+3 s2 1+3000+3 s3 ?zz+2000+3 s4 broken", "4"}, {"HSET t:tellers s1 e s2 e", "2"});
+    text = run(LOWER("?aa", "-1", "''"));
+    cr_assert(text_starts_with(text_of(text), TEXT("(ok 3000 (s2 ?aa 3000 3 s3 ?zz 2000 3 s4 ?aa) ")), "%s", text);
+    snprintf(step, sizeof step, LOWER("?aa", "3000", "%.40s"), strrchr(text, ' ') + 1);
+    free(text);
+    STEPS({"HGET t:nodes s1", "1 1000 3"}, {"GET t:lease_max", "3000"},
+          {"HSET t:nodes s3 2+2000+3", "0"}, /* a heartbeat */
+          {step, "(ok 3000 1 1 2000)"}, {"HSET t:nodes s3 ?yy+2000+3", "0"},
+          {step, "(ok 3000 1 0 0)"}, /* marked again */
+          {"HSET t:nodes s3 ?zz+2000+3", "0"}, {"SET t:lease_max 3001", "OK"}, {step, "(ok 3001 1 0 0)"},  /* raised */
+          {"SET t:lease_max 3000", "OK"}, {"HSET t:nodes s5 1+2000+3", "1"}, {step, "(ok 3000 1 1 2000)"}, /* joined */
+          {"HDEL t:nodes s5", "1"}, {"HLEN t:nodes", "4"}, {"EXISTS t:audit", "0"}, {step, "(ok 3000 0 0 0)"},
+          {"GET t:lease_max", "1000"}, {"HGETALL t:nodes", "(s1 1 1000 3)"}, {"HKEYS t:tellers", "(s1)"},
+          {"XRANGE t:audit - +", "((* (type store.lease_lowered actor operator target aa ip  request_id  "
+                                 "data:from_ms 3000 data:to_ms 1000)))"},
+          {step, "(ok 1000 0 0 0)"}, {"XLEN t:audit", "1"}, {"@node_heartbeat s5 1 2000 n1 0 0 0", "(ok *)"},
+          {"GET t:lease_max", "2000"}, {LOWER("?bb", "-1", "''"), "(ok 2000 (s5 ?bb 2000 3) *)"},
+          {"@node_heartbeat s5 1 2000 n2 0 0 0", "(ok *)"}, {LOWER("?bb", "2000", "x"), "(ok 2000 1 1 2000)"},
+          {"HDEL t:nodes s5", "1"}, {LOWER("?bb", "2000", "x"), "(ok 2000 0 0 0)"}); /* swept */
+}
+
 Test(lua, schema_claim)
 {
     STEPS({"GET t:schema", "nil"}, {"@schema_claim 3 0123", "(ok 3 * 0 0 0 0 0 0)"}, {"GET t:schema", "3"},
