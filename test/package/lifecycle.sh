@@ -32,7 +32,7 @@ start_machine() { # SCENE
     docker run --detach --name "$container" --cap-add SYS_ADMIN --cap-add SYS_PTRACE \
         --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined \
         --cgroupns private --tmpfs /run --tmpfs /run/lock --env container=docker \
-        --volume "$PWD/test:/test:ro" --volume "$PWD/OPERATIONS.md:/OPERATIONS.md:ro" \
+        --volume "$PWD/test:/test:ro" --volume "$PWD/OPERATIONS.md:/operations:ro" \
         --volume "$packages:/packages:ro" "$image" >/dev/null
     for _ in $(seq 100); do
         [ "$(docker exec "$container" systemctl is-system-running 2>/dev/null)" = running ] && break
