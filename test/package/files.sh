@@ -92,7 +92,10 @@ grep -qx "ExecStart=$work/prefix/bin/chatelaine serve --settings $etc/chatelaine
     fail "the settings of instances"
 grep -l '^EnvironmentFile' "${units[@]}" && fail "settings that another reader reads"
 # as_node SETTING OPTION [--instance NAME]: value and source of an option of a command if chatelaine.conf has SETTING.
-sed 's|^exec setpriv .*--init-groups |exec |' "$work/prefix/sbin/chatelaine-as-node" >"$work/as-node"
+grep -qx LogsDirectoryMode=0750 "${units[0]}" && grep -q 'install -d -o chatelaine -g chatelaine -m 0750' "$work/prefix/sbin/chatelaine-as-node" ||
+    fail "a command makes the folder of logs in another way than the unit"
+sed "s|^exec setpriv .*--init-groups |exec |; s|^logs=.*|logs=$work/logs|; s| -o chatelaine -g chatelaine | |" \
+    "$work/prefix/sbin/chatelaine-as-node" >"$work/as-node"
 as_node() {
     printf '%s\n' "$1" >"$etc/chatelaine.conf"
     local option=$2
@@ -115,6 +118,7 @@ echo CHATELAINE_LEASE_MS=3s >"$etc/one.conf"
 mkdir "$work/bin"
 printf '#!/bin/sh\n[ "$*" = "show --property LimitNOFILE --value chatelaine@one.service" ] && echo 1234\n' >"$work/bin/systemctl"
 chmod 755 "$work/bin/systemctl"
+[ "$(stat --format %a "$work/logs")" = 750 ] || fail "the mode of the folder of logs"
 PATH=$work/bin:$PATH sh "$work/as-node" --instance one doctor --redis unix:/none --redis-timeout-ms 10ms >"$work/said" || true
 grep -q ' 1234 open files allowed' "$work/said" || fail "doctor judges by another limit: $(grep file-limit "$work/said")"
 # Whatever systemd and a shell read in different ways.
