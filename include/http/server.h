@@ -40,9 +40,10 @@ struct http_drain {
     void (*drained)(void *arg);
     void *arg;
 };
-/* Wanes, and stops listening once no connection has been open for quiet_ms; then drained runs, once, later. If some are
- * still used, late runs quiet_ms before the grace ends, for a handler that then refuses what is new. The server stops
- * listening quiet_ms / 2 before the grace ends. Connections that are open when it ends are cut. */
+/* Wanes, and stops listening once no connection has been open for quiet_ms, but not within 2 * quiet_ms, so that a
+ * gateway that looks at /readyz every quiet_ms has seen it; then drained runs, once, later. If some are still used,
+ * late runs quiet_ms before the grace ends, for a handler that then refuses what is new. The server stops listening
+ * quiet_ms / 2 before the grace ends. Connections that are open when it ends are cut. */
 void http_server_drain(struct http_server *server, const struct http_drain *drain);
 /* Cuts all connections and frees the server. closed runs once, later, after handlers have released their last request;
  * by then the server is freed. */

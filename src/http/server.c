@@ -110,9 +110,11 @@ static void tell_drained(struct http_server *server)
         drained(server->drain.arg);
 }
 
+/* Nobody has come for quiet_ms, and a gateway that looks at /readyz that often has seen that the server wanes. */
 static bool is_quiet(const struct http_server *server, uint64_t now_ms)
 {
-    return server->conns.count == 0 && now_ms - server->accepted_ms >= server->quiet_ms;
+    return server->conns.count == 0 && now_ms - server->accepted_ms >= server->quiet_ms &&
+           now_ms - server->waned_ms >= 2 * server->quiet_ms;
 }
 
 /* Whoever has connected may have sent a request, so nobody who waits to be accepted is left behind. */

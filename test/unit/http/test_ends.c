@@ -148,6 +148,21 @@ Test(http_ends, who_waits_to_be_accepted_is_not_left_behind)
     finish();
 }
 
+/* A gateway sends it requests until it has looked at /readyz. */
+Test(http_ends, a_server_that_was_quiet_listens_when_its_drain_begins)
+{
+    struct http_settings settings = fixture_settings();
+
+    fixture_start(&fixture, &settings, "127.0.0.1:0");
+    fixture_drain(&fixture, FIXTURE_TIMEOUT_MS, NEVER_QUIET_MS);
+    test_loop_for(&fixture.loop, 5);
+    peer_connect(&peer, &fixture);
+    peer_send_str(&peer, HELLO);
+    cr_assert(peer_gets(&peer, "Connection: close\r\n\r\nhi"));
+    cr_assert(peer_is_ended(&peer));
+    finish();
+}
+
 Test(http_ends, cuts_what_is_open_when_the_grace_ends)
 {
     start();
