@@ -11,9 +11,9 @@ run_revocations() { # GATEWAY
     done
 }
 
-# hold_request PORT: sends a part of one, so that the node drains until $held is closed.
+# hold_request NUMBER: sends a part of one, so that the node drains until $held is closed.
 hold_request() {
-    exec {held}<>"/dev/tcp/127.0.0.1/$1"
+    exec {held}<>"/dev/tcp/127.0.0.$1/${port[node]}"
     printf 'POST /v1/auth/login HTTP/1.1\r\nHost: console.test\r\nContent-Length: 100\r\n\r\n{' >&"$held"
 }
 run_faults() { # GATEWAY
@@ -21,12 +21,12 @@ run_faults() { # GATEWAY
     url=${gateway_url[$1]}
     start_load "$url/v1/patients/1" "Authorization: Bearer ${value[LIVE]}"
     for number in 1 2 3; do
-        other=http://127.0.0.1:${port[node$((number % 3 + 1))]}
+        other=http://$(node_at $((number % 3 + 1)))
         url=${gateway_url[$1]}
         known_key "$1" "${value[LIVE]}"
         await_hit "$1" "$known_secret"
         load_phase "$1: node $number is stopped"
-        hold_request "${port[node$number]}"
+        hold_request "$number"
         kill "${node_pids[$number]}"
         revoke_and_try "$1, node $number drains" "$other" "${value[LIVE]}"
         sleep 0.5

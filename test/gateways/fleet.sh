@@ -1,12 +1,13 @@
 # Sourced by scripts/gateways: Redis, three nodes, the sample backend, and gateways in front of them. Ports are fixed, so
-# that a node that restarts is found where it was.
+# that a node that restarts is found where it was. Each node has an address of its own, as on a machine of its own, so that
+# all can have the same ports: Caddy's configuration names one for the health checks of all nodes.
 # shellcheck shell=bash
 
 declare -A port=() node_pids=() gateway_url=()
 copies=(nochecks catchall nobackend small strict) # test/gateways/outages.sh
 gateway_files=docker/gateways
 for server in backend h2c nobody echo healthecho healthbackend healthh2c healthsample healthsidecar "${copies[@]/#/health}" \
-    node1 check1 node2 check2 node3 check3 node4 check4 "${gateways[@]}" "${gateways[@]/%/-h2c}" \
+    node check "${gateways[@]}" "${gateways[@]/%/-h2c}" \
     "${gateways[@]/%/-sidecar}" "${gateways[@]/%/-echo}"; do
     port[$server]=$(test/support/free-port)
 done
@@ -16,6 +17,8 @@ for server in "${copies[@]}"; do
 done
 port[sidecar]=${port[backend]} port[nobackend]=${port[nobody]}
 check_socket=$dir/check.sock # of the fourth node
+node_at() { echo "127.0.0.$1:${port[node]}"; }
+check_at() { echo "127.0.0.$1:${port[check]}"; }
 
 export CHATELAINE_TRUSTED_PROXIES=127.0.0.1/32
 # The sample policy, and what everybody may do.
@@ -24,8 +27,8 @@ jq '(.routes[] | select(.path == "/v1/patients")).preflight = true
                   {path: "/v1/leaflets", read: "public", preflight: true}]' docker/policy.json >"$dir/policy.json"
 run_node() { # NUMBER: the fourth is the one that gateways know by its socket alone
     rm -f "$dir/ready.node$1"
-    node_flags=(--listen "127.0.0.1:${port[node$1]}" --internal-listen "127.0.0.1:${port[check$1]}"
-        --policy-file "$dir/policy.json" --step-up-ms 1h --table "$dir/table$1.sock")
+    node_flags=(--policy-file "$dir/policy.json" --step-up-ms 1h --table "$dir/table$1.sock")
+    node_flags+=(--listen "$(node_at "$1")" --internal-listen "$(check_at "$1")")
     [ "$1" != 4 ] || node_flags+=(--check-socket "$check_socket")
     start_node "node$1" 120
     node_pids[$1]=$node_pid
@@ -35,13 +38,12 @@ run_node() { # NUMBER: the fourth is the one that gateways know by its socket al
 # there only for the backend that is called sidecar, no other node for the one called nochecks, and for catchall a server
 # that says 200 to everything.
 fitted() {
-    local socket=$2/none table=$dir/table1.sock checks='check\1'
+    local socket=$2/none table=$dir/table1.sock checks="127.0.0.\\1:${port[check]}"
     [ "$3" != sidecar ] || socket=$check_socket
-    [ "$3" != nochecks ] || table=$2/none checks=${port[nobody]}
-    [ "$3" != catchall ] || table=$2/none checks=${port[backend]}
-    sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port check\1#; s#node([123]):8081#127.0.0.1:$checks#g; s#node([123]):8080#127.0.0.1:node\1#g" \
-        -e "s#check1#${port[check1]}#g; s#check2#${port[check2]}#g; s#check3#${port[check3]}#g" \
-        -e "s#:node1#:${port[node1]}#g; s#:node2#:${port[node2]}#g; s#:node3#:${port[node3]}#g" \
+    [ "$3" != nochecks ] || table=$2/none checks=127.0.0.1:${port[nobody]}
+    [ "$3" != catchall ] || table=$2/none checks=127.0.0.1:${port[backend]}
+    sed -E -e "s#node([123]):8080 port 8081#node\1:8080 port ${port[check]}#; s#health_port 8081#health_port ${port[check]}#" \
+        -e "s#node([123]):8081#$checks#g; s#node([123]):8080#127.0.0.\1:${port[node]}#g" \
         -e "s#backend:(8080|8443)#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
         -e "s#https://(nodes|checks|backend|[$]checked)#http://\1#; /include tls.conf;/d; s#listen 8443 ssl#listen 8080#" \
         -e "s#/tmp/#$2/#g; s#/dev/stdout#$2/log#g; s#/etc/haproxy/#$2/#g" \
@@ -122,8 +124,7 @@ start_gateway() {
             pids+=($!)
             ;;
         caddy)
-            # One health_port for all nodes fits nodes of different machines: here Caddy has to find out by the requests.
-            fitted "$gateway_files/caddy/Caddyfile" "$folder" "$2" | sed "s#^:8080 {#http://:${port[$as]} {\nbind 127.0.0.1#; /health_/d" >"$folder/conf"
+            fitted "$gateway_files/caddy/Caddyfile" "$folder" "$2" | sed "s#^:8080 {#http://:${port[$as]} {\nbind 127.0.0.1#" >"$folder/conf"
             XDG_DATA_HOME=$folder XDG_CONFIG_HOME=$folder caddy run --adapter caddyfile --config "$folder/conf" >"$dir/$as.log" 2>&1 &
             pids+=($!)
             ;;

@@ -8,7 +8,13 @@ if(NGINX AND OATHTOOL AND JQ AND NGHTTP AND NGHTTPX)
   add_test(NAME gateways COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways)
   add_test(NAME gateways_day COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways --day)
   add_test(NAME gateways_doctor COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways --doctor)
-  set_tests_properties(gateways gateways_day gateways_doctor PROPERTIES TIMEOUT 3600 LABELS gateways PROCESSORS 2
+  set(with_nodes gateways gateways_day gateways_doctor)
+  find_program(NODE node)
+  if(NODE)
+    add_test(NAME gateways_rolling COMMAND ${PROJECT_SOURCE_DIR}/scripts/gateways --rolling)
+    list(APPEND with_nodes gateways_rolling)
+  endif()
+  set_tests_properties(${with_nodes} PROPERTIES TIMEOUT 3600 LABELS gateways PROCESSORS 2
     ENVIRONMENT "BUILD=$<TARGET_FILE_DIR:chatelaine>"
     FAIL_REGULAR_EXPRESSION "LeakSanitizer;runtime error:;AddressSanitizer;ThreadSanitizer")
   set_tests_properties(gateways PROPERTIES COST 400)
@@ -38,6 +44,6 @@ if(NGINX AND TARGET nginx_module AND (CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT 
     "NGINX_MODULE=$<TARGET_FILE:nginx_module>" "TABLE_SERVER=$<TARGET_FILE:table_server>")
   set_tests_properties(gateways_module PROPERTIES LABELS gateways FIXTURES_REQUIRED nginx_module)
   if(TEST gateways)
-    set_tests_properties(gateways gateways_day gateways_doctor PROPERTIES FIXTURES_REQUIRED nginx_module)
+    set_tests_properties(${with_nodes} PROPERTIES FIXTURES_REQUIRED nginx_module)
   endif()
 endif()

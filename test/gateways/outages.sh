@@ -85,7 +85,7 @@ stranger_uploads() {
     [[ $line == 'HTTP/1.1 401 '* ]] || fail "$1: an upload without a key ($2) gets ${line%$'\r'}"
 }
 refusals() { # CODE: that the nodes have counted
-    for number in 1 2 3; do curl -sS --max-time 20 "http://127.0.0.1:${port[check$number]}/metrics"; done |
+    for number in 1 2 3; do curl -sS --max-time 20 "http://$(check_at "$number")/metrics"; done |
         awk -v code="code=\"$1\"" '/^chatelaine_refusals_total/ && index($1, code) {sum += $2} END {print sum + 0}'
 }
 counts_once() { # GATEWAY CODE METHOD TARGET KEY

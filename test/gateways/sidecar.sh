@@ -4,7 +4,7 @@
 
 checks_of() { # NUMBER…: checks that these nodes have answered
     local number
-    for number; do curl -sS --max-time 20 "http://127.0.0.1:${port[check$number]}/metrics"; done |
+    for number; do curl -sS --max-time 20 "http://$(check_at "$number")/metrics"; done |
         awk '/^chatelaine_checks_total/ {sum += $2} END {print sum + 0}'
 }
 send_ten() { # WHERE
@@ -64,7 +64,7 @@ sidecar_is_paused() { # WHERE
 sidecar_is_stopped() { # WHERE: it drains, then its file is gone
     known_key "$1" "${value[LIVE]}"
     load_phase "$1: its sidecar is stopped"
-    hold_request "${port[node4]}"
+    hold_request 4
     kill "${node_pids[4]}"
     revoke_and_try "$1, its sidecar drains" "$node_url" "${value[LIVE]}"
     exec {held}>&-
@@ -76,7 +76,8 @@ sidecar_is_stopped() { # WHERE: it drains, then its file is gone
     still_refused "$1, its sidecar back"
 }
 run_sidecar() { # GATEWAY
-    local as=$1-sidecar node_url=http://127.0.0.1:${port[node1]}
+    local as=$1-sidecar node_url
+    node_url=http://$(node_at 1)
     start_gateway "$1" sidecar
     url=${gateway_url[$as]}
     await_sidecar "$as"
