@@ -29,7 +29,7 @@ run_faults() { # GATEWAY
         hold_request "$number"
         kill "${node_pids[$number]}"
         revoke_and_try "$1, node $number drains" "$other" "${value[LIVE]}"
-        sleep 0.5
+        load_goes_on 6
         exec {held}>&-
         forget "${node_pids[$number]}"
         run_node "$number"
@@ -48,7 +48,7 @@ run_faults() { # GATEWAY
         load_phase "$1: node $number is paused"
         kill -STOP "${node_pids[$number]}"
         revoke_and_try "$1, node $number paused" "$other" "${value[LIVE]}"
-        sleep 1
+        load_goes_on 2
         kill -CONT "${node_pids[$number]}"
         revoke_and_try "$1, node $number goes on" "$other" "${value[LIVE]}"
     done

@@ -109,6 +109,17 @@ load_phase() {
     say "$*"
     echo "$*" >"$dir/load.phase"
 }
+# load_goes_on COUNT: until each client has that many more answers.
+load_goes_on() {
+    local worker before=()
+    for worker in 1 2; do before[worker]=$(wc -l <"$dir/load.$worker"); done
+    for worker in 1 2; do
+        for _ in $(seq 6000); do
+            [ "$(wc -l <"$dir/load.$worker")" -lt $((before[worker] + $1)) ] || break
+            sleep 0.02
+        done
+    done
+}
 # end_load: prints the number of requests. Fails if one was not answered 200, or a client had ended early.
 end_load() {
     local worker ended=0

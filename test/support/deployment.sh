@@ -21,12 +21,22 @@ usage() { # prints the comment that the script begins with
     sed -n '2,/^set /{/^# shellcheck/!s/^# \{0,1\}//p}' "scripts/$name" >&2
     exit 2
 }
-deployment_end() { # what a measurement has stopped goes on, to end
-    for pid in "${pids[@]}"; do
+end_all() { # PID…: what a measurement has stopped goes on, to end
+    local pid
+    for pid; do
         kill "$pid" 2>/dev/null || true
         kill -CONT "$pid" 2>/dev/null || true
     done
-    for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+    for pid; do wait "$pid" 2>/dev/null || true; done
+}
+deployment_end() { # Redis last: a node that ends writes its usage counts, and would wait for it
+    local pid stores=() rest=()
+    for pid in "${pids[@]}"; do
+        if [[ " ${redis_pid_of[*]} " == *" $pid "* ]]; then stores+=("$pid"); else rest+=("$pid"); fi
+    done
+    for pid in "${stores[@]}"; do kill -CONT "$pid" 2>/dev/null || true; done
+    end_all "${rest[@]}"
+    end_all "${stores[@]}"
     rm -rf "$dir"
 }
 trap deployment_end EXIT
