@@ -22,7 +22,7 @@ endif()
 add_npm_test(gateways_lint gateways node --test lint.test.js)
 set_tests_properties(gateways_lint PROPERTIES LABELS gateways TIMEOUT 300)
 
-add_npm_test(gateways_shipped gateways node --test shipped.test.js)
+add_npm_test(gateways_shipped gateways node --test shipped.test.js strangers.test.js bytes.test.js)
 set_tests_properties(gateways_shipped PROPERTIES LABELS gateways TIMEOUT 300)
 
 find_program(HAPROXY haproxy)

@@ -5,11 +5,15 @@ import http from 'node:http';
 export function startNode(checks) {
   return http.createServer((request, response) => {
     const { authorization = '' } = request.headers;
-
     const { searchParams: wanted } = new URL(request.url, 'http://node'); // another status, and without a header
+    const target = request.headers['x-original-uri'] ?? request.headers['x-forwarded-uri'];
 
-    checks.push({ method: request.headers['x-original-method'], target: request.headers['x-original-uri'] });
-    if (/ambiguous/.test(request.headers['x-original-uri'])) {
+    if (request.url === '/readyz') {
+      response.end();
+      return;
+    }
+    checks.push({ method: request.headers['x-original-method'], target });
+    if (!target?.startsWith('/') || /ambiguous/.test(target)) {
       response.writeHead(400, { 'X-Auth-Error': 'bad_request' });
     } else if (/^\/v1\/public(\/|$)/.test(request.headers['x-original-uri'])) {
       response.writeHead(200, { 'X-Auth-Kind': 'none', 'X-Request-Id': 'req_node' });

@@ -1,8 +1,7 @@
 // WebSockets end when their key is revoked or their account suspended: by HAProxy with its script end-revoked, and by a
-// backend that watches by itself. And HAProxy passes the lines of a stream on as they come.
+// backend that watches by itself.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
-import http from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { ask, Deployment, Session, until } from '../support/deployment.js';
@@ -153,52 +152,4 @@ test('a backend ends what it hears of by itself', async () => {
   assert.ok(await answers(clients[1], 'still there'));
   stop.abort();
   assert.equal((await watching).name, 'AbortError');
-});
-
-/** A backend that writes a line whenever it is told to, and a client that has each told when it has read the one before.
- * Resolves to the milliseconds that each took. */
-async function timeLines(base, key, server, count) {
-  const times = [];
-  let writing, written;
-  const write = () => {
-    written = performance.now();
-    writing.write(`${times.length}\n`);
-  };
-
-  server.on('request', (_request, response) => {
-    writing = response;
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    write();
-  });
-  await new Promise((resolve, reject) => {
-    const headers = { Authorization: `Bearer ${key.secret}` };
-    const request = http.get(`${base}/v1/patients/log`, { headers, agent: false }, (response) => {
-      assert.equal(response.statusCode, 200);
-      response.on('data', () => {
-        times.push(performance.now() - written);
-        if (times.length < count) write();
-        else resolve();
-      });
-    });
-
-    request.on('error', reject);
-  });
-  writing.end();
-  return times;
-}
-
-test('HAProxy passes the lines of a stream on as they come', async (context) => {
-  const server = http.createServer();
-  context.after(() => server.closeAllConnections());
-  context.after(() => server.close());
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { url } = await startHaproxy('stream', server.address().port);
-  const key = await makeKey();
-  await until('the gateway has found its node', async () => {
-    const { status } = await ask(url, 'GET', '/v1/patients/x');
-    return status === 401;
-  });
-  // One that HAProxy holds back waits for the kernel's 200 ms. Others may take as long on a busy machine, but not all.
-  const times = await timeLines(url, key, server, 50);
-  assert.ok(Math.min(...times) < 150, `${times.map(Math.round)} ms`);
 });
