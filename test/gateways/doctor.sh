@@ -24,7 +24,6 @@ consult() {
 with_keys=(--key-file "$dir/test.key" --revoked-key-file "$dir/revoked.key")
 
 consult_as_shipped() { # GATEWAY
-    gateway_files=docker/gateways
     consult "$1" "${with_keys[@]}"
     [[ $doctor_status = 0 && $said == *'Fit.'* ]] ||
         fail "$1 as shipped: doctor exits with $doctor_status: $(<"$dir/doctor")"
@@ -35,7 +34,6 @@ consult_as_shipped() { # GATEWAY
 consult_about() { # GATEWAY FILE EDIT CHECK REMEDY
     local line
     gateway_files=$dir/mistaken
-    rm -rf "$gateway_files"
     cp -r docker/gateways "$gateway_files"
     sed -i "$3" "$gateway_files/$2"
     ! cmp -s "docker/gateways/$2" "$gateway_files/$2" || die "$1: '$3' changes nothing"
@@ -44,9 +42,32 @@ consult_about() { # GATEWAY FILE EDIT CHECK REMEDY
     [[ $doctor_status = 3 && $line != "$said" && $line == *"$5"* ]] ||
         fail "$1, '$3': doctor does not find $4, or does not name $5: $(<"$dir/doctor")"
 }
-examine_gateway() { # GATEWAY
+AT_ONCE=6 # doctor waits most of the time
+consulted=() examinations=()
+# beside NAME COMMAND GATEWAY…: with files, ports and failures of its own.
+beside() {
+    ((${#consulted[@]} < AT_ONCE)) || await_consulted
+    (
+        dir=$dir/$1 pids=() failures=0
+        trap 'end_all "${pids[@]}"' EXIT
+        trap 'exit 143' TERM
+        mkdir "$dir"
+        for server in "$3-echo" healthecho; do port[$server]=$(test/support/free-port); done
+        "${@:2}"
+        exit "$failures"
+    ) &
+    consulted+=("$!")
+    pids+=("$!")
+}
+await_consulted() { # whichever ends first
+    local pid
+    wait -n -p pid "${consulted[@]}" || failures=$((failures + 1))
+    forget "$pid"
+    for i in "${!consulted[@]}"; do [ "${consulted[i]}" != "$pid" ] || unset "consulted[i]"; done
+}
+examine_gateway() { # GATEWAY: what comes of it, examined tells
     local gateway file edit check remedy count=0
-    consult_as_shipped "$1"
+    beside "$1" consult_as_shipped "$1"
     while IFS='|' read -r gateway file edit check remedy; do
         [[ -n $gateway && $gateway != \#* ]] || continue
         trim gateway file edit check remedy
@@ -54,9 +75,14 @@ examine_gateway() { # GATEWAY
             nginx/nginx | nginx/'plain nginx' | nginx-module/nginx | haproxy/haproxy | caddy/caddy) ;;
             *) continue ;;
         esac
-        consult_about "$1" "$file" "$edit" "$check" "$remedy"
         count=$((count + 1))
+        beside "$1.$count" consult_about "$1" "$file" "$edit" "$check" "$remedy"
     done <test/gateways/mistakes.table
     ((count >= 5)) || fail "$1: only $count mistakes were tried"
-    say "$1: fit as shipped, and $count mistakes were found"
+    examinations+=("$1: fit as shipped, and $count mistakes were found")
+}
+examined() {
+    while ((${#consulted[@]} > 0)); do await_consulted; done
+    [ "$failures" = 0 ] || die "$failures failures"
+    for line in "${examinations[@]}"; do say "$line"; done
 }

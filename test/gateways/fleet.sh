@@ -17,6 +17,7 @@ for server in "${copies[@]}"; do
 done
 port[sidecar]=${port[backend]} port[nobackend]=${port[nobody]}
 check_socket=$dir/check.sock # of the fourth node
+first_table=$dir/table1.sock # of the first
 node_at() { echo "127.0.0.$1:${port[node]}"; }
 check_at() { echo "127.0.0.$1:${port[check]}"; }
 
@@ -38,7 +39,7 @@ run_node() { # NUMBER: the fourth is the one that gateways know by its socket al
 # there only for the backend that is called sidecar, no other node for the one called nochecks, and for catchall a server
 # that says 200 to everything.
 fitted() {
-    local socket=$2/none table=$dir/table1.sock checks="127.0.0.\\1:${port[check]}"
+    local socket=$2/none table=$first_table checks="127.0.0.\\1:${port[check]}"
     [ "$3" != sidecar ] || socket=$check_socket
     [ "$3" != nochecks ] || table=$2/none checks=127.0.0.1:${port[nobody]}
     [ "$3" != catchall ] || table=$2/none checks=127.0.0.1:${port[backend]}
@@ -47,7 +48,7 @@ fitted() {
         -e "s#backend:(8080|8443)#127.0.0.1:${port[$3]}#g; s#127.0.0.1:8082#127.0.0.1:${port[health$3]}#g" \
         -e "s#https://(nodes|checks|backend|[$]checked)#http://\1#; /include tls.conf;/d; s#listen 8443 ssl#listen 8080#" \
         -e "s#/tmp/#$2/#g; s#/dev/stdout#$2/log#g; s#/etc/haproxy/#$2/#g" \
-        -e "s#abns@chatelaine-checks#abns@chatelaine-checks-$$-$3#g; s#/run/chatelaine/check.sock#$socket#g" \
+        -e "s#abns@chatelaine-checks#abns@chatelaine-checks-${2//\//-}#g; s#/run/chatelaine/check.sock#$socket#g" \
         -e "s#/run/chatelaine/table.sock#$table#" "$1"
 }
 
