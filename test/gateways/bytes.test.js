@@ -17,6 +17,7 @@ before(async () => {
   node = startNode([]);
   backend = http.createServer((request, response) => {
     got.push(`${request.method} ${request.url}`);
+    response.setHeader('X-Request-Id', 'of the backend');
     if (request.url !== '/v1/patients/log') {
       response.end('{}');
       return;
@@ -90,6 +91,7 @@ for (const gateway of ['nginx', 'haproxy', 'caddy'])
       assert.equal(status, wanted, title);
       assert.deepEqual(got.splice(0), passed, title);
       assert.doesNotMatch(head, /^x-auth-error:/im, title);
+      if (passed.length > 0) assert.match(head, /^x-request-id: req_node$/im, title);
       if (gateway === 'nginx' && status >= 400) assert.ok(isJson, title);
       if (lines[0].startsWith('HEAD')) assert.equal(body, '', title);
     }

@@ -83,6 +83,7 @@ send_table() {
         fill_in request headers verdict
         send_line "$1" "$title" "$request" "$headers" "$body"
         judge "$1: $title" "$verdict"
+        [ "${verdict%% *}" != 200 ] || grep -qi '^x-request-id: req_' "$dir/head" || fail "$1: $title: no request id"
         answer_line "$title"
         printf '%s\n' "$answer" >>"$dir/answers.$1"
         answer_of[$1, $title]=$answer
