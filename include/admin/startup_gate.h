@@ -19,8 +19,9 @@ MUST_CHECK bool store_settings_survive_failover(const struct store_settings *sto
 void store_target_print(const struct redis_target *target, struct buf *out);
 
 enum startup_gate_result {
-    STARTUP_GATE_OPEN,  /* the store is ready, or a part of it that the rest does not follow soon */
-    STARTUP_GATE_UNFIT, /* Redis answers but is unfit, and waiting will not help; why is a sentence with the remedy */
+    STARTUP_GATE_OPEN,   /* the store is ready, or a part of it that the rest does not follow soon */
+    STARTUP_GATE_UNFIT,  /* Redis answers but is unfit, and waiting will not help; why is a sentence with the remedy */
+    STARTUP_GATE_UNSAFE, /* likewise, but --unsafe-redis would open the gate */
     STARTUP_GATE_ELSEWHERE, /* the store has another number of partitions or has moved; why says how to reach it */
 };
 typedef void startup_gate_done(void *arg, enum startup_gate_result result, const char *why);

@@ -172,7 +172,7 @@ static void gate_examined(void *arg, enum store_result result, const struct stor
     unsigned kinds = (gate->unsafe_redis ? FITNESS_UNSAFE : FITNESS_ALL) & ~(unsigned)FITNESS_WAITS;
     const char *unfit = result == STORE_OK ? fitness_breach(facts, kinds) : NULL;
     if (unfit && !store_is_ready(store))
-        gate_finish(gate, STARTUP_GATE_UNFIT, unfit);
+        gate_finish(gate, fitness_breach(facts, FITNESS_UNSAFE) ? STARTUP_GATE_UNFIT : STARTUP_GATE_UNSAFE, unfit);
 }
 
 /* A store that becomes ready at once need not be examined. */

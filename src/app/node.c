@@ -166,7 +166,7 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
     }
     (void)command_fail(
         EXIT_UNFIT, "%s 'chatelaine doctor' lists every problem%s", why,
-        result == STARTUP_GATE_UNFIT ? ". --unsafe-redis serves anyway, and a crash may then lose changes" : "");
+        result == STARTUP_GATE_UNSAFE ? ". --unsafe-redis serves anyway, and a crash may then lose changes" : "");
     node->events.unfit(node->events.arg);
 }
 

@@ -236,3 +236,34 @@ Test(redis_durability, without_acknowledged_heartbeats_nothing_is_decided)
     fixture_await_key(&service.fixture, 0, key.secret, 200);
     fixture_stop(&service.fixture);
 }
+
+static void expect_advice(struct fixture *fixture, const char *reason, bool is_advised)
+{
+    const char *const serve[] = {SERVE, NULL};
+    char *err;
+
+    cr_expect_eq(fixture_run(fixture, serve, NULL, NULL, &err), 3, "%s", err);
+    cr_expect_not_null(strstr(err, reason), "%s", err);
+    cr_expect_eq(strstr(err, "--unsafe-redis serves anyway") != NULL, is_advised, "%s", err);
+    free(err);
+}
+
+/* It opens no store to a wrong master key, whatever else is wrong. */
+Test(redis_durability, unsafe_redis_is_advised_only_where_it_serves)
+{
+    struct fixture fixture;
+    char right[sizeof fixture.master_key_path], other[PROCESS_PATH_BYTES];
+
+    fixture_use_one_redis("a cluster without replicas is unsafe already");
+    fixture_start(&fixture, 0, NULL);
+    memcpy(right, fixture.master_key_path, sizeof right);
+    snprintf(other, sizeof other, "%.150s/other.key", fixture.folder);
+    file_write(other, "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff");
+    snprintf(fixture.master_key_path, sizeof fixture.master_key_path, "%s", other);
+    expect_advice(&fixture, "This master key is not the one", false);
+    redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
+    expect_advice(&fixture, "This master key is not the one", false);
+    memcpy(fixture.master_key_path, right, sizeof right);
+    expect_advice(&fixture, "Redis does not sync each write", true);
+    fixture_stop(&fixture);
+}
