@@ -18,6 +18,8 @@ enum append_fate {
 MUST_CHECK int append_file_open(const char *path, const char *name, bool is_own, struct buf *ret_why);
 /* Whether append_file_open() would open it, as far as that shows without a change and without the lock. */
 MUST_CHECK bool append_file_can_open(const char *path, const char *name, bool is_own, struct buf *ret_why);
+/* What to do about an errno beside what its words say: ". Sentence" without a full stop, or "". */
+const char *append_file_hint(int error);
 /* Where the file is: since which boot of which machine, in which folder, by which name. A copy of it on another
  * machine, or elsewhere on this one, has another place; a new file at the path has the same. */
 void append_file_place(const char *path, struct buf *ret_place);

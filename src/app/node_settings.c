@@ -14,6 +14,8 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <uv.h>
@@ -128,8 +130,9 @@ static bool check_internal_proxy(const struct settings *s, UNUSED struct node_se
 static void explain_socket(const char *option, const char *path, int error, bool is_absolute, struct buf *ret_why)
 {
     buf_printf(ret_why,
-               "can't listen on %s %s: %s; it must be %s of at most %d bytes, in a folder where the node may write",
-               option, path, uv_strerror(error), is_absolute ? "an absolute path" : "a path", SOCKET_PATH_MAX_BYTES);
+               "can't listen on %s %s: %s; it must be %s of at most %d bytes, in a folder where the node may write%s",
+               option, path, uv_strerror(error), is_absolute ? "an absolute path" : "a path", SOCKET_PATH_MAX_BYTES,
+               append_file_hint(-error));
 }
 
 static bool check_socket_path(const char *option, const char *path, bool is_absolute, struct buf *ret_why)
@@ -138,10 +141,16 @@ static bool check_socket_path(const char *option, const char *path, bool is_abso
     int error = length == 0 || (is_absolute && path[0] != '/') ? UV_EINVAL
                 : length > SOCKET_PATH_MAX_BYTES               ? UV_ENAMETOOLONG
                                                                : 0;
+    struct stat about;
 
     if (error != 0)
         explain_socket(option, path, error, is_absolute, ret_why);
-    return error == 0;
+    else if (lstat(path, &about) == 0 && !S_ISSOCK(about.st_mode))
+        buf_printf(ret_why, "can't listen on %s %s: what is there is no socket; move it away, or choose another path",
+                   option, path);
+    else
+        return true;
+    return false;
 }
 
 /* The units make folders below /run when a node starts. */
@@ -160,9 +169,26 @@ static bool check_folder(const char *option, const char *path, struct buf *ret_w
     return false;
 }
 
+/* Whether this process may take the port. Asked with UDP, which has the same rule and meets no listener. */
+static bool check_port(struct listening at, const struct sockaddr_storage *address, struct buf *ret_why)
+{
+    socklen_t bytes = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_denied = fd >= 0 && bind(fd, (const struct sockaddr *)address, bytes) != 0 && errno == EACCES;
+
+    if (fd >= 0)
+        close(fd);
+    if (is_denied)
+        buf_printf(ret_why,
+                   "can't listen on %s %s: so low a port needs CAP_NET_BIND_SERVICE; grant it by the drop-in that "
+                   "chatelaine.service describes, or choose a port from 1024 on",
+                   at.option, at.address);
+    return !is_denied;
+}
+
 static bool check_address(struct listening at, struct buf *ret_why)
 {
-    struct sockaddr_storage parsed;
+    struct sockaddr_storage parsed = {0};
     struct text address = text_of(at.address);
     const char *colon = strrchr(at.address, ':');
     uint64_t port;
@@ -170,7 +196,7 @@ static bool check_address(struct listening at, struct buf *ret_why)
     if (text_starts_with(address, UNIX))
         return check_socket_path(at.option, at.address + UNIX.len, false, ret_why);
     if (http_address_read(address, &parsed) == 0)
-        return true;
+        return check_port(at, &parsed, ret_why);
     if (colon > at.address && strchr(at.address, ':') == colon && text_to_u64(text_of(colon + 1), UINT16_MAX, &port))
         buf_printf(ret_why, "can't listen on %s %s: it must be an address, not a name, as in 127.0.0.1:%s or [::1]:%s",
                    at.option, at.address, colon + 1, colon + 1);

@@ -42,13 +42,21 @@ static bool make_own(int fd, const char *path, const char *name, struct buf *ret
     return false;
 }
 
+const char *append_file_hint(int error)
+{
+    return error == EROFS
+               ? ". systemd lets a service write only in its own folders: choose one of these, or allow this "
+                 "one by ReadWritePaths= in a drop-in"
+               : "";
+}
+
 int append_file_open(const char *path, const char *name, bool is_own, struct buf *ret_why)
 {
     int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, S_IRUSR | S_IWUSR), error;
 
     if (fd < 0) {
         error = errno;
-        buf_printf(ret_why, "cannot open the %s %s: %s", name, path, strerror(errno));
+        buf_printf(ret_why, "cannot open the %s %s: %s%s", name, path, strerror(error), append_file_hint(error));
     } else if (!is_own || make_own(fd, path, name, ret_why)) {
         return fd;
     } else {
@@ -85,7 +93,7 @@ bool append_file_can_open(const char *path, const char *name, bool is_own, struc
         return false;
     }
     if (error != 0)
-        buf_printf(ret_why, "cannot open the %s %s: %s", name, path, strerror(error));
+        buf_printf(ret_why, "cannot open the %s %s: %s%s", name, path, strerror(error), append_file_hint(error));
     return error == 0;
 }
 

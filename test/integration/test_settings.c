@@ -7,9 +7,12 @@
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 TestSuite(settings, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
@@ -185,6 +188,10 @@ Test(settings, doctor_refuses_what_does_not_go_together)
         {"CHATELAINE_AUDIT_LOG", "/tmp", "", ""},
         {"CHATELAINE_CHECK_SOCKET", "/nonexistent/check.sock", "", ""},
         {"CHATELAINE_LISTEN", "unix:/nonexistent/public.sock", "", ""},
+        {"CHATELAINE_LISTEN", "unix:/etc/passwd", "", ""},
+        {"CHATELAINE_INTERNAL_LISTEN", "unix:/etc/passwd", "", ""},
+        {"CHATELAINE_CHECK_SOCKET", "/etc/passwd", "", ""},
+        {"CHATELAINE_TABLE", "/etc/passwd", "", ""},
     };
     struct fixture fixture = {0};
 
@@ -199,6 +206,53 @@ Test(settings, doctor_refuses_what_does_not_go_together)
         if (CASES[i][2][0])
             unsetenv(CASES[i][2]);
     }
+    folder_remove(fixture.folder);
+}
+
+static void expect_refused_by_both(const struct fixture *fixture, const char *says)
+{
+    static const char *const COMMANDS[] = {"serve", "doctor"};
+    struct cli_run run;
+
+    for (size_t i = 0; i < 2; i++) {
+        run_alone(fixture, COMMANDS[i], &run);
+        cr_expect_eq(run.exit_code, i == 0 ? 2 : 3, "%s: %d", COMMANDS[i], run.exit_code);
+        cr_expect(strstr(run.err, says) || strstr(run.out, says), "%s lacks \"%s\": %s%s", COMMANDS[i], says, run.err,
+                  run.out);
+        cli_finish(&run);
+    }
+}
+
+/* A service manager must not start it again and again: only a person can help. */
+Test(settings, a_port_that_needs_a_capability_is_refused)
+{
+    struct fixture fixture = {0};
+    char *first = file_read("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    bool is_free = strtol(first, NULL, 10) <= 443;
+
+    free(first);
+    if (is_free)
+        cr_skip_test("here every user may take every port");
+    folder_make(fixture.folder);
+    set_right(&fixture);
+    if (geteuid() == 0)
+        cr_assert_eq(prctl(PR_CAPBSET_DROP, CAP_NET_BIND_SERVICE, 0, 0, 0), 0);
+    setenv("CHATELAINE_LISTEN", "0.0.0.0:443", 1);
+    expect_refused_by_both(&fixture, "listen on --listen 0.0.0.0:443: so low a port needs CAP_NET_BIND_SERVICE; grant");
+    setenv("CHATELAINE_LISTEN", "127.0.0.1:0", 1);
+    setenv("CHATELAINE_INTERNAL_LISTEN", "[::1]:443", 1);
+    expect_refused_by_both(&fixture, "listen on --internal-listen [::1]:443: so low a port needs CAP_NET_BIND_SERVICE");
+    folder_remove(fixture.folder);
+}
+
+Test(settings, what_is_at_a_sockets_path_is_named)
+{
+    struct fixture fixture = {0};
+
+    folder_make(fixture.folder);
+    set_right(&fixture);
+    setenv("CHATELAINE_CHECK_SOCKET", "/etc/passwd", 1);
+    expect_refused_by_both(&fixture, "listen on --check-socket /etc/passwd: what is there is no socket; move it away");
     folder_remove(fixture.folder);
 }
 
