@@ -8,10 +8,13 @@
 
 #include <criterion/criterion.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(settings, .fini = leak_guard, .timeout = TEST_WITHIN_S);
@@ -253,6 +256,31 @@ Test(settings, what_is_at_a_sockets_path_is_named)
     set_right(&fixture);
     setenv("CHATELAINE_CHECK_SOCKET", "/etc/passwd", 1);
     expect_refused_by_both(&fixture, "listen on --check-socket /etc/passwd: what is there is no socket; move it away");
+    folder_remove(fixture.folder);
+}
+
+/* As for a unit with ProtectSystem=strict. */
+Test(settings, a_log_where_the_unit_may_not_write_is_explained)
+{
+    static const char *const SETTINGS[] = {"CHATELAINE_AUDIT_LOG", "CHATELAINE_REVOCATION_LOG"};
+    char folder[PROCESS_PATH_BYTES], path[PROCESS_PATH_BYTES];
+    struct fixture fixture = {0};
+
+    if (unshare(CLONE_NEWNS) != 0)
+        cr_skip_test("only root may mount");
+    folder_make(fixture.folder);
+    snprintf(folder, sizeof folder, "%.150s/fixed", fixture.folder);
+    snprintf(path, sizeof path, "%.160s/log", folder);
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    cr_assert_eq(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    cr_assert_eq(mount("none", folder, "tmpfs", MS_RDONLY, NULL), 0);
+    for (size_t i = 0; i < 2; i++) {
+        set_right(&fixture);
+        setenv(SETTINGS[i], path, 1);
+        expect_refused_by_both(&fixture, "ead-only file system. systemd lets a service write only in its own folders");
+        unsetenv(SETTINGS[i]);
+    }
+    cr_assert_eq(umount(folder), 0);
     folder_remove(fixture.folder);
 }
 
