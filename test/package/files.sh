@@ -121,6 +121,15 @@ chmod 755 "$work/bin/systemctl"
 [ "$(stat --format %a "$work/logs")" = 750 ] || fail "the mode of the folder of logs"
 PATH=$work/bin:$PATH sh "$work/as-node" --instance one doctor --redis unix:/none --redis-timeout-ms 10ms >"$work/said" || true
 grep -q ' 1234 open files allowed' "$work/said" || fail "doctor judges by another limit: $(grep file-limit "$work/said")"
+# So is the right to low ports.
+printf '#!/bin/sh\necho "$@"\n' >"$work/bin/setpriv"
+chmod 755 "$work/bin/setpriv"
+for ports in +net_bind_service -net_bind_service; do
+    printf '#!/bin/sh\n[ "$3" != AmbientCapabilities ] || echo "cap_chown %s"\n' "${ports/+/cap_}" >"$work/bin/systemctl"
+    PATH=$work/bin:$PATH sh "$work/prefix/sbin/chatelaine-as-node" doctor >"$work/said"
+    grep -qF -- "--inh-caps $ports --ambient-caps $ports " "$work/said" || fail "not $ports: $(cat "$work/said")"
+done
+rm "$work/bin/setpriv"
 # Whatever systemd and a shell read in different ways.
 for line in 'export CHATELAINE_LEASE_MS=2s' 'CHATELAINE_LEASE_MS = 2s' 'CHATELAINE_LEASE_MS=2s # why'; do
     [ "$(as_node "$line" lease-ms 2>"$work/said")" = "" ] || fail "accepted: $line"
