@@ -7,17 +7,33 @@
 
 enum loss {
     LOSS_REVOCATION_LOG,
+    LOSS_REVOCATION_LINES,
     LOSS_AUDIT_LOG,
+    LOSS_AUDIT_WAITS,
+    LOSS_AUDIT_DROPPED,
+    LOSS_RECORDS,
     LOSS_SOCKET,
     LOSS_IDENTITY,
     LOSS_CLOCK,
     LOSS_HASH_MEMORY,
     LOSS_RIGHTS,
+    LOSS_PUBLIC_CERTIFICATE,
+    LOSS_INTERNAL_CERTIFICATE,
     LOSS_COUNT
 };
 
+/* So long before its end, a certificate is told. */
+enum { LOSS_CERTIFICATE_DAYS = 14, LOSS_CERTIFICATE_S = LOSS_CERTIFICATE_DAYS * 24 * 60 * 60 };
+
 struct loss_row {
-    enum metric metric;   /* above 0: status and doctor tell it; a counter is that until the node ends */
+    enum metric metric; /* status and doctor tell it as "told" says; a counter is above 0 until the node ends */
+    enum {
+        LOSS_IF_ABOVE,   /* the metric is above this limit */
+        LOSS_IF_LOOKED,  /* likewise; losses_look() logs it */
+        LOSS_IF_IT_ENDS, /* the metric is when a certificate expires; status tells that from the report's certificates
+                          */
+    } told;
+    int64_t limit;
     const char *name;     /* in reports, and of doctor's check */
     const char *alert;    /* in docker/prometheus/alerts.yml; its expression has the metric */
     const char *message;  /* of the log line */
@@ -33,7 +49,6 @@ extern const struct loss_row LOSSES[LOSS_COUNT];
         LOG(LOG_ERROR, LOSSES[loss].message, __VA_ARGS__); \
     } while (0)
 
-static inline bool loss_is_told(enum loss loss)
-{
-    return metric_values[LOSSES[loss].metric] > 0;
-}
+bool loss_is_told(enum loss loss);
+/* Each second: logs those that only their metrics tell, once each time. */
+void losses_look(void);

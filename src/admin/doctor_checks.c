@@ -14,7 +14,7 @@
 /* One-time codes are accepted one step (30 s) early or late. Half a step of clock difference begins to lock users out;
  * a second is worth a warning. */
 enum { CLOCK_WARN_MS = 1000, CLOCK_FAIL_MS = 15000, TIME_FAIL_MS = 60000 };
-enum { CERTIFICATE_WARN_DAYS = 14, DAY_S = 24 * 60 * 60 };
+enum { DAY_S = 24 * 60 * 60 };
 
 void doctor_add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
                 const char *format, ...)
@@ -280,7 +280,7 @@ static void check_address(struct doctor_report *report, const struct doctor_evid
 static void check_transport(struct doctor_report *report, const struct doctor_evidence *evidence)
 {
     int64_t left_s = evidence->certificate_not_after_s - evidence->now_s;
-    bool is_ending = evidence->certificate_not_after_s > 0 && left_s < CERTIFICATE_WARN_DAYS * DAY_S;
+    bool is_ending = evidence->certificate_not_after_s > 0 && left_s < LOSS_CERTIFICATE_S;
 
     if (!evidence->has_tls)
         doctor_add(
@@ -447,7 +447,7 @@ static void check_certificates(struct doctor_report *report, const char *name, c
         doctor_add(report, name, DOCTOR_FAIL,
                    "Correct the files. A node that runs keeps the old certificates until then.", "%s", tls->trouble);
     else
-        doctor_add(report, name, tls->left_s < (int64_t)CERTIFICATE_WARN_DAYS * DAY_S ? DOCTOR_WARN : DOCTOR_OK,
+        doctor_add(report, name, tls->left_s < LOSS_CERTIFICATE_S ? DOCTOR_WARN : DOCTOR_OK,
                    "Renew the certificate: nobody can connect once it has expired.",
                    "the first certificate to expire has %" PRId64 " days left", tls->left_s / DAY_S);
 }

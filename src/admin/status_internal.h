@@ -7,6 +7,7 @@
 #include "store/node_store.h"
 
 enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };
+enum { STATUS_LISTENERS_MAX = 2, STATUS_SPAN_BYTES = 32 };
 
 /* A node is silent after this long: it reports every ten seconds. */
 enum { STATUS_SILENT_MS = 35000 };
@@ -15,6 +16,13 @@ enum { STATUS_SILENT_MS = 35000 };
 struct status_agreement {
     char name[AGREEMENT_NAME_BYTES];
     int64_t digest;
+};
+
+/* What a node says of a listener's certificates. */
+struct status_certificate {
+    char listener[16], files[STATUS_TEXT_BYTES];
+    int64_t not_after_s; /* when the first of them expires */
+    bool has_rejected;   /* files have changed, and cannot be used */
 };
 
 struct status_node {
@@ -29,6 +37,8 @@ struct status_node {
     bool has_lost[LOSS_COUNT];
     struct status_agreement agreements[AGREEMENTS_MAX];
     size_t agreement_count;
+    struct status_certificate certificates[STATUS_LISTENERS_MAX];
+    size_t certificate_count;
     int64_t clock_ahead_ms; /* Redis' clock before this node's */
     char reasons[STATUS_REASONS_MAX][STATUS_TEXT_BYTES];
     size_t reason_count;
@@ -57,11 +67,24 @@ struct status {
 /* Reads a report. Whatever is wrong with it, name and age are set. */
 void status_read_node(const struct node_row *row, struct status_node *ret_node);
 /* Of the report. */
+void status_read_certificates(const struct json *report, struct status_node *node);
 void status_read_agreements(const struct json *report, struct status_node *node);
 /* Appends the settings in which this node differs from most others, separated by commas. False: none. */
 bool status_print_differences(const struct status *status, const struct status_node *node, struct buf *out);
 /* The interval of the nodes that report; 0: none of them takes part. */
 int64_t status_canary_interval_ms(const struct status *status);
+/* Adds a problem. */
+PRINTF_LIKE(2, 3) void status_add(struct status *status, const char *format, ...);
+/* Of a node whose report is new. */
+void status_judge_certificates(struct status *status, const struct status_node *node);
+void status_print_certificates(const struct status_node *node, struct buf *out);
+void status_put_certificates(const struct status_node *node, struct json_writer *w);
+/* "3 d", "5 h", "12 min" or "7 s" */
+void status_print_span(int64_t ms, char ret_text[STATUS_SPAN_BYTES]);
+/* Text of a member; empty if there is none. */
+void status_copy_text(const struct json *report, const char *name, char *ret_text, size_t size);
+int64_t status_copy_integer(const struct json *report, const char *name);
+bool status_copy_flag(const struct json *report, const char *name);
 /* Finds everything that is degraded. */
 void status_judge(struct status *status);
 void status_print(const struct status *status, struct buf *out);

@@ -4,36 +4,8 @@
 #include "store/fitness.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void copy_text(const struct json *report, const char *name, char *ret_text, size_t size)
-{
-    const struct json *value = json_member(report, name);
-    struct buf out;
-
-    buf_init_fixed(&out, ret_text, size - 1);
-    if (value && json_type(value) == JSON_STRING)
-        buf_append_printable(&out, json_text(value));
-    ret_text[out.len] = '\0';
-}
-
-static int64_t copy_integer(const struct json *report, const char *name)
-{
-    const struct json *value = json_member(report, name);
-    int64_t number;
-
-    return value && json_type(value) == JSON_NUMBER && json_integer(value, &number) ? number : 0;
-}
-
-static bool copy_flag(const struct json *report, const char *name)
-{
-    const struct json *value = json_member(report, name);
-
-    return value && json_type(value) == JSON_BOOL && json_bool(value);
-}
 
 static const struct json *first_of(const struct json *report, const char *name)
 {
@@ -75,24 +47,25 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
     buf_append_printable(&name, row->name);
     if (!report)
         return;
-    copy_text(report, "host", ret_node->host, sizeof ret_node->host);
-    copy_text(report, "address", ret_node->address, sizeof ret_node->address);
-    copy_text(report, "version", ret_node->version, sizeof ret_node->version);
-    copy_text(report, "membership", ret_node->memberships, sizeof ret_node->memberships);
-    copy_text(report, "master_key", ret_node->master_key, sizeof ret_node->master_key);
-    ret_node->pid = copy_integer(report, "pid");
-    ret_node->started_ms = copy_integer(report, "started_ms");
-    ret_node->lease_ms = copy_integer(report, "lease_ms");
-    ret_node->lease_since_ms = copy_integer(report, "lease_since_ms");
-    ret_node->revocations = copy_integer(report, "revocations");
-    ret_node->barrier_p99_us = copy_integer(report, "barrier_p99_us");
-    ret_node->is_draining = copy_flag(report, "is_draining");
-    ret_node->has_lease = copy_flag(report, "has_lease");
-    ret_node->canary_ms = copy_integer(report, "canary_ms");
-    ret_node->has_revocation_log = copy_flag(report, "has_revocation_log");
-    ret_node->clock_ahead_ms = copy_integer(report, "clock_ahead_ms");
+    status_copy_text(report, "host", ret_node->host, sizeof ret_node->host);
+    status_copy_text(report, "address", ret_node->address, sizeof ret_node->address);
+    status_copy_text(report, "version", ret_node->version, sizeof ret_node->version);
+    status_copy_text(report, "membership", ret_node->memberships, sizeof ret_node->memberships);
+    status_copy_text(report, "master_key", ret_node->master_key, sizeof ret_node->master_key);
+    ret_node->pid = status_copy_integer(report, "pid");
+    ret_node->started_ms = status_copy_integer(report, "started_ms");
+    ret_node->lease_ms = status_copy_integer(report, "lease_ms");
+    ret_node->lease_since_ms = status_copy_integer(report, "lease_since_ms");
+    ret_node->revocations = status_copy_integer(report, "revocations");
+    ret_node->barrier_p99_us = status_copy_integer(report, "barrier_p99_us");
+    ret_node->is_draining = status_copy_flag(report, "is_draining");
+    ret_node->has_lease = status_copy_flag(report, "has_lease");
+    ret_node->canary_ms = status_copy_integer(report, "canary_ms");
+    ret_node->has_revocation_log = status_copy_flag(report, "has_revocation_log");
+    ret_node->clock_ahead_ms = status_copy_integer(report, "clock_ahead_ms");
     copy_losses(report, ret_node);
     status_read_agreements(report, ret_node);
+    status_read_certificates(report, ret_node);
     copy_reasons(report, ret_node);
     json_free(report);
 }
@@ -116,28 +89,19 @@ int64_t status_canary_interval_ms(const struct status *status)
 
 /* Judging */
 
-PRINTF_LIKE(2, 3) static void add(struct status *status, const char *format, ...)
-{
-    va_list args;
-
-    if (status->problem_count == STATUS_PROBLEMS_MAX)
-        return;
-    va_start(args, format);
-    vsnprintf(status->problems[status->problem_count++], STATUS_PROBLEM_BYTES, format, args);
-    va_end(args);
-}
-
 static void judge_redis(struct status *status)
 {
     if (!status->is_reachable || status->trouble[0])
-        add(status, "Redis: %s", status->trouble[0] ? status->trouble : "no answer.");
+        status_add(status, "Redis: %s", status->trouble[0] ? status->trouble : "no answer.");
     for (size_t i = 0; i < FITNESS_RULE_COUNT && status->is_reachable; i++)
         if (!FITNESS_RULES[i].holds(&status->facts))
-            add(status, "Redis, %s: %s", FITNESS_RULES[i].name, FITNESS_RULES[i].remedy);
+            status_add(status, "Redis, %s: %s", FITNESS_RULES[i].name, FITNESS_RULES[i].remedy);
     if (status->is_reachable && status->facts.full)
-        add(status, "Redis, memory: it is full, so nothing new can be created. Raise maxmemory, or free memory.");
+        status_add(status,
+                   "Redis, memory: it is full, so nothing new can be created. Raise maxmemory, or free memory.");
     if (status->is_reachable && llabs(status->facts.time_ahead_ms) > STORE_TIME_APART_MS)
-        add(status, "Redis, store-time: %s. Run 'chatelaine doctor'.",
+        status_add(
+            status, "Redis, store-time: %s. Run 'chatelaine doctor'.",
             status->facts.time_ahead_ms < 0
                 ? "its clock is ahead of the time that scheduled revocations go by, and keys that end in between are "
                   "answered 503"
@@ -147,12 +111,14 @@ static void judge_redis(struct status *status)
 static void judge_node(struct status *status, const struct status_node *node)
 {
     if (node->age_ms > STATUS_SILENT_MS)
-        add(status, "%s: silent for %" PRId64 " s. It has stopped without draining, or is cut off from Redis.",
-            node->name, node->age_ms / 1000);
+        status_add(status, "%s: silent for %" PRId64 " s. It has stopped without draining, or is cut off from Redis.",
+                   node->name, node->age_ms / 1000);
     else if (!node->is_readable)
-        add(status, "%s: its report cannot be read.", node->name);
+        status_add(status, "%s: its report cannot be read.", node->name);
     for (size_t i = 0; i < node->reason_count && node->age_ms <= STATUS_SILENT_MS; i++)
-        add(status, "%s: %s", node->name, node->reasons[i]);
+        status_add(status, "%s: %s", node->name, node->reasons[i]);
+    if (node->age_ms <= STATUS_SILENT_MS)
+        status_judge_certificates(status, node);
 }
 
 /* Nodes serve side by side with different versions and keys only while somebody upgrades or rotates. */
@@ -166,11 +132,11 @@ static void judge_differences(struct status *status)
         if (!node->is_readable || node->age_ms > STATUS_SILENT_MS)
             continue;
         if (first && strcmp(first->master_key, node->master_key) != 0)
-            add(status, "%s makes keys with master key %s, and %s with %s: finish the rotation.", first->name,
-                first->master_key, node->name, node->master_key);
+            status_add(status, "%s makes keys with master key %s, and %s with %s: finish the rotation.", first->name,
+                       first->master_key, node->name, node->master_key);
         if (first && first->has_revocation_log != node->has_revocation_log)
-            add(status, "%s writes no revocation log: set --revocation-log on all nodes, or on none.",
-                first->has_revocation_log ? node->name : first->name);
+            status_add(status, "%s writes no revocation log: set --revocation-log on all nodes, or on none.",
+                       first->has_revocation_log ? node->name : first->name);
         if (!first)
             first = node;
     }
@@ -184,8 +150,8 @@ static void judge_agreement(struct status *status)
     for (size_t i = 0; i < status->node_count; i++) {
         buf_init_fixed(&names, storage, sizeof storage);
         if (status_print_differences(status, &status->nodes[i], &names))
-            add(status, "%s differs from the others in %.*s: give all nodes the same settings.", status->nodes[i].name,
-                TEXT_ARG(buf_text(&names)));
+            status_add(status, "%s differs from the others in %.*s: give all nodes the same settings.",
+                       status->nodes[i].name, TEXT_ARG(buf_text(&names)));
     }
 }
 
@@ -215,14 +181,15 @@ static void judge_canary(struct status *status)
     if (!status->has_canary)
         return;
     if (canary->since_violation_ms >= 0 && canary->since_violation_ms < CANARY_NEWS_MS)
-        add(status,
-            "Canary: %s accepted a key %" PRId64 " s ago, after its revocation was answered. Stop that node, and keep "
-            "its log.",
-            canary->violated_by, canary->since_violation_ms / 1000);
+        status_add(status,
+                   "Canary: %s accepted a key %" PRId64
+                   " s ago, after its revocation was answered. Stop that node, and keep "
+                   "its log.",
+                   canary->violated_by, canary->since_violation_ms / 1000);
     if (late_ms > 0 && (!canary->has_run || canary->since_run_ms > late_ms) && has_had_time(status, late_ms))
-        add(status, "Canary: no run was finished for %" PRId64 " s%s%s: the promise is not measured.",
-            canary->has_run ? canary->since_run_ms / 1000 : late_ms / 1000,
-            why[0] ? "; the last one was given up because " : "", why);
+        status_add(status, "Canary: no run was finished for %" PRId64 " s%s%s: the promise is not measured.",
+                   canary->has_run ? canary->since_run_ms / 1000 : late_ms / 1000,
+                   why[0] ? "; the last one was given up because " : "", why);
 }
 
 void status_judge(struct status *status)
@@ -230,7 +197,7 @@ void status_judge(struct status *status)
     status->problem_count = 0;
     judge_redis(status);
     if (status->is_listed && status->node_count == 0)
-        add(status, "No node reports: none runs, or all are cut off from Redis.");
+        status_add(status, "No node reports: none runs, or all are cut off from Redis.");
     for (size_t i = 0; i < status->node_count; i++)
         judge_node(status, &status->nodes[i]);
     judge_differences(status);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MS_PER_S = 1000, S_PER_MIN = 60, S_PER_H = 3600, S_PER_DAY = 86400, US_PER_MS = 1000 };
+enum { US_PER_MS = 1000 };
 
 static const char *lease_of(const struct status_node *node)
 {
@@ -31,19 +31,12 @@ static const char *keys_of(const struct status *status)
     return KEYS[status->facts.keys];
 }
 
-/* "3 d", "5 h", "12 min" or "7 s" */
 static void print_span(struct buf *out, int64_t ms)
 {
-    int64_t s = ms > 0 ? ms / MS_PER_S : 0;
+    char text[STATUS_SPAN_BYTES];
 
-    if (s >= 2 * S_PER_DAY)
-        buf_printf(out, "%" PRId64 " d", s / S_PER_DAY);
-    else if (s >= 2 * S_PER_H)
-        buf_printf(out, "%" PRId64 " h", s / S_PER_H);
-    else if (s >= 2 * S_PER_MIN)
-        buf_printf(out, "%" PRId64 " min", s / S_PER_MIN);
-    else
-        buf_printf(out, "%" PRId64 " s", s);
+    status_print_span(ms, text);
+    buf_append_str(out, text);
 }
 
 static void print_barriers(const struct status_node *node, struct buf *out)
@@ -86,6 +79,7 @@ static void print_node(const struct status_node *node, int64_t now_ms, struct bu
     print_membership(node, out);
     print_barriers(node, out);
     buf_append_char(out, '\n');
+    status_print_certificates(node, out);
 }
 
 static void print_nodes(const struct status *status, int64_t now_ms, struct buf *out)
@@ -248,6 +242,7 @@ static void put_node(struct json_writer *w, const struct status *status, const s
     put_text_member(w, "master_key", text_of(node->master_key));
     put_flag(w, "revocation_log", node->has_revocation_log);
     put_integer(w, "clock_ahead_ms", node->clock_ahead_ms);
+    status_put_certificates(node, w);
     put_text_member(w, "differs_in", status_print_differences(status, node, &names) ? buf_text(&names) : TEXT(""));
     json_object_end(w);
 }

@@ -13,7 +13,7 @@ enum {
     /* Certificate and key change one after the other. They are loaded once nothing has changed for this long. */
     SETTLE_MS = 1000,
     DAY_S = 24 * 60 * 60,
-    WARNING_DAYS = 14,
+    FILES_TOLD_BYTES = 200,
     WATCHES_MAX = 2 * TLS_PAIRS_MAX + 1,
     MS_PER_S = 1000,
 };
@@ -23,6 +23,7 @@ struct listener_tls {
     struct listener_tls_settings settings;
     struct tls_context *context;
     struct http_server *server; /* NULL until it begins */
+    bool has_rejected;          /* the files as they are now */
     uv_timer_t settle_timer, day_timer;
     uv_fs_poll_t watches[WATCHES_MAX];
     size_t watch_count;
@@ -61,10 +62,9 @@ static void warn_of_expiry(const struct listener_tls *tls)
     if (why_invalid(tls->context))
         LOG(LOG_ERROR, "a TLS certificate is not valid now: clients refuse this listener",
             log_text("listener", tls->settings.listener), log_str("why", why_invalid(tls->context)));
-    else if (left_s(tls->context) < (int64_t)WARNING_DAYS * DAY_S)
-        LOG(LOG_WARN, "a TLS certificate expires within 14 days: renew it",
-            log_text("listener", tls->settings.listener), log_str("files", tls->settings.certificates.paths),
-            log_int("days", left_s(tls->context) / DAY_S));
+    else if (left_s(tls->context) < LOSS_CERTIFICATE_S)
+        LOG(LOG_WARN, LOSSES[tls->settings.ends].message, log_text("listener", tls->settings.listener),
+            log_str("files", tls->settings.certificates.paths), log_int("days", left_s(tls->context) / DAY_S));
 }
 
 /* Takes over the context. */
@@ -72,7 +72,7 @@ static void use(struct listener_tls *tls, struct tls_context *context)
 {
     tls_context_release(tls->context);
     tls->context = context;
-    metric_set(tls->settings.not_after, tls_context_not_after_s(context));
+    metric_set(LOSSES[tls->settings.ends].metric, tls_context_not_after_s(context));
     if (tls->server)
         http_server_set_tls(tls->server, context);
     warn_of_expiry(tls);
@@ -110,6 +110,7 @@ void listener_tls_reload(struct listener_tls *tls)
         tls_context_release(context);
         context = NULL;
     }
+    tls->has_rejected = !context;
     if (!context) {
         metric_add(METRIC_TLS_RELOAD_FAILED, 1);
         LOG(LOG_ERROR, "TLS certificates rejected: the old ones stay in use",
@@ -120,6 +121,21 @@ void listener_tls_reload(struct listener_tls *tls)
     LOG(LOG_INFO, "TLS certificates reloaded", log_text("listener", tls->settings.listener),
         log_int("not_after_s", tls_context_not_after_s(context)));
     use(tls, context);
+}
+
+void listener_tls_put(const struct listener_tls *tls, struct json_writer *w)
+{
+    struct text files = text_of(tls->settings.certificates.paths);
+
+    json_object_begin(w);
+    json_put_member(w, "listener", tls->settings.listener);
+    files.len = files.len > FILES_TOLD_BYTES ? FILES_TOLD_BYTES : files.len;
+    json_put_member(w, "files", files);
+    json_key(w, "not_after_s");
+    json_put_integer(w, tls_context_not_after_s(tls->context));
+    json_key(w, "has_rejected");
+    json_put_bool(w, tls->has_rejected);
+    json_object_end(w);
 }
 
 /* Watching. */

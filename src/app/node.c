@@ -425,6 +425,7 @@ static void node_begin_reports(struct node *node)
                                                                           .keyring = node->keyring,
                                                                           .access = node->store_settings.target.access,
                                                                           .policy = &node->policy,
+                                                                          .tls = &node->tls,
                                                                           .revocation_log = node->revocation_log,
                                                                           .address = node->address,
                                                                           .internal_address = node->internal_address,

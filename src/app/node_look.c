@@ -45,6 +45,7 @@ void node_look(void *arg)
         revocation_log_look(node->revocation_log);
     if (node->is_stopping)
         return;
+    losses_look();
     look_at_clock(node);
     http_server_look(node->public_server);
     http_server_look(node->internal_server);

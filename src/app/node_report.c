@@ -65,10 +65,8 @@ static void put_losses(struct json_writer *w, const struct node_report *report)
 
     if (log && revocation_log_trouble(log))
         json_put_text(w, text_of(revocation_log_trouble(log)));
-    if (metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] > 0)
-        json_put_text(w, TEXT("Revocations are missing from the revocation log; their log lines name them."));
     for (enum loss i = 0; i < LOSS_COUNT; i++)
-        if (loss_is_told(i))
+        if (loss_is_told(i) && LOSSES[i].told != LOSS_IF_IT_ENDS)
             json_put_text(w, text_of(LOSSES[i].sentence));
 }
 
@@ -104,8 +102,6 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
                              : TEXT("No lease in some partitions: their checks read Redis."));
     put_losses(w, report);
     redis_access_troubles(about->access, put_sentence, w);
-    if (metric_values[METRIC_RECORDS_ALTERED] > 0)
-        json_put_text(w, TEXT("Records were altered in Redis, and refused; log lines name them."));
     if (about->settings->unsafe_redis)
         json_put_text(w, TEXT("--unsafe-redis: Redis may lose acknowledged changes."));
     put_unknown_settings(w, about->settings->unknown);
@@ -169,6 +165,8 @@ static void print(const struct node_report *report, struct buf *out)
     put_flag(&w, "has_revocation_log", about->settings->revocation_log);
     put_flag(&w, "has_audit_log", about->settings->audit_log);
     put_names_of_losses(&w);
+    json_key(&w, "certificates");
+    node_tls_put(about->tls, &w);
     put_integer(&w, "clock_ahead_ms", store_clock_ahead_ms(partitions_at(about->partitions, 0)));
     put_settings(&w, about);
     put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
@@ -201,11 +199,11 @@ static bool has_all_leases(const struct node_reported *about)
 /* If this number changes, so has what the report says about losses, the revocation log and connections to Redis. */
 static int64_t count_troubles(struct revocation_log *log)
 {
-    int64_t count = metric_values[METRIC_REVOCATION_LOG_UNWRITTEN] + (log && revocation_log_trouble(log)) +
-                    metric_values[METRIC_REDIS_ACCESS_REFUSED] + metric_values[METRIC_REDIS_FINDERS_DOWN];
+    int64_t count = (log && revocation_log_trouble(log)) + metric_values[METRIC_REDIS_ACCESS_REFUSED] +
+                    metric_values[METRIC_REDIS_FINDERS_DOWN];
 
     for (enum loss i = 0; i < LOSS_COUNT; i++)
-        count += metric_values[LOSSES[i].metric];
+        count = 2 * count + loss_is_told(i);
     return count;
 }
 

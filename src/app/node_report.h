@@ -5,6 +5,7 @@
 #include "config/settings.h"
 #include "core/route_policy.h"
 #include "lease/membership.h"
+#include "node_tls.h"
 #include "store/partitions.h"
 
 struct node_report;
@@ -17,6 +18,7 @@ struct node_reported {
     struct keyring *keyring;
     const struct redis_access *access;
     struct route_policy *const *policy;
+    const struct node_tls *tls;
     struct revocation_log *revocation_log;  /* NULL: none */
     const char *address, *internal_address; /* as bound */
     void (*look)(void *arg);                /* called each second, to look again at what the node has opened */

@@ -32,7 +32,7 @@ static struct listener_tls_settings public_of(const struct settings *s)
         .certificates = {"--tls-cert", s->tls_cert},
         .keys = {"--tls-key", s->tls_key},
         .client_ca = {"", NULL},
-        .not_after = METRIC_CERT_END_PUBLIC,
+        .ends = LOSS_PUBLIC_CERTIFICATE,
     };
 }
 
@@ -43,7 +43,7 @@ static struct listener_tls_settings internal_of(const struct settings *s)
         .certificates = {"--internal-tls-cert", s->internal_tls_cert},
         .keys = {"--internal-tls-key", s->internal_tls_key},
         .client_ca = {"--internal-client-ca", s->internal_client_ca},
-        .not_after = METRIC_CERT_END_INTERNAL,
+        .ends = LOSS_INTERNAL_CERTIFICATE,
     };
 }
 
@@ -113,6 +113,16 @@ void node_tls_reload(struct node_tls *tls)
         listener_tls_reload(tls->public);
     if (tls->internal)
         listener_tls_reload(tls->internal);
+}
+
+void node_tls_put(const struct node_tls *tls, struct json_writer *w)
+{
+    json_array_begin(w);
+    if (tls->public)
+        listener_tls_put(tls->public, w);
+    if (tls->internal)
+        listener_tls_put(tls->internal, w);
+    json_array_end(w);
 }
 
 unsigned node_tls_close(struct node_tls *tls, void (*closed)(void *arg), void *arg)

@@ -19,6 +19,8 @@ MUST_CHECK bool node_tls_open(struct node_tls *tls, uv_loop_t *loop, const struc
 /* The node's servers, of which one listens already or will. */
 void node_tls_begin(struct node_tls *tls, struct http_server *public_server, struct http_server *internal_server);
 void node_tls_reload(struct node_tls *tls);
+/* For a report: an array of what listener_tls_put() says. */
+void node_tls_put(const struct node_tls *tls, struct json_writer *w);
 /* Returns how often closed will run, later. */
 unsigned node_tls_close(struct node_tls *tls, void (*closed)(void *arg), void *arg);
 /* Once everything is closed. */

@@ -170,7 +170,7 @@ void revocation_log_look(struct revocation_log *log)
         LOG(LOG_INFO, "the revocation log can be written again", log_str("path", log->path));
     if (log->error != 0 &&
         (before == 0 || log_pause_is_over(&log->pause, clock_boot_ns() / CLOCK_NS_PER_MS, TROUBLE_PAUSE_MS)))
-        LOG(LOG_ERROR, "the revocation log cannot be written: lines wait in memory", log_str("path", log->path),
+        LOG(LOG_ERROR, LOSSES[LOSS_REVOCATION_LINES].message, log_str("path", log->path),
             log_int("lines", log->unwritten), log_str("why", strerror(log->error)));
 }
 

@@ -2,7 +2,7 @@
 #include "access.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/metrics.h"
+#include "base/loss.h"
 #include "core/key.h"
 #include "outcome.h"
 #include "state.h"
@@ -125,8 +125,8 @@ enum store_result store_altered(struct store *store, const char *what, struct te
         return STORE_UNAVAILABLE;
     metric_add(METRIC_RECORDS_ALTERED, 1);
     if (store_may_log(store, &store->altered_pause))
-        LOG(LOG_ERROR, "altered in Redis: the record's MAC is wrong; record refused", log_str("record", what),
-            log_text("id", id), log_int("suppressed", store->altered_pause.suppressed));
+        LOG(LOG_ERROR, LOSSES[LOSS_RECORDS].message, log_str("record", what), log_text("id", id),
+            log_int("suppressed", store->altered_pause.suppressed));
     return STORE_NOT_FOUND;
 }
 

@@ -475,3 +475,20 @@ Test(cli_status, rights_that_redis_took_are_told)
     fixture_create_key(&fixture, 0, "{\"name\":\"b\",\"mode\":\"live\"}", &other);
     fixture_stop(&fixture);
 }
+
+/* A backlog is Redis', so each node that writes a log sees it. */
+Test(cli_status, audit_events_that_no_log_will_have_are_told)
+{
+    char path[PROCESS_PATH_BYTES];
+    struct fixture fixture;
+
+    fixture_start(&fixture, 0, NULL);
+    snprintf(path, sizeof path, "%.150s/audit.log", fixture.folder);
+    fixture_add_node(&fixture, (const char *const[]){"--audit-log", path, NULL});
+    fixture.wrote_names = true;
+    redis_server_tell(&fixture.redis, "SET", fixture_name(NULL, "log_dropped"), "1", NULL);
+    losses_expect_told(&fixture, LOSS_AUDIT_DROPPED, "chatelaine_audit_dropped");
+    redis_server_tell(&fixture.redis, "DEL", fixture_name(NULL, "log_dropped"), NULL);
+    fixture_run_until(&fixture, (const char *const[]){"status", NULL}, "All is well.");
+    fixture_stop(&fixture);
+}

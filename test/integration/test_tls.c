@@ -1,7 +1,9 @@
 /* TLS on both listeners: the real binary, real certificates, and clients that go wrong. */
 #include "base/mem.h"
+#include "cli.h"
 #include "fixture.h"
 #include "leak_guard.h"
+#include "losses.h"
 #include "tls_client.h"
 
 #include <criterion/criterion.h>
@@ -427,6 +429,39 @@ Test(tls, an_expired_certificate_stops_only_its_own_clients)
     await_count(RELOADS, "failed", 1);
     check_served("one");
     certificate_free(&old);
+}
+
+/* A certificate's end is told before it comes, by whatever operators look at. */
+Test(tls, a_certificate_that_ends_soon_is_told_until_it_is_renewed)
+{
+    struct certificate ending;
+    char says[PATH_BYTES + 128];
+    struct cli_run run;
+
+    certificate_make(&ending,
+                     &(struct certificate_wish){
+                         .name = "ending", .names = "DNS:localhost", .issuer = &ca, .from_days = -9, .to_days = 13});
+    use_pair(&ending);
+    add_node();
+    snprintf(says, sizeof says, ": the certificate of its public listener (%s) expires in 12 d: renew it.",
+             paths[ONE_PEM]);
+    losses_await_status(&fixture, says);
+    await_log(LOSSES[LOSS_PUBLIC_CERTIFICATE].message);
+    RUN(&fixture, &run, "doctor", "--json", "--public-origin", NODE_ORIGIN);
+    cr_expect(strstr(run.out, "\"name\":\"public-certificate\",\"status\":\"warn\",\"detail\":\"1 of 1 nodes: "), "%s",
+              run.out);
+    cli_finish(&run);
+    use_pair(&one);
+    reload(1);
+    fixture_run_until(&fixture, (const char *const[]){"status", NULL}, "All is well.");
+    fixture_run_until(&fixture, (const char *const[]){"status", NULL}, "certificate of the public listener until 20");
+    certificate_write(paths[ONE_PEM], "");
+    process_signal(&fixture.nodes[0].process, SIGHUP);
+    snprintf(says, sizeof says, ": changed certificates of its public listener (%s) cannot be used", paths[ONE_PEM]);
+    losses_await_status(&fixture, says);
+    use_pair(&one);
+    fixture_run_until(&fixture, (const char *const[]){"status", NULL}, "All is well.");
+    certificate_free(&ending);
 }
 
 /* As if the disk was full when it was renewed. */

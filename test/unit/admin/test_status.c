@@ -112,6 +112,46 @@ Test(status, names_what_is_degraded)
     expect_problem("south 10.0.0.2:8080 writes no revocation log");
 }
 
+enum { DAY_S = 24 * 60 * 60 };
+#define NOW_S INT64_C(1700000000)
+
+/* Of a single node that reports this. */
+static void expect_of_certificate(int64_t left_s, bool has_rejected, int64_t age_ms, const char *problem)
+{
+    char report[512];
+
+    make_well();
+    status.now_ms = NOW_S * 1000;
+    status.node_count = 1;
+    snprintf(report, sizeof report,
+             "{\"certificates\":[1,{\"listener\":\"internal\",\"files\":\"/etc/a.pem\",\"not_after_s\":%lld,"
+             "\"has_rejected\":%s}]}",
+             (long long)(NOW_S + left_s), has_rejected ? "true" : "false");
+    read_report(&nodes[0], report, age_ms);
+    status_judge(&status);
+    if (!problem)
+        cr_expect_eq(status.problem_count, 0, "%lld: %s", (long long)left_s, status.problems[0]);
+    else
+        expect_problem(problem);
+}
+
+/* What a silent node's certificate is now, nobody knows. */
+Test(status, tells_certificates_that_end)
+{
+    const int64_t edge_s = (int64_t)14 * DAY_S;
+
+    expect_of_certificate(edge_s, false, 1, NULL);
+    expect_of_certificate(edge_s - 1, false, 1,
+                          "north 10.0.0.1:8080: the certificate of its internal listener (/etc/a.pem) expires in 13 d");
+    expect_of_certificate(90, false, 1, "expires in 90 s: renew it.");
+    expect_of_certificate(-3 * DAY_S, false, 1,
+                          "the certificate of its internal listener (/etc/a.pem) expired 3 d ago, and clients refuse");
+    expect_of_certificate(2 * edge_s, true, 1,
+                          "changed certificates of its internal listener (/etc/a.pem) cannot be used, and the old");
+    expect_of_certificate(-DAY_S, true, STATUS_SILENT_MS + 1, "silent for");
+    cr_expect_eq(status.problem_count, 1, "%s", status.problems[1]);
+}
+
 Test(status, tells_which_partitions_are_away)
 {
     struct buf out;
