@@ -4,6 +4,7 @@
 #include "config/agreement.h"
 #include "core/bucket.h"
 #include "auth/canary_summary.h"
+#include "store/fitness.h"
 #include "store/node_store.h"
 
 enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };
@@ -85,6 +86,8 @@ void status_print_span(int64_t ms, char ret_text[STATUS_SPAN_BYTES]);
 void status_copy_text(const struct json *report, const char *name, char *ret_text, size_t size);
 int64_t status_copy_integer(const struct json *report, const char *name);
 bool status_copy_flag(const struct json *report, const char *name);
+/* The rule is broken only as far as nobody has seen a setting of Redis: this user may not read it. */
+bool status_is_unknown(const struct status *status, const struct fitness_rule *rule);
 /* Finds everything that is degraded. */
 void status_judge(struct status *status);
 void status_print(const struct status *status, struct buf *out);

@@ -89,13 +89,32 @@ int64_t status_canary_interval_ms(const struct status *status)
 
 /* Judging */
 
+bool status_is_unknown(const struct status *status, const struct fitness_rule *rule)
+{
+    struct store_facts best = status->facts;
+
+    if (best.config_readable)
+        return false;
+    best.appendfsync_always = best.no_fsync_on_rewrite_off = true;
+    best.replicas_to_write = best.replica_lag_s = 1;
+    return !rule->holds(&status->facts) && rule->holds(&best);
+}
+
 static void judge_redis(struct status *status)
 {
-    if (!status->is_reachable || status->trouble[0])
-        status_add(status, "Redis: %s", status->trouble[0] ? status->trouble : "no answer.");
-    for (size_t i = 0; i < FITNESS_RULE_COUNT && status->is_reachable; i++)
-        if (!FITNESS_RULES[i].holds(&status->facts))
-            status_add(status, "Redis, %s: %s", FITNESS_RULES[i].name, FITNESS_RULES[i].remedy);
+    const char *trouble = status->trouble[0] || status->is_reachable ? status->trouble : "no answer.";
+
+    for (size_t i = 0; i < FITNESS_RULE_COUNT && status->is_reachable; i++) {
+        const struct fitness_rule *rule = &FITNESS_RULES[i];
+
+        if (rule->holds(&status->facts) || status_is_unknown(status, rule))
+            continue;
+        status_add(status, "Redis, %s: %s", rule->name, rule->remedy);
+        if (strcmp(trouble, rule->remedy) == 0)
+            trouble = "";
+    }
+    if (trouble[0])
+        status_add(status, "Redis: %s", trouble);
     if (status->is_reachable && status->facts.full)
         status_add(status,
                    "Redis, memory: it is full, so nothing new can be created. Raise maxmemory, or free memory.");
@@ -111,7 +130,9 @@ static void judge_redis(struct status *status)
 static void judge_node(struct status *status, const struct status_node *node)
 {
     if (node->age_ms > STATUS_SILENT_MS)
-        status_add(status, "%s: silent for %" PRId64 " s. It has stopped without draining, or is cut off from Redis.",
+        status_add(status,
+                   "%s: silent for %" PRId64 " s, so its state is unknown: it was killed or paused, or Redis takes no "
+                   "reports from it. Its log says which.",
                    node->name, node->age_ms / 1000);
     else if (!node->is_readable)
         status_add(status, "%s: its report cannot be read.", node->name);

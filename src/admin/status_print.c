@@ -57,9 +57,9 @@ static void print_membership(const struct status_node *node, struct buf *out)
     size_t count = (strlen(node->memberships) + 1) / (MEMBER_NAME_CHARS + 1);
 
     if (count > 1)
-        buf_printf(out, ", %zu memberships (see --json)\n    ", count);
+        buf_printf(out, ", %zu memberships (see --json)\n", count);
     else
-        buf_printf(out, ", membership %s\n    ", node->memberships);
+        buf_printf(out, ", membership %s\n", node->memberships);
 }
 
 static void print_node(const struct status_node *node, int64_t now_ms, struct buf *out)
@@ -67,16 +67,24 @@ static void print_node(const struct status_node *node, int64_t now_ms, struct bu
     buf_printf(out, "  %s\n", node->name);
     if (!node->is_readable)
         return;
+    if (node->age_ms > STATUS_SILENT_MS) {
+        buf_append_str(out, "    state unknown, last heard ");
+        print_span(out, node->age_ms);
+        buf_printf(out, " ago: version %s, pid %" PRId64, node->version, node->pid);
+        print_membership(node, out);
+        return;
+    }
     buf_printf(out, "    version %s, pid %" PRId64 ", up ", node->version, node->pid);
     print_span(out, now_ms - node->started_ms);
     buf_printf(out, "%s, heard ", node->is_draining ? ", draining" : "");
     print_span(out, node->age_ms);
     buf_printf(out, " ago\n    lease %s", lease_of(node));
-    if (node->age_ms <= STATUS_SILENT_MS && node->lease_ms > 0) {
+    if (node->lease_ms > 0) {
         buf_append_str(out, " since ");
         print_time_column(out, node->lease_since_ms, "unknown");
     }
     print_membership(node, out);
+    buf_append_str(out, "    ");
     print_barriers(node, out);
     buf_append_char(out, '\n');
     status_print_certificates(node, out);
@@ -100,12 +108,16 @@ static void print_nodes(const struct status *status, int64_t now_ms, struct buf 
 
 static void print_log_writers(const struct status *status, struct buf *out)
 {
-    size_t writers = 0;
+    size_t writers = 0, known = 0;
 
-    for (size_t i = 0; i < status->node_count; i++)
-        writers += status->nodes[i].has_revocation_log;
-    if (status->node_count > 0)
-        buf_printf(out, "\nRevocation log: written by %zu of %zu nodes\n", writers, status->node_count);
+    for (size_t i = 0; i < status->node_count; i++) {
+        bool is_known = status->nodes[i].is_readable && status->nodes[i].age_ms <= STATUS_SILENT_MS;
+
+        known += is_known;
+        writers += is_known && status->nodes[i].has_revocation_log;
+    }
+    if (known > 0)
+        buf_printf(out, "\nRevocation log: written by %zu of %zu nodes\n", writers, known);
 }
 
 static void print_time_ahead(int64_t ahead_ms, struct buf *out)
@@ -117,6 +129,17 @@ static void print_time_ahead(int64_t ahead_ms, struct buf *out)
                llabs(ahead_ms) <= STORE_TIME_APART_MS ? "" : apart, llabs(ahead_ms) <= STORE_TIME_APART_MS ? "" : " ");
 }
 
+static void print_unknown(const struct status *status, struct buf *out)
+{
+    size_t from = out->len;
+
+    for (size_t i = 0; i < FITNESS_RULE_COUNT; i++)
+        if (status_is_unknown(status, &FITNESS_RULES[i]))
+            buf_printf(out, "%s%s", out->len > from ? ", " : "  unknown without +config|get: ", FITNESS_RULES[i].name);
+    if (out->len > from)
+        buf_append_char(out, '\n');
+}
+
 static void print_redis(const struct status *status, struct buf *out)
 {
     const struct store_facts *facts = &status->facts;
@@ -124,8 +147,16 @@ static void print_redis(const struct status *status, struct buf *out)
     buf_printf(out, "Redis: %s\n", status->target);
     if (!status->is_reachable)
         return;
-    buf_printf(out, "  version %s, schema %" PRId64 ", %" PRId64 " replicas, longest lease %" PRId64 " ms\n",
-               facts->redis_version, facts->schema, facts->replicas, status->lease_max_ms);
+    buf_printf(out, "  version %s, schema %" PRId64, facts->redis_version, facts->schema);
+    if (facts->replication_hidden)
+        buf_append_str(out, ", replicas unknown");
+    else
+        buf_printf(out, ", %" PRId64 " replicas", facts->replicas);
+    if (status->is_listed)
+        buf_printf(out, ", longest lease %" PRId64 " ms\n", status->lease_max_ms);
+    else
+        buf_append_str(out, ", longest lease unknown\n");
+    print_unknown(status, out);
     if (status->partitions > 1)
         buf_printf(out, "  partitions: %u of %u can be reached and are fit\n", status->partitions_well,
                    status->partitions);
@@ -197,6 +228,16 @@ static void put_integer(struct json_writer *w, const char *name, int64_t value)
     json_put_integer(w, value);
 }
 
+/* null: unknown */
+static void put_known(struct json_writer *w, const char *name, int64_t value, bool is_known)
+{
+    json_key(w, name);
+    if (is_known)
+        json_put_integer(w, value);
+    else
+        json_put_null(w);
+}
+
 static void put_flag(struct json_writer *w, const char *name, bool value)
 {
     json_key(w, name);
@@ -254,27 +295,23 @@ static void put_redis(struct json_writer *w, const struct status *status)
     json_put_member(w, "address", text_of(status->target));
     put_flag(w, "reachable", status->is_reachable);
     put_text_member(w, "version", text_of(status->facts.redis_version));
-    put_integer(w, "schema", status->facts.schema);
-    put_integer(w, "replicas", status->facts.replicas);
+    put_known(w, "schema", status->facts.schema, status->is_reachable);
+    put_known(w, "replicas", status->facts.replicas, status->is_reachable && !status->facts.replication_hidden);
     put_flag(w, "durability_asserted", status->facts.durability_asserted);
     put_integer(w, "partitions", status->partitions);
     put_integer(w, "partitions_fit", status->partitions_well);
-    put_integer(w, "longest_lease_ms", status->lease_max_ms);
-    put_integer(w, "missing_endings", status->facts.missing_endings);
-    put_integer(w, "lost_changes", status->facts.lost_changes);
-    put_integer(w, "members_of_earlier_versions", status->facts.earlier_members);
+    put_known(w, "longest_lease_ms", status->lease_max_ms, status->is_listed);
+    put_known(w, "missing_endings", status->facts.missing_endings, status->is_reachable);
+    put_known(w, "lost_changes", status->facts.lost_changes, status->is_reachable);
+    put_known(w, "members_of_earlier_versions", status->facts.earlier_members, status->is_reachable);
     json_put_member(w, "master_keys", text_of(keys_of(status)));
-    put_integer(w, "time_ahead_ms", status->facts.time_ahead_ms);
+    put_known(w, "time_ahead_ms", status->facts.time_ahead_ms, status->is_reachable);
     json_object_end(w);
 }
 
 static void put_age(struct json_writer *w, const char *name, int64_t since_ms)
 {
-    json_key(w, name);
-    if (since_ms < 0)
-        json_put_null(w);
-    else
-        json_put_integer(w, since_ms);
+    put_known(w, name, since_ms, since_ms >= 0);
 }
 
 static void put_canary(struct json_writer *w, const struct status *status)

@@ -420,8 +420,8 @@ static void log_loss(const struct membership *member)
     if (member->settings->may_be_replaced)
         LOG(LOG_WARN, "lease lost: checks are answered 503 until the next one", id, why, suppressed, partition);
     else
-        LOG(LOG_WARN, "lease lost: checks read Redis until the next one (slower, still correct)", id, why, suppressed,
-            partition);
+        LOG(LOG_WARN, "lease lost: checks read Redis until the next one, or get 503 if it does not answer", id, why,
+            suppressed, partition);
 }
 
 static void lease_note(struct membership *member)

@@ -267,3 +267,22 @@ Test(redis_durability, unsafe_redis_is_advised_only_where_it_serves)
     expect_advice(&fixture, "Redis does not sync each write", true);
     fixture_stop(&fixture);
 }
+
+/* Its user may not read the settings, which are right. */
+Test(redis_durability, status_does_not_guess)
+{
+    const char *const args[] = {"status", NULL};
+    struct service service;
+    char *out;
+
+    service_start(&service, MANAGED);
+    redis_server_tell(&service.fixture.redis, "CONFIG", "SET", "appendonly", "yes", NULL);
+    expect_run(&service, args, 3, "unknown without +config|get: appendfsync, no-appendfsync-on-rewrite\n", "");
+    snprintf(service.fixture.redis.url, sizeof service.fixture.redis.url, "%s", service.url);
+    cr_expect_eq(fixture_run(&service.fixture, args, NULL, &out, NULL), 3);
+    cr_expect_null(strstr(out, "does not sync"), "%s", out);
+    const char *problem = strstr(out, "may not run CONFIG GET");
+    cr_expect(problem && !strstr(problem + 1, "may not run CONFIG GET"), "once: %s", out);
+    free(out);
+    fixture_stop(&service.fixture);
+}

@@ -112,6 +112,52 @@ Test(status, names_what_is_degraded)
     expect_problem("south 10.0.0.2:8080 writes no revocation log");
 }
 
+static void expect_printed(const char *text);
+
+/* Nobody asked for what this user may not read, so nothing is said of it. */
+Test(status, what_cannot_be_seen_is_unknown_and_no_problem)
+{
+    make_well();
+    status.facts.config_readable = status.facts.appendfsync_always = status.facts.no_fsync_on_rewrite_off = false;
+    status.facts.sentinels = 3;
+    status.trouble = fitness_rule("config-get")->remedy;
+    expect_problem("Redis, config-get: ");
+    cr_expect_eq(status.problem_count, 1, "%s", status.problems[1]);
+    expect_printed("\n  unknown without +config|get: appendfsync, no-appendfsync-on-rewrite, min-replicas-to-write, "
+                   "min-replicas-max-lag\n");
+    status.facts.appendonly = false;
+    expect_problem("Redis, appendonly: ");
+    cr_expect_eq(status.problem_count, 2, "INFO shows that one");
+    make_well();
+    status.facts.appendfsync_always = false;
+    expect_problem("Redis, appendfsync: ");
+    status.is_reachable = status.is_listed = false;
+    expect_printed("\"schema\":null,\"replicas\":null,");
+    expect_printed("\"longest_lease_ms\":null,\"missing_endings\":null,\"lost_changes\":null,");
+}
+
+/* Its last report may be untrue by now. */
+Test(status, of_a_silent_node_nothing_is_asserted)
+{
+    struct buf out;
+
+    make_well();
+    read_report(&nodes[0], REPORT("true", "\"No lease: checks read Redis.\""), STATUS_SILENT_MS + 1);
+    expect_problem("silent for 35 s, so its state is unknown: it was killed or paused, or Redis takes no reports from");
+    cr_expect_eq(status.problem_count, 1, "%s", status.problems[1]);
+    expect_printed("  north 10.0.0.1:8080\n    state unknown, last heard 35 s ago: version 0.2.0, pid 7, membership "
+                   "00112233445566778899aabbccddeeff\n");
+    expect_printed("\nRevocation log: written by 1 of 1 nodes\n");
+    status.node_count = 1;
+    buf_init(&out, 1 << 16);
+    status_print(&status, &out);
+    buf_append_char(&out, '\0');
+    cr_expect_null(strstr(out.ptr, "lease held"), "%s", out.ptr);
+    cr_expect_null(strstr(out.ptr, "revocations, p99"), "%s", out.ptr);
+    cr_expect_null(strstr(out.ptr, "Revocation log"), "%s", out.ptr);
+    buf_finish(&out);
+}
+
 enum { DAY_S = 24 * 60 * 60 };
 #define NOW_S INT64_C(1700000000)
 
