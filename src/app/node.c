@@ -29,6 +29,7 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
     node->settings = settings;
     node->events = *events;
     node->turn = turn_create(loop);
+    node->clock_zero_ms = node_clock_zero_ms();
     process_metrics_begin();
     return node;
 }

@@ -1,6 +1,7 @@
 /* What a running node looks at again: each second, and on SIGHUP. */
 #include "node_internal.h"
 
+#include "base/clock.h"
 #include "base/loss.h"
 #include "node_settings.h"
 #include "redis/access.h"
@@ -23,6 +24,11 @@ static int64_t clock_ahead_ms(const struct node *node)
     return most_ms;
 }
 
+int64_t node_clock_zero_ms(void)
+{
+    return clock_wall_ms() - (int64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
+}
+
 static void look_at_clock(const struct node *node)
 {
     int64_t ahead_ms = clock_ahead_ms(node);
@@ -31,7 +37,8 @@ static void look_at_clock(const struct node *node)
     if (is_apart == loss_is_told(LOSS_CLOCK))
         return;
     if (is_apart)
-        LOSS_TELL(LOSS_CLOCK, log_int("redis_ahead_ms", ahead_ms));
+        LOSS_TELL(LOSS_CLOCK, log_int("redis_ahead_ms", ahead_ms),
+                  log_int("set_by_ms", node_clock_zero_ms() - node->clock_zero_ms));
     else
         LOG(LOG_INFO, "this machine's clock and Redis' clock agree again", log_int("redis_ahead_ms", ahead_ms));
     metric_set(METRIC_CLOCK_WRONG, is_apart);

@@ -101,12 +101,12 @@ void record_keys_answered(struct store *store, enum store_result result, const s
 
 int64_t store_clock_ms(const struct store *store)
 {
-    return clock_wall_ms() + store->clock_ahead_ms;
+    return store->clock_offset_ms + (int64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
 }
 
 int64_t store_clock_ahead_ms(const struct store *store)
 {
-    return store->clock_ahead_ms;
+    return store_clock_ms(store) - clock_wall_ms();
 }
 
 bool store_takes_unsealed(const struct store *store)

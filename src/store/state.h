@@ -27,7 +27,7 @@ struct examination {
     bool found_no_store; /* when the schema was claimed */
     bool must_repeat;    /* there is one since */
     unsigned due;        /* replies still missing */
-    int64_t sent_wall_ms;
+    uint64_t sent_ns;
     struct store_facts facts;
     const char *refusal; /* why Redis refuses writes, from its error reply; NULL: none of the known reasons */
     struct examined_row config_reads[CONFIG_SETTING_COUNT], info_reads[INFO_SECTION_COUNT];
@@ -86,7 +86,8 @@ struct store {
     void (*on_log_quiet)(struct store *store); /* closing waits for them; NULL: it does not */
     enum store_keys keys;                      /* by the last examination */
     int64_t unsealed_until_ms;
-    int64_t clock_ahead_ms;                /* Redis' clock minus ours, by the last examination */
+    int64_t
+        clock_offset_ms; /* Redis' clock minus that of clock_boot_ns(), which nobody sets, by the last examination */
     int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */
     struct store_time time;
     int time_apart;  /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */

@@ -7,6 +7,7 @@
 #include "redis/link_internal.h"
 #include "redis_server.h"
 #include "store/script.h"
+#include "store/record.h"
 #include "store/seal_store.h"
 #include "store/state.h"
 #include "store/store.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Some tests await it; a stall of the machine or its disk is to stay below it. */
 enum { TIMEOUT_MS = 2000 };
@@ -240,6 +242,26 @@ Test(store, is_ready_with_a_durable_redis)
     cr_assert(w.facts.redis_version[0] >= '7', "%s", w.facts.redis_version);
     cr_assert(w.facts.clock_ahead_ms > -unsure_ms && w.facts.clock_ahead_ms < unsure_ms);
     cr_assert_null(fitness_breach(&w.facts, FITNESS_ALL));
+    close_world();
+}
+
+static int64_t an_hour_ago(void)
+{
+    return (int64_t)time(NULL) * 1000 - 3600000;
+}
+
+/* Redis' clock is as it was, and scripts refuse a time that is far from it. */
+Test(store, does_not_take_a_clock_that_was_set_for_redis_clock)
+{
+    open_real(NULL);
+    open_store_with(PATIENCE_MS, 0, false);
+    cr_assert_eq(examine(), STORE_OK);
+    int64_t before_ms = store_clock_ms(w.store);
+    clock_replace_wall_for_test(an_hour_ago);
+    int64_t passed_ms = store_clock_ms(w.store) - before_ms, ahead_ms = store_clock_ahead_ms(w.store);
+    clock_replace_wall_for_test(NULL);
+    cr_expect(passed_ms >= 0 && passed_ms < PATIENCE_MS, "%lld", (long long)passed_ms);
+    cr_expect(ahead_ms > 3500000 && ahead_ms < 3700000, "told without asking Redis: %lld", (long long)ahead_ms);
     close_world();
 }
 
