@@ -20,6 +20,7 @@ static void connect_begin(struct redis_link *link);
 static void on_connected(void *arg, int status, union redis_stream *stream);
 static void secure(struct redis_link *link, union redis_stream *stream);
 static void greeting_begin(struct redis_link *link);
+static void on_kind(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_greeting(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_name(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
@@ -271,12 +272,14 @@ static void greeting_begin(struct redis_link *link)
     bool is_sent = true;
 
     link->state = LINK_GREETING;
+    if (link->to_sentinel)
+        is_sent = link_send(link, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), TEXT("-")}, on_kind, link);
     if (t->password[0]) {
         struct text auth[] = {TEXT("AUTH"), text_of(t->user), text_of(t->password)};
         struct text auth_standard_user[] = {TEXT("AUTH"), text_of(t->password)};
 
-        is_sent = t->user[0] ? link_send(link, 3, auth, on_greeting, link)
-                             : link_send(link, 2, auth_standard_user, on_greeting, link);
+        is_sent &= t->user[0] ? link_send(link, 3, auth, on_greeting, link)
+                              : link_send(link, 2, auth_standard_user, on_greeting, link);
     }
     if (t->db) {
         snprintf(text, sizeof text, "%u", t->db);
@@ -329,6 +332,16 @@ static bool greeting_is_good(struct redis_link *link, const struct redis_reply *
     return false;
 }
 
+/* Redis says that it has no such command, even to those who have not logged in. A Sentinel says that there is no such
+ * master, or that one must log in. */
+static void on_kind(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    (void)outcome;
+    if (reply->type == REPLY_ERROR && text_starts_with(reply->text, TEXT("ERR unknown command")))
+        link_lose(arg,
+                  "this is no Sentinel: name Sentinels behind redis-sentinel://, or write redis:// for this Redis");
+}
+
 static void on_greeting(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
 {
     (void)outcome;
@@ -363,6 +376,8 @@ static void on_role(void *arg, enum redis_outcome outcome, const struct redis_re
         snprintf(why, sizeof why, "it is a replica, although %s names it as the master", link->resolver->what);
     if (!reply_text(reply_at(reply, 0), &role))
         refuse_answer(link, reply);
+    else if (text_equal(role, TEXT("sentinel")))
+        link_lose(link, "this is a Sentinel: write redis-sentinel://HOST:PORT/MASTER-NAME");
     else if (!text_equal(role, TEXT("master")) && RULE(RULE_RUN_ID))
         link_lose(link, why);
 }

@@ -163,6 +163,26 @@ static void expect_auth(struct scene *scene, const char *line, const char *sente
         fixture_run_until(&scene->fixture, good, "North Clinic");
 }
 
+/* A Redis where a Sentinel is named, whether it asks for a password or not, and the reverse. */
+static void expect_the_other_kind(struct scene *scene)
+{
+    static const char *const ARGS[] = {LIST, HASTY, NULL};
+    char *url = scene->fixture.redis.url;
+    size_t size = sizeof scene->fixture.redis.url;
+    struct redis_server other;
+
+    snprintf(url, size, "redis://:sesame@127.0.0.1:%u", scene->sentinels.servers[0].port);
+    expect_refusal(&scene->fixture, ARGS, 1, "this is a Sentinel: write redis-sentinel://");
+    redis_server_start(&other, NULL);
+    redis_server_open_port(&other);
+    snprintf(url, size, "redis-sentinel://127.0.0.1:%u/keys", other.port);
+    expect_refusal(&scene->fixture, ARGS, 1, "this is no Sentinel: name Sentinels behind redis-sentinel://");
+    redis_server_tell(&other, "CONFIG", "SET", "requirepass", "guarded", NULL);
+    expect_refusal(&scene->fixture, ARGS, 1, "this is no Sentinel: name Sentinels behind redis-sentinel://");
+    redis_server_kill(&other);
+    redis_server_stop(&other);
+}
+
 /* Their users are not those of Redis. */
 Test(sentinel, sentinels_ask_for_a_password_of_their_own)
 {
@@ -193,6 +213,7 @@ Test(sentinel, sentinels_ask_for_a_password_of_their_own)
     for (unsigned i = 0; i < SENTINELS; i++)
         redis_server_tell(&scene.sentinels.servers[i], "ACL", "SETUSER", "watcher", "-sentinel|master", NULL);
     expect_auth(&scene, "watcher:of:watchers\n", ": NOPERM ");
+    expect_the_other_kind(&scene);
     setenv("CHATELAINE_SENTINEL_AUTH_FILE", path, 1);
     snprintf(scene.fixture.redis.url, sizeof scene.fixture.redis.url, "redis://127.0.0.1:1");
     expect_refusal(&scene.fixture, NO_AUTH, 2, "only for Sentinels");

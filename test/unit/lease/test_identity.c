@@ -253,6 +253,7 @@ Test(identity, a_redis_that_does_not_tell_what_it_is_is_not_used)
         {"ROLE", "*0\r\n", "not a Redis"},
         {"INFO server", "$2\r\nab\r\n", "run_id"},
         {"ROLE", FAKE_REPLICA, "it is a replica: point --redis at the master"},
+        {"ROLE", "*2\r\n$8\r\nsentinel\r\n*0\r\n", "this is a Sentinel: write redis-sentinel://HOST:PORT/MASTER-NAME"},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

@@ -306,6 +306,20 @@ Test(redis_sentinel, tells_which_one_refuses_to_answer)
     close_all();
 }
 
+/* Redis answers that before it asks for a password. */
+Test(redis_sentinel, tells_a_redis_that_is_no_sentinel)
+{
+    open_fakes();
+    for (unsigned i = 0; i < PEERS; i++) {
+        rule(w.peers[i], "SENTINEL", "-ERR unknown command 'SENTINEL', with args beginning with: 'MASTER'\r\n", 0);
+        rule(w.peers[i], "AUTH", "-WRONGPASS invalid username-password pair or user is disabled.\r\n", 0);
+    }
+    open_links();
+    until_trouble(": this is no Sentinel: name Sentinels behind redis-sentinel://");
+    cr_assert_eq(w.ups, 0);
+    close_all();
+}
+
 static bool has_asked_often(void *redis)
 {
     return fake_redis_count(redis, "ROLE") > 2 * LINKS;
@@ -513,10 +527,16 @@ static bool is_asked(void *peer)
     return fake_redis_count(peer, "SENTINEL GET") > 0;
 }
 
+static void ignore_questions(struct fake_redis *peer)
+{
+    fake_redis_rule(peer, &(struct fake_rule){.command = "SENTINEL GET", .action = FAKE_SILENT});
+    fake_redis_rule(peer, &(struct fake_rule){.command = "SENTINEL MASTER keys", .action = FAKE_SILENT});
+}
+
 Test(redis_sentinel, closes_while_a_question_is_open)
 {
     open_fakes();
-    fake_redis_rule(w.peers[0], &(struct fake_rule){.command = "SENTINEL", .action = FAKE_SILENT});
+    ignore_questions(w.peers[0]);
     open_links();
     until(is_asked, w.peers[0]);
     close_all();
@@ -525,7 +545,7 @@ Test(redis_sentinel, closes_while_a_question_is_open)
 Test(redis_sentinel, does_not_wait_for_a_silent_one)
 {
     open_fakes();
-    fake_redis_rule(w.peers[0], &(struct fake_rule){.command = "SENTINEL", .action = FAKE_SILENT});
+    ignore_questions(w.peers[0]);
     name(1, 0, 1);
     open_links();
     until(are_links_ready, NULL);
