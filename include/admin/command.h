@@ -103,6 +103,9 @@ struct command {
  * message is printed as a sentence: a first word of small letters gets a capital, and a full stop ends it. Control
  * characters, which may come from an operand, are replaced. */
 PRINTF_LIKE(2, 3) int command_fail(enum exit_code code, const char *format, ...);
+/* The first sentence that command_fail() has printed, cut if it is long; empty: none. For whoever shows why a node
+ * ended. */
+const char *command_failure(void);
 /* Prints each line of a text as command_fail() does. Returns EXIT_USAGE. */
 int command_refuse(struct text mistakes);
 /* Writes to standard output. Returns EXIT_FAILED, after a message, if that fails (full disk, closed pipe). Does not

@@ -12,7 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MESSAGE_MAX_BYTES = 8 * 1024 };
+enum { MESSAGE_MAX_BYTES = 8 * 1024, FAILURE_BYTES = 256 };
+
+#define PROGRAM "chatelaine: "
 
 /* Not a path, an address or an option. */
 static bool begins_with_word(const char *message)
@@ -29,6 +31,14 @@ static bool ends_a_sentence(const char *message)
     return length > 0 && strchr(".?!", message[length - 1]);
 }
 
+/* Of the first failure; the message as it was printed. */
+static char first_failure[FAILURE_BYTES];
+
+const char *command_failure(void)
+{
+    return first_failure;
+}
+
 int command_fail(enum exit_code code, const char *format, ...)
 {
     char message[MESSAGE_MAX_BYTES];
@@ -41,8 +51,11 @@ int command_fail(enum exit_code code, const char *format, ...)
     if (begins_with_word(message))
         message[0] = (char)toupper(message[0]);
     buf_init(&out, 4 * MESSAGE_MAX_BYTES);
-    buf_append_str(&out, "chatelaine: ");
+    buf_append_str(&out, PROGRAM);
     buf_append_printable(&out, text_of(message));
+    if (!first_failure[0])
+        snprintf(first_failure, sizeof first_failure, "%.*s", (int)(out.len - strlen(PROGRAM)),
+                 out.ptr + strlen(PROGRAM));
     buf_append_str(&out, ends_a_sentence(message) ? "\n" : ".\n");
     fwrite(out.ptr, 1, out.len, stderr);
     return (int)code;

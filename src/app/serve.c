@@ -36,7 +36,10 @@ static void serve_look(void *arg, struct notifier_view *ret_view)
     ret_view->is_ready = view.is_serving || (view.store && store_is_empty(view.store));
     ret_view->is_stopping = view.is_stopping;
     buf_init_fixed(&line, storage, sizeof storage);
-    node_view_print(&view, &line);
+    if (serve->is_stopping && serve->code != EXIT_DONE)
+        buf_printf(&line, "stops: %s", command_failure());
+    else
+        node_view_print(&view, &line);
     snprintf(ret_view->status, sizeof ret_view->status, "%.*s", TEXT_ARG(buf_text(&line)));
 }
 

@@ -130,6 +130,53 @@ Test(notify, a_drain_is_told_at_once_and_asks_for_time)
     stop(&fixture);
 }
 
+/* 'systemctl status' shows the last status of a unit that has failed. */
+static void expect_last_status(struct fixture *fixture, const char *option, const char *value, int code,
+                               const char *status)
+{
+    const char *const argv[] = {node_binary(),
+                                "serve",
+                                "--redis",
+                                fixture->redis.url,
+                                "--master-key-file",
+                                fixture->master_key_path,
+                                "--public-origin",
+                                NODE_ORIGIN,
+                                "--listen",
+                                "127.0.0.1:0",
+                                "--internal-listen",
+                                "127.0.0.1:0",
+                                option,
+                                value,
+                                NULL};
+    struct process serve;
+
+    process_start(&serve, fixture->folder, "unfit", argv);
+    do
+        cr_assert(notify_socket_await(&notify, "STATUS=", message), "%s", status);
+    while (strstr(message, "STATUS=starts") || strstr(message, "STATUS=waits"));
+    cr_expect_not_null(strstr(message, status), "%s", message);
+    cr_assert(process_wait(&serve, PATIENCE_MS));
+    cr_expect_eq(process_exit_code(&serve), code);
+    notify_socket_drain(&notify);
+}
+
+Test(notify, a_node_that_does_not_start_says_why_in_its_last_status)
+{
+    struct fixture fixture;
+    char path[PROCESS_PATH_BYTES];
+
+    fixture_use_one_redis("a cluster without replicas is unsafe already");
+    fixture_start(&fixture, 0, NULL);
+    snprintf(path, sizeof path, "%.80s/notify", fixture.folder);
+    notify_socket_open(&notify, path);
+    expect_last_status(&fixture, "--policy-file", "/nonexistent", 2,
+                       "STATUS=stops: --policy-file /nonexistent: cannot open /nonexistent: No such file");
+    redis_server_tell(&fixture.redis, "CONFIG", "SET", "appendfsync", "everysec", NULL);
+    expect_last_status(&fixture, "--keys-max", "7", 3, "STATUS=stops: Redis does not sync each write to disk, so a");
+    stop(&fixture);
+}
+
 /* Only a person can end this wait, so starting the unit does not wait either. */
 Test(notify, a_store_without_an_account_is_told_as_ready_with_what_to_do)
 {
