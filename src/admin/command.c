@@ -121,6 +121,19 @@ struct keyring *command_keyring(const struct command_line *line, int *ret_code)
     return keyring;
 }
 
+/* A key that every user can read is told by each command that gets it. But what ends something must not wait for it. */
+static void warn_of_keys(const struct settings *settings)
+{
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    struct keyring *keyring = settings->master_key_file ? key_file_load(settings, &why) : NULL;
+    if (why.len > 0)
+        fprintf(stderr, "chatelaine: %.*s. This command needs no master key, and goes on.\n", TEXT_ARG(buf_text(&why)));
+    keyring_destroy(keyring);
+}
+
 int command_open(const struct command_line *line, struct store_client *client, struct keyring *keyring)
 {
     enum command_keys needs = line->command->keys;
@@ -128,6 +141,8 @@ int command_open(const struct command_line *line, struct store_client *client, s
     int code = EXIT_DONE;
 
     CHECK(needs != COMMAND_KEYS_UNSAID && needs != COMMAND_KEYS_JUDGED);
+    if (!keyring && needs == COMMAND_KEYS_ANY)
+        warn_of_keys(&line->settings);
     if (!keyring && needs != COMMAND_KEYS_ANY)
         keyring = loaded = command_keyring(line, &code);
     if (code == EXIT_DONE)

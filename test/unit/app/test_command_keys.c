@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { WORDS_MAX = 24, OUTPUT_BYTES = 64 * 1024 };
@@ -303,6 +304,39 @@ Test(command_keys, whoever_ends_something_needs_none)
             continue;
         cr_expect_eq(run("account list", "", NULL), EXIT_DONE);
         cr_expect(strstr(output, "(suspended)") && strstr(output, "(closed)"), "%s", output);
+    }
+}
+
+/* In lines of any length. */
+static bool has_printed(const char *words)
+{
+    char *to = output;
+
+    for (const char *from = output; *from; from++)
+        if (*from != '\n' && (*from != ' ' || to == output || to[-1] != ' '))
+            *to++ = *from;
+    *to = '\0';
+    return strstr(output, words);
+}
+
+/* One rule for all, as serve has it: whoever needs a key refuses such a file, and all others say the same. */
+Test(command_keys, a_file_that_others_can_read_is_told_by_all)
+{
+    static const char SAID[] = "very user of this machine can read it";
+
+    file_write("loose.key", KNOWN_KEY);
+    cr_assert_eq(chmod("loose.key", 0444), 0);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const struct row *row = &ROWS[i];
+
+        if (!has_options(command_named(row->command), &SETTINGS_KEYS))
+            continue;
+        if (row->need == ANY)
+            expect_let_in(row, "loose.key");
+        else
+            cr_expect_eq(run(row->command, row->arguments, "loose.key"),
+                         strcmp(row->command, "doctor") == 0 ? EXIT_UNFIT : EXIT_USAGE, "%s: %s", row->command, output);
+        cr_expect(has_printed(SAID), "%s: %s", row->command, output);
     }
 }
 
