@@ -45,6 +45,9 @@ add_test(NAME meta_clang_tidy_can_fail COMMAND clang-tidy --quiet --config-file=
 set_tests_properties(meta_clang_tidy_can_fail PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION
   "long.c:2:.*too_long.*readability-function-size")
 
+add_test(NAME meta_step_up COMMAND ${CMAKE_CURRENT_LIST_DIR}/step-up)
+set_tests_properties(meta_step_up PROPERTIES TIMEOUT 60)
+
 # Tests that run at once do not get the same port.
 add_executable(port ${CMAKE_CURRENT_LIST_DIR}/port.c)
 target_link_libraries(port PRIVATE test_support)
