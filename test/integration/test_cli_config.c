@@ -168,6 +168,13 @@ Test(cli_config, a_dressed_secret_is_refused_by_what_dresses_it)
         cr_expect_null(strstr(run.err, "hunter2"), "%s", run.err);
         cli_expect_refusal(&run, 2, CASES[i].says, CASES[i].content);
     }
+    setenv("CHATELAINE_REDIS_FILE", "/nonexistent/redis", 1);
+    cli_run_bare(&fixture, &run, (const char *const[]){"account", "list", NULL});
+    cli_expect_refusal(&run, 2,
+                       "--redis-file: cannot open /nonexistent/redis: No such file or directory; OPERATIONS.md, First "
+                       "start, says what it holds.",
+                       "no file");
+    unsetenv("CHATELAINE_REDIS_FILE");
     file_write(url_path, "redis://u:hunter2@h:1\r\n");
     cli_run_bare(&fixture, &run, (const char *const[]){"config", "show", "--redis-file", url_path, NULL});
     cr_expect(strstr(run.out, " redis://u:[hidden]@h:1 "), "%s%s", run.out, run.err);
