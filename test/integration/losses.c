@@ -8,21 +8,32 @@
 #include <stdio.h>
 #include <string.h>
 
-void losses_await_status(struct fixture *fixture, const char *says)
+static void await(struct fixture *fixture, const char *says, bool is_said)
 {
     struct deadline deadline = deadline_in(PATIENCE_MS);
     struct cli_run run;
 
     for (;;) {
         RUN(fixture, &run, "status");
-        if (strstr(run.out, says))
+        if ((strstr(run.out, says) != NULL) == is_said)
             break;
-        cr_assert_gt(deadline_left_ms(deadline), 0, "\"%s\" lacks: %s%s", says, run.out, run.err);
+        cr_assert_gt(deadline_left_ms(deadline), 0, "\"%s\" is %s: %s%s", says, is_said ? "missing" : "there", run.out,
+                     run.err);
         cli_finish(&run);
         poll(NULL, 0, 100);
     }
-    cr_expect_eq(run.exit_code, 3, "%s", run.out);
+    cr_expect(!is_said || run.exit_code == 3, "%d: %s", run.exit_code, run.out);
     cli_finish(&run);
+}
+
+void losses_await_status(struct fixture *fixture, const char *says)
+{
+    await(fixture, says, true);
+}
+
+void losses_await_end(struct fixture *fixture, const char *says)
+{
+    await(fixture, says, false);
 }
 
 /* doctor prints what it says in lines of bounded length, and --json whole. */

@@ -428,7 +428,7 @@ Test(cli_status, a_clock_that_is_off_is_told)
     while (fixture_metric(&fixture, 0, "chatelaine_clock_wrong") != 0 && deadline_left_ms(deadline) > 0)
         poll(NULL, 0, 50);
     cr_expect_eq(fixture_metric(&fixture, 0, "chatelaine_clock_wrong"), 0);
-    fixture_run_until(&fixture, (const char *const[]){"status", NULL}, "All is well.");
+    losses_await_end(&fixture, LOSSES[LOSS_CLOCK].sentence);
     fixture_stop(&fixture);
     clock_file_remove(&clock);
 }
@@ -516,6 +516,6 @@ Test(cli_status, audit_events_that_no_log_will_have_are_told)
     redis_server_tell(&fixture.redis, "SET", fixture_name(NULL, "log_dropped"), "1", NULL);
     losses_expect_told(&fixture, LOSS_AUDIT_DROPPED, "chatelaine_audit_dropped");
     redis_server_tell(&fixture.redis, "DEL", fixture_name(NULL, "log_dropped"), NULL);
-    fixture_run_until(&fixture, (const char *const[]){"status", NULL}, "All is well.");
+    losses_await_end(&fixture, LOSSES[LOSS_AUDIT_DROPPED].sentence);
     fixture_stop(&fixture);
 }
