@@ -8,7 +8,7 @@
 /* X(id, status, "code", "message") */
 #define PROBLEM_TABLE(X)                                                                                            \
     X(PROBLEM_BAD_REQUEST, 400, "bad_request",                                                                      \
-      "The request is not valid HTTP, or its Authorization header is malformed.")                                   \
+      "The request is not valid HTTP, its path is ambiguous, or its Authorization is malformed.")                   \
     X(PROBLEM_TLS_REQUIRED, 400, "tls_required", "This port speaks TLS. Use https:// instead of http://.")          \
     X(PROBLEM_INVALID_JSON, 400, "invalid_json", "The body is not a valid JSON object.")                            \
     X(PROBLEM_PARAMETER_MISSING, 400, "parameter_missing", "A required parameter is missing.")                      \

@@ -125,3 +125,11 @@ export async function passTime(page, ms) {
     await until('a quiet page', () => open.size === 0 && Date.now() - quietSince() >= QUIET_MS);
     await page.clock.fastForward(ms);
 }
+
+// Closes a context whose routes may still be asking: what they get then is nobody's error.
+export async function closeContext(context) {
+    const none = {behavior: 'ignoreErrors'};
+
+    await Promise.all([context, ...context.pages()].map((routed) => routed.unrouteAll(none)));
+    await context.close();
+}

@@ -5,7 +5,7 @@ import {createRequire} from 'node:module';
 import {after, before, test} from 'node:test';
 
 import {PATIENCE_MS} from '../support/deployment.js';
-import {launch, openContext, settled} from './browser.js';
+import {closeContext, launch, openContext, settled} from './browser.js';
 import {Deployment} from './deployment.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -40,7 +40,7 @@ export function browse(name, run, options = {}) {
             await run(page, scene);
             assert.deepEqual(complaints, []);
         } finally {
-            await context.close();
+            await closeContext(context);
         }
     });
 }

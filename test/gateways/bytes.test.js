@@ -52,8 +52,8 @@ function send(port, ...lines) {
     });
   });
 }
-async function start(context, gateway) {
-  const { port, child } = await startShipped(deployment, gateway, { ...ports, name: `${gateway}${++started}` });
+async function start(context, gateway, change) {
+  const { port, child } = await startShipped(deployment, gateway, { ...ports, name: `${gateway}${++started}`, change });
 
   context.after(() => child.kill('SIGTERM'));
   await until('it serves', async () => (await send(port, 'GET /v1/patients/1 HTTP/1.1', 'Host: a.test', KEY)).status === 200);
@@ -125,4 +125,32 @@ for (const gateway of ['nginx', 'haproxy', 'caddy'])
 
     // One that HAProxy holds back waits for the kernel's 200 ms. Others may take as long on a busy machine, but not all.
     assert.ok(Math.min(...times) < 150, `${times.map(Math.round)} ms`);
+  });
+
+const SILENCE = { nginx: 'proxy_read_timeout 60s', haproxy: 'timeout server 60s', caddy: 'read_timeout 60s' };
+/** One limit, the same minute in all three, and none of their others comes before it. Here it is two seconds. */
+function shorten(gateway) {
+  return (text) => {
+    if (!text.includes(SILENCE[gateway])) return text;
+    assert.equal(text.split(SILENCE[gateway]).length, 2);
+    return text.replace(SILENCE[gateway], SILENCE[gateway].replace('60s', '2s')).replace('timeout client 30s', 'timeout client 1s');
+  };
+}
+for (const gateway of ['nginx', 'haproxy', 'caddy'])
+  test(`${gateway} ends a stream that is silent for a minute`, { skip: !isInstalled(gateway) }, async (context) => {
+    const port = await start(context, gateway, shorten(gateway));
+    const silent = await new Promise((resolve, reject) => {
+      const headers = { Authorization: 'Bearer good' };
+      const request = http.get({ host: '127.0.0.1', port, path: '/v1/patients/log', headers, agent: false }, (response) => {
+        const began = performance.now();
+
+        response.resume();
+        response.on('error', () => {}); // it is cut
+        response.on('close', () => resolve(performance.now() - began));
+      });
+
+      request.on('error', reject);
+    });
+
+    assert.ok(silent > 1500, `${silent} ms`);
   });
