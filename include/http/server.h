@@ -14,6 +14,9 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
                                        void *arg);
 /* Reads "host:port" or "[v6]:port"; the host is an address, not a name. 0, or a libuv error. */
 MUST_CHECK int http_address_read(struct text address, struct sockaddr_storage *ret_address);
+/* A socket (socket(2)) for that address. Where IPv6 is off, "[::]" becomes "0.0.0.0" there: all addresses that there
+ * are. -1 with errno. */
+MUST_CHECK int http_address_socket(struct sockaddr_storage *address, int type);
 /* Binds and listens on "host:port", "[v6]:port" (addresses, not names; port 0: any free one) or "unix:/path". 0, or a
  * libuv error. ret_bound receives the address in the same form, with the actual port. */
 enum { HTTP_ADDRESS_BYTES = 128 };

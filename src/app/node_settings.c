@@ -146,7 +146,8 @@ static bool check_socket_path(const char *option, const char *path, bool is_abso
     if (error != 0)
         explain_socket(option, path, error, is_absolute, ret_why);
     else if (lstat(path, &about) == 0 && !S_ISSOCK(about.st_mode))
-        buf_printf(ret_why, "can't listen on %s %s: what is there is no socket; move it away, or choose another path",
+        buf_printf(ret_why,
+                   "can't listen on %s %s: the file there is not a socket; move it away, or choose another path",
                    option, path);
     else
         return true;
@@ -170,17 +171,17 @@ static bool check_folder(const char *option, const char *path, struct buf *ret_w
 }
 
 /* Whether this process may take the port. Asked with UDP, which has the same rule and meets no listener. */
-static bool check_port(struct listening at, const struct sockaddr_storage *address, struct buf *ret_why)
+static bool check_port(struct listening at, struct sockaddr_storage *address, struct buf *ret_why)
 {
+    int fd = http_address_socket(address, SOCK_DGRAM | SOCK_CLOEXEC);
     socklen_t bytes = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool is_denied = fd >= 0 && bind(fd, (const struct sockaddr *)address, bytes) != 0 && errno == EACCES;
 
     if (fd >= 0)
         close(fd);
     if (is_denied)
         buf_printf(ret_why,
-                   "can't listen on %s %s: so low a port needs CAP_NET_BIND_SERVICE; grant it by the drop-in that "
+                   "can't listen on %s %s: ports below 1024 need CAP_NET_BIND_SERVICE: grant it with the drop-in that "
                    "chatelaine.service describes, or choose a port from 1024 on",
                    at.option, at.address);
     return !is_denied;

@@ -172,6 +172,18 @@ int http_address_read(struct text address, struct sockaddr_storage *ret_address)
     return uv_ip4_addr(host_storage, (int)port_number, (struct sockaddr_in *)ret_address);
 }
 
+int http_address_socket(struct sockaddr_storage *address, int type)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+    int fd = socket(address->ss_family, type, 0);
+
+    if (fd < 0 && errno == EAFNOSUPPORT && address->ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)) {
+        *(struct sockaddr_in *)(void *)address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = v6->sin6_port};
+        fd = socket(AF_INET, type, 0);
+    }
+    return fd;
+}
+
 static int print_bound(int fd, char ret_bound[HTTP_ADDRESS_BYTES])
 {
     struct sockaddr_storage address;
@@ -199,38 +211,24 @@ static bool set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
-/* An address in TIME_WAIT can be bound again. "[::]" accepts IPv4 too, whatever net.ipv6.bindv6only says. 0 or an
- * errno; the socket is the listener's in any case. */
-static int bind_to(struct listener *listener, const struct sockaddr_storage *address, bool reuse_port)
-{
-    bool is_ipv6 = address->ss_family == AF_INET6;
-    int fd = listener->fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0 || !set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) ||
-        (is_ipv6 && !set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)) ||
-        (reuse_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
-        bind(fd, (const struct sockaddr *)address,
-             is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) != 0)
-        return errno;
-    return 0;
-}
-
-/* Where IPv6 is off, "[::]" is "0.0.0.0": all addresses that there are. */
+/* An address in TIME_WAIT can be bound again. "[::]" accepts IPv4 too, whatever net.ipv6.bindv6only says. */
 static int bind_tcp(struct listener *listener, struct text address, bool reuse_port)
 {
     struct sockaddr_storage parsed = {0};
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&parsed;
-    int result = http_address_read(address, &parsed), error;
+    int result = http_address_read(address, &parsed), fd;
+    bool is_ipv6;
 
     if (result != 0)
         return result;
-    error = bind_to(listener, &parsed, reuse_port);
-    if (error == EAFNOSUPPORT && listener->fd < 0 && parsed.ss_family == AF_INET6 &&
-        IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)) {
-        *(struct sockaddr_in *)(void *)&parsed = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = v6->sin6_port};
-        error = bind_to(listener, &parsed, reuse_port);
-    }
-    return error == 0 ? 0 : uv_translate_sys_error(error);
+    fd = listener->fd = http_address_socket(&parsed, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK);
+    is_ipv6 = parsed.ss_family == AF_INET6;
+    if (fd < 0 || !set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) ||
+        (is_ipv6 && !set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)) ||
+        (reuse_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
+        bind(fd, (const struct sockaddr *)&parsed,
+             is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) != 0)
+        return uv_translate_sys_error(errno);
+    return 0;
 }
 
 /* libuv's errors are negative ones of the system. */

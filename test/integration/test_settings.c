@@ -241,10 +241,16 @@ Test(settings, a_port_that_needs_a_capability_is_refused)
     if (geteuid() == 0)
         cr_assert_eq(prctl(PR_CAPBSET_DROP, CAP_NET_BIND_SERVICE, 0, 0, 0), 0);
     setenv("CHATELAINE_LISTEN", "0.0.0.0:443", 1);
-    expect_refused_by_both(&fixture, "listen on --listen 0.0.0.0:443: so low a port needs CAP_NET_BIND_SERVICE; grant");
+    expect_refused_by_both(&fixture,
+                           "listen on --listen 0.0.0.0:443: ports below 1024 need CAP_NET_BIND_SERVICE: grant");
     setenv("CHATELAINE_LISTEN", "127.0.0.1:0", 1);
     setenv("CHATELAINE_INTERNAL_LISTEN", "[::1]:443", 1);
-    expect_refused_by_both(&fixture, "listen on --internal-listen [::1]:443: so low a port needs CAP_NET_BIND_SERVICE");
+    expect_refused_by_both(&fixture,
+                           "listen on --internal-listen [::1]:443: ports below 1024 need CAP_NET_BIND_SERVICE");
+    machine_lose_ipv6();
+    setenv("CHATELAINE_INTERNAL_LISTEN", "[::]:443", 1);
+    expect_refused_by_both(&fixture,
+                           "listen on --internal-listen [::]:443: ports below 1024 need CAP_NET_BIND_SERVICE");
     folder_remove(fixture.folder);
 }
 
@@ -255,7 +261,8 @@ Test(settings, what_is_at_a_sockets_path_is_named)
     folder_make(fixture.folder);
     set_right(&fixture);
     setenv("CHATELAINE_CHECK_SOCKET", "/etc/passwd", 1);
-    expect_refused_by_both(&fixture, "listen on --check-socket /etc/passwd: what is there is no socket; move it away");
+    expect_refused_by_both(&fixture,
+                           "listen on --check-socket /etc/passwd: the file there is not a socket; move it away");
     folder_remove(fixture.folder);
 }
 

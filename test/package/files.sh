@@ -94,8 +94,8 @@ grep -l '^EnvironmentFile' "${units[@]}" && fail "settings that another reader r
 # as_node SETTING OPTION [--instance NAME]: value and source of an option of a command if chatelaine.conf has SETTING.
 grep -qx LogsDirectoryMode=0750 "${units[0]}" && grep -q 'install -d -o chatelaine -g chatelaine -m 0750' "$work/prefix/sbin/chatelaine-as-node" ||
     fail "a command makes the folder of logs in another way than the unit"
-sed "s|^exec setpriv .*--init-groups |exec |; s|^logs=.*|logs=$work/logs|; s| -o chatelaine -g chatelaine | |" \
-    "$work/prefix/sbin/chatelaine-as-node" >"$work/as-node"
+sed "s|^logs=.*|logs=$work/logs|; s| -o chatelaine -g chatelaine | |" "$work/prefix/sbin/chatelaine-as-node" >"$work/with-setpriv"
+sed "s|^exec setpriv .*--init-groups |exec |" "$work/with-setpriv" >"$work/as-node"
 as_node() {
     printf '%s\n' "$1" >"$etc/chatelaine.conf"
     local option=$2
@@ -126,7 +126,7 @@ printf '#!/bin/sh\necho "$@"\n' >"$work/bin/setpriv"
 chmod 755 "$work/bin/setpriv"
 for ports in +net_bind_service -net_bind_service; do
     printf '#!/bin/sh\n[ "$3" != AmbientCapabilities ] || echo "cap_chown %s"\n' "${ports/+/cap_}" >"$work/bin/systemctl"
-    PATH=$work/bin:$PATH sh "$work/prefix/sbin/chatelaine-as-node" doctor >"$work/said"
+    PATH=$work/bin:$PATH sh "$work/with-setpriv" doctor >"$work/said"
     grep -qF -- "--inh-caps $ports --ambient-caps $ports " "$work/said" || fail "not $ports: $(cat "$work/said")"
 done
 rm "$work/bin/setpriv"
