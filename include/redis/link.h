@@ -47,7 +47,7 @@ struct redis_link_settings {
     struct redis_resolver *resolver;               /* finds the target's current address; NULL: always its host */
     bool to_master;                                /* asks for role and run id, and refuses replicas */
     struct redis_tls *tls;                         /* for a target with tls */
-    bool to_sentinel;                              /* only for what the link says about itself */
+    bool to_sentinel;                              /* the server must be one; and what the link says about itself */
     bool is_finder;         /* to a Sentinel or a node of a cluster, to be asked for the master */
     bool is_trial;          /* it is to replace another link: it logs nothing of itself */
     struct log_field about; /* what its log lines say besides; zeroed: nothing */

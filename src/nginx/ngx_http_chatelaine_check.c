@@ -194,7 +194,8 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct question *question)
 }
 
 /* A location that accepts somebody without a credential accepts everybody, so nobody passes. Every other answer is also
- * the answer to the request itself: it does not depend on the credential. One that is for everybody proves nothing. */
+ * the answer to the request itself: it does not depend on the credential. One that is for everybody proves nothing, and
+ * an Authorization that cannot be read is refused all the same. */
 static ngx_int_t take_probe(ngx_http_request_t *r, struct checked_request *checked,
                             const struct location_conf *location, const struct question *question)
 {
@@ -205,7 +206,8 @@ static ngx_int_t take_probe(ngx_http_request_t *r, struct checked_request *check
     if (!is_accepted(question))
         return refuse(r, question);
     if (is_open(question))
-        return allow(r, checked, location, question->values);
+        return checked->sent.authorization ? ask(r, checked, location, false)
+                                           : allow(r, checked, location, question->values);
     if (!location->target->has_told)
         ngx_log_error(NGX_LOG_EMERG, r->connection->log, 0,
                       "chatelaine: a check at \"%V\" was accepted without a credential, so no request passes: see "

@@ -129,16 +129,17 @@ for (const gateway of ['nginx', 'haproxy', 'caddy'])
 
 const SILENCE = { nginx: 'proxy_read_timeout 60s', haproxy: 'timeout server 60s', caddy: 'read_timeout 60s' };
 /** One limit, the same minute in all three, and none of their others comes before it. Here it is two seconds. */
-function shorten(gateway) {
+function shorten(gateway, found) {
   return (text) => {
-    if (!text.includes(SILENCE[gateway])) return text;
-    assert.equal(text.split(SILENCE[gateway]).length, 2);
+    found.push(...text.split(SILENCE[gateway]).slice(1));
     return text.replace(SILENCE[gateway], SILENCE[gateway].replace('60s', '2s')).replace('timeout client 30s', 'timeout client 1s');
   };
 }
 for (const gateway of ['nginx', 'haproxy', 'caddy'])
   test(`${gateway} ends a stream that is silent for a minute`, { skip: !isInstalled(gateway) }, async (context) => {
-    const port = await start(context, gateway, shorten(gateway));
+    const found = [];
+    const port = await start(context, gateway, shorten(gateway, found));
+    assert.equal(found.length, 1);
     const silent = await new Promise((resolve, reject) => {
       const headers = { Authorization: 'Bearer good' };
       const request = http.get({ host: '127.0.0.1', port, path: '/v1/patients/log', headers, agent: false }, (response) => {

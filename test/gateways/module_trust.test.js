@@ -81,9 +81,10 @@ test('what is public passes as nobody, and proves nothing of its location', asyn
 
   for (const credential of [[], bearer('good'), bearer('unknown')]) {
     const [status, asked, headers] = await askedFor('/v1/public/1', [...credential, ...said]);
-    assert.deepEqual([status, asked], [200, 1], 'a probe whose answer is the answer to the request');
+    assert.deepEqual([status, asked], [200, credential.length > 0 ? 2 : 1], 'without one, the answer to the probe will do');
     isNobody(headers);
   }
+  assert.deepEqual((await askedFor('/v1/public/1', ['Authorization', 'Bearer'])).slice(0, 2), [500, 2], 'a 400 of the node, which error_page tells');
   const [refused, probes] = await askedFor('/v1/public1', []);
   assert.deepEqual([refused, probes], [401, 2], 'now the location proves itself');
   const [status, asked, headers] = await askedFor('/v1/public/1', [...bearer('good'), ...said]);

@@ -13,7 +13,7 @@ export function startNode(checks) {
       return;
     }
     checks.push({ method: request.headers['x-original-method'], target });
-    if (!target?.startsWith('/') || /ambiguous/.test(target)) {
+    if (!target?.startsWith('/') || /ambiguous/.test(target) || authorization === 'Bearer') {
       response.writeHead(400, { 'X-Auth-Error': 'bad_request' });
     } else if (/^\/v1\/public(\/|$)/.test(request.headers['x-original-uri'])) {
       response.writeHead(200, { 'X-Auth-Kind': 'none', 'X-Request-Id': 'req_node' });
