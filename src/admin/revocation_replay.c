@@ -5,6 +5,7 @@
 #include "admin_internal.h"
 
 #include "auth/revocation_log.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -194,6 +195,7 @@ static void replay_end_key(struct replayed_key *op, size_t *counter, enum store_
 {
     struct replay *replay = op->replay;
 
+    CHECK(replay);
     if (counter) {
         ++*counter;
     } else {

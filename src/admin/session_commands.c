@@ -283,14 +283,19 @@ static bool is_sid(struct text t)
 /* The operand or --user, and not both. */
 static int read_what_to_end(const struct command_line *line, struct text *ret_sid)
 {
-    struct text operand = line->operand_count > 0 ? text_of(line->operands[0]) : TEXT("");
+    struct text operand;
 
+    *ret_sid = TEXT("");
     if ((line->operand_count > 0) == (line->email != NULL))
         return command_fail(EXIT_USAGE, "'session end' needs the id of a session, or --user for all of a user");
-    *ret_sid = text_skip(operand, strlen(SESSION_PREFIX));
-    if (line->operand_count > 0 && (!text_starts_with(operand, TEXT(SESSION_PREFIX)) || !is_sid(*ret_sid)))
-        return command_fail(EXIT_USAGE, "'%s' is not the id of a session (" SESSION_PREFIX "…)", line->operands[0]);
-    return EXIT_DONE;
+    if (line->operand_count == 0)
+        return EXIT_DONE;
+    operand = text_of(line->operands[0]);
+    if (text_starts_with(operand, TEXT(SESSION_PREFIX)))
+        *ret_sid = text_skip(operand, strlen(SESSION_PREFIX));
+    if (is_sid(*ret_sid))
+        return EXIT_DONE;
+    return command_fail(EXIT_USAGE, "'%s' is not the id of a session (" SESSION_PREFIX "…)", line->operands[0]);
 }
 
 int session_end_run(const struct command_line *line)

@@ -1,4 +1,5 @@
 #include "core/audit_chain.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -283,6 +284,7 @@ static int compare_records(const void *left, const void *right)
 static struct audit_finding *find_in(struct audit_verifier *v, enum audit_finding_kind kind,
                                      const struct record *record, uint64_t seq, uint64_t seq_end)
 {
+    CHECK(record);
     struct audit_finding *finding = find(v, kind, file_name(v, record->file), record->line);
     const struct chain *chain = chain_at(v, record->chain);
 

@@ -255,10 +255,9 @@ static void on_replied(void *arg, enum redis_outcome outcome, const struct redis
     struct find_call *call = arg;
     struct store *store = call->finder->store;
     const struct suspensions *suspensions = lease_suspensions(store_lease(store));
-    struct key_record key;
+    struct key_record key = {0};
     enum store_result result = store_outcome(store, outcome, reply);
 
-    key.ends_ms = 0;
     if (result == STORE_OK)
         result = may_decide(call) ? read_key(store, call->digest, reply, &key) : STORE_UNAVAILABLE;
     if (result == STORE_NOT_FOUND && reply->type == REPLY_NIL) {
