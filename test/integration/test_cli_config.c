@@ -193,10 +193,11 @@ static void expect_sentences(const struct cli_run *run, const char *what)
     cr_expect_str_not_empty(run->err, "%s: no message", what);
     cr_expect_str_empty(run->out, "%s: %s", what, run->out);
     while (text_next(&rest, '\n', &line) && line.len > 0) {
-        struct text message = text_skip(line, strlen("chatelaine: "));
+        struct text message;
         size_t word = 0;
 
         cr_expect(text_starts_with(line, TEXT("chatelaine: ")), "%s: %.*s", what, TEXT_ARG(line));
+        message = text_skip(line, strlen("chatelaine: "));
         while (word < message.len && message.ptr[word] >= 'a' && message.ptr[word] <= 'z')
             word++;
         cr_expect(word == 0 || message.ptr[word] != ' ', "%s: %.*s", what, TEXT_ARG(line));

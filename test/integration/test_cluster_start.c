@@ -60,11 +60,10 @@ static void await_ready(int status, const char *says)
     struct deadline deadline = deadline_in(PATIENCE_MS);
     struct http_answer answer;
 
-    do {
+    for (ask_ready(&answer); answer.status != status || !strstr(answer.body, says); ask_ready(&answer)) {
         cr_assert_gt(deadline_left_ms(deadline), 0, "%d %s", answer.status, answer.body);
         poll(NULL, 0, 20);
-        ask_ready(&answer);
-    } while (answer.status != status || !strstr(answer.body, says));
+    }
 }
 
 /* Until each node of the cluster says so. */
