@@ -11,12 +11,14 @@ struct lease;
 
 enum lease_lowered {
     LEASE_LOWER_FAILED, /* Redis did not answer in time, or the connection was lost: perhaps lowered, which is safe */
-    LEASE_LOWER_IN_USE, /* not lowered: members with a longer lease live, or others wait for such members just now */
-    LEASE_LOWERED,      /* or it was no longer than that before */
+    LEASE_LOWER_MALFORMED, /* not lowered: Redis holds a longest lease, or members, that cannot be */
+    LEASE_LOWER_IN_USE,    /* not lowered: members with a longer lease live, or others wait for such members just now */
+    LEASE_NOT_LONGER,      /* not lowered: it was no longer than that, or somebody else has lowered it meanwhile */
+    LEASE_LOWERED,
 };
 
 struct lease_lowering {
-    int64_t longest_ms; /* before */
+    int64_t longest_ms; /* before it was lowered, if it was; LEASE_LOWER_MALFORMED: -1, unless members are at fault */
     int64_t
         living; /* with LEASE_LOWER_IN_USE: members with a longer lease; 0: others wait for them, or a node raised it */
     int64_t living_ms; /* the longest of theirs */

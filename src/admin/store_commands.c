@@ -8,6 +8,7 @@
 #include "lease/lower.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { LOWER_TRIES = 3 };
 
@@ -149,7 +150,10 @@ struct lowering {
     int64_t lease_ms;
     enum lease_lowered result;
     struct lease_lowering found; /* in the partition that was asked last */
-    int64_t before_ms;           /* the longest of all partitions */
+    unsigned asked;              /* partitions */
+    struct buf lowered;          /* numbers of those that this command lowered; empty: none */
+    int64_t before_ms;           /* the longest of these, before */
+    int64_t after_ms;            /* the longest of all that were asked, now */
 };
 
 static void lease_lowered(void *arg, enum lease_lowered result, const struct lease_lowering *found)
@@ -158,16 +162,34 @@ static void lease_lowered(void *arg, enum lease_lowered result, const struct lea
 
     lowering->result = result;
     lowering->found = *found;
-    if (found->longest_ms > lowering->before_ms)
-        lowering->before_ms = found->longest_ms;
     store_client_done(&lowering->client);
+}
+
+static int64_t longer_of(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
+static void note_lowering(struct lowering *lowering)
+{
+    bool is_ours = lowering->result == LEASE_LOWERED;
+
+    if (is_ours) {
+        buf_printf(&lowering->lowered, "%s%u", lowering->lowered.len > 0 ? ", " : "", lowering->asked);
+        lowering->before_ms = longer_of(lowering->before_ms, lowering->found.longest_ms);
+    }
+    lowering->after_ms = longer_of(lowering->after_ms, is_ours ? lowering->lease_ms : lowering->found.longest_ms);
+    lowering->asked++;
 }
 
 /* Again if nothing was in the way but another command, or a revocation, that waits for the same nodes. */
 static enum store_result lower_here(struct store_client *client, void *arg)
 {
-    static const enum store_result RESULTS[] = {
-        [LEASE_LOWER_FAILED] = STORE_UNKNOWN, [LEASE_LOWER_IN_USE] = STORE_CONFLICT, [LEASE_LOWERED] = STORE_OK};
+    static const enum store_result RESULTS[] = {[LEASE_LOWER_FAILED] = STORE_UNKNOWN,
+                                                [LEASE_LOWER_MALFORMED] = STORE_UNAVAILABLE,
+                                                [LEASE_LOWER_IN_USE] = STORE_CONFLICT,
+                                                [LEASE_NOT_LONGER] = STORE_OK,
+                                                [LEASE_LOWERED] = STORE_OK};
     struct lowering *lowering = arg;
     unsigned tries = 0;
 
@@ -175,7 +197,21 @@ static enum store_result lower_here(struct store_client *client, void *arg)
         lease_lower(store_lease(client->store), lowering->lease_ms, lease_lowered, lowering);
         store_client_wait(client);
     } while (lowering->result == LEASE_LOWER_IN_USE && lowering->found.living == 0 && ++tries < LOWER_TRIES);
+    note_lowering(lowering);
     return RESULTS[lowering->result];
+}
+
+static int fail_at_longest(const struct lowering *lowering)
+{
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf prefix;
+
+    buf_init_fixed(&prefix, storage, sizeof storage);
+    partition_prefix(&lowering->client.settings, lowering->asked - 1, &prefix);
+    return command_fail(EXIT_FAILED,
+                        "not lowered: Redis holds no lease of 0 to %d ms in %.*slease_max. Set it to %d, which is "
+                        "never too low, and try again",
+                        LEASE_MS_MAX, TEXT_ARG(buf_text(&prefix)), LEASE_MS_MAX);
 }
 
 static int explain_lowering(struct lowering *lowering, enum store_result result)
@@ -184,6 +220,12 @@ static int explain_lowering(struct lowering *lowering, enum store_result result)
         .conflict = "not lowered: others wait for nodes with a longer lease too. Try again in a minute"};
     const struct lease_lowering *found = &lowering->found;
 
+    if (result != STORE_OK && lowering->lowered.len > 0)
+        fprintf(stderr, "Of %u partitions, these are lowered now: %.*s. Partition %u failed:\n",
+                partitions_count(lowering->client.partitions), TEXT_ARG(buf_text(&lowering->lowered)),
+                lowering->asked - 1);
+    if (lowering->result == LEASE_LOWER_MALFORMED && found->longest_ms < 0)
+        return fail_at_longest(lowering);
     if (result != STORE_CONFLICT || found->living == 0)
         return store_client_explain(&lowering->client, result, &REFUSALS);
     return command_fail(EXIT_FAILED,
@@ -195,19 +237,19 @@ static int explain_lowering(struct lowering *lowering, enum store_result result)
 
 static int print_lowering(const struct command_line *line, const struct lowering *lowering)
 {
-    bool was_lowered = lowering->before_ms > lowering->lease_ms;
+    bool was_lowered = lowering->lowered.len > 0;
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (line->json)
         buf_printf(&out, "{\"lowered\":%s,\"from_ms\":%" PRId64 ",\"longest_lease_ms\":%" PRId64 "}\n",
-                   was_lowered ? "true" : "false", lowering->before_ms,
-                   was_lowered ? lowering->lease_ms : lowering->before_ms);
+                   was_lowered ? "true" : "false", was_lowered ? lowering->before_ms : lowering->after_ms,
+                   lowering->after_ms);
     else if (was_lowered)
         buf_printf(&out, "Lowered from %" PRId64 " ms to %" PRId64 " ms. Revocations wait for %u ms at most.\n",
-                   lowering->before_ms, lowering->lease_ms, barrier_wait_ms((uint32_t)lowering->lease_ms));
+                   lowering->before_ms, lowering->after_ms, barrier_wait_ms((uint32_t)lowering->after_ms));
     else
-        buf_printf(&out, "The longest lease is %" PRId64 " ms; nothing was changed.\n", lowering->before_ms);
+        buf_printf(&out, "The longest lease is %" PRId64 " ms; nothing was changed.\n", lowering->after_ms);
     return command_print(buf_text(&out));
 }
 
@@ -219,7 +261,11 @@ int store_lower_lease_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     lowering.client.waits_for = "Waiting until no longer lease can be valid";
+    buf_init(&lowering.lowered, PARTITIONS_MAX * sizeof "255, ");
     code = explain_lowering(&lowering, store_client_tell_all(&lowering.client, lower_here, &lowering));
     store_client_close(&lowering.client);
-    return code == EXIT_DONE ? print_lowering(line, &lowering) : code;
+    if (code == EXIT_DONE)
+        code = print_lowering(line, &lowering);
+    buf_finish(&lowering.lowered);
+    return code;
 }

@@ -1,5 +1,6 @@
 #include "lease/lower.h"
 #include "base/mem.h"
+#include "core/limits.h"
 #include "lease/lease.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,17 +37,35 @@ static void call_script(struct lower_call *call, int64_t waited_ms, lease_called
     settings->call(settings->arg, LEASE_LOWER, sizeof argv / sizeof *argv, argv, done, call);
 }
 
-static void on_lowered(void *arg, const struct redis_reply *reply)
+/* The longest lease when the script ran. */
+static bool read_longest(struct lower_call *call, const struct redis_reply *reply)
 {
-    struct lower_call *call = arg;
+    int64_t *longest_ms = &call->found.longest_ms;
+    bool is_lease = reply_integer(reply_at(reply, 0), longest_ms) && *longest_ms >= 0 && *longest_ms <= LEASE_MS_MAX;
+
+    if (!is_lease)
+        *longest_ms = -1;
+    return is_lease;
+}
+
+static enum lease_lowered read_lowered(struct lower_call *call, const struct redis_reply *reply)
+{
     int64_t in_the_way;
 
-    if (!reply || !reply_integer(reply_at(reply, 1), &in_the_way) ||
+    if (!reply)
+        return LEASE_LOWER_FAILED;
+    if (!read_longest(call, reply) || !reply_integer(reply_at(reply, 1), &in_the_way) ||
         !reply_integer(reply_at(reply, 2), &call->found.living) ||
         !reply_integer(reply_at(reply, 3), &call->found.living_ms))
-        finish(call, LEASE_LOWER_FAILED);
-    else
-        finish(call, in_the_way ? LEASE_LOWER_IN_USE : LEASE_LOWERED);
+        return LEASE_LOWER_MALFORMED;
+    if (call->found.longest_ms <= call->lease_ms)
+        return LEASE_NOT_LONGER;
+    return in_the_way ? LEASE_LOWER_IN_USE : LEASE_LOWERED;
+}
+
+static void on_lowered(void *arg, const struct redis_reply *reply)
+{
+    finish(arg, read_lowered(arg, reply));
 }
 
 /* Every lease has expired that this Redis, or one before it, granted before the mark. If the connection was lost, the
@@ -64,15 +83,14 @@ static void on_over(void *arg, bool is_over)
 static void on_marked(void *arg, const struct redis_reply *reply)
 {
     struct lower_call *call = arg;
-    int64_t *longest_ms = &call->found.longest_ms;
-    bool is_read = reply && reply_integer(reply_at(reply, 0), longest_ms) &&
-                   reply_chars(reply_at(reply, 2), call->digest, sizeof call->digest);
+    bool is_read = reply && read_longest(call, reply);
+    bool is_longer = is_read && call->found.longest_ms > call->lease_ms;
 
-    if (is_read && *longest_ms > call->lease_ms &&
-        barrier_wait(call->barrier, *longest_ms, reply_at(reply, 1), on_over, call))
+    if (is_longer && reply_chars(reply_at(reply, 2), call->digest, sizeof call->digest) &&
+        barrier_wait(call->barrier, call->found.longest_ms, reply_at(reply, 1), on_over, call))
         return;
     barrier_drop(call->barrier);
-    finish(call, is_read && *longest_ms <= call->lease_ms ? LEASE_LOWERED : LEASE_LOWER_FAILED);
+    finish(call, !reply ? LEASE_LOWER_FAILED : is_read && !is_longer ? LEASE_NOT_LONGER : LEASE_LOWER_MALFORMED);
 }
 
 void lease_lower(struct lease *lease, int64_t lease_ms,

@@ -6,17 +6,19 @@
 -- lease_max again, before its lease is granted.
 -- ARGV: prefix, lease in ms, a mark that nobody else gives, the lease_max that was waited for (-1: the first call), actor,
 --   digest of what the first call left
--- Returns: ok, lease_max before; of the first call: registry (member, what it holds, ...) of those with a longer lease, its
---   digest; of the second: whether something was in the way (1 or 0), how many with a longer lease live, the longest of these
+-- Returns: ok, lease_max before, as it is; of the first call: registry (member, what it holds, ...) of those with a longer
+--   lease, its digest; of the second: whether something was in the way (1 or 0), how many with a longer lease live, the longest
+--   of these
 -- Event, of the whole store: store.lease_lowered
 
 local EVENTS_KEPT = 10000
 
 local lease, waited = tonumber(ARGV[2]), tonumber(ARGV[4])
 local is_first = waited < 0
-local longest = tonumber(redis.call('GET', K.lease_max()) or '0')
-if longest <= lease then
-    return {'ok', longest, is_first and {} or 0, is_first and '' or 0, 0}
+local kept = redis.call('GET', K.lease_max()) or '0'
+local longest = kept:match('^%d+$') and tonumber(kept)
+if not longest or longest <= lease then
+    return {'ok', kept, is_first and {} or 0, is_first and '' or 0, 0}
 end
 
 -- What the registry holds for members with a longer lease, in the order of their names.

@@ -111,10 +111,40 @@ Test(lower, does_not_wait_if_no_lease_is_longer)
 
     have("10000", "1 10000 3");
     begin(&answer, 10000);
-    expect(&answer, LEASE_LOWERED);
+    expect(&answer, LEASE_NOT_LONGER);
     cr_expect_eq(answer.found.longest_ms, 10000);
     cr_expect_not(is_marked(NULL));
     expect_longest("10000");
+}
+
+/* By another command, which has removed the member too. */
+Test(lower, somebody_else_lowers_it_meanwhile)
+{
+    struct lower_answer answer = {0};
+
+    have("600", "1 600 3");
+    begin(&answer, 200);
+    until_marked();
+    have("100", NULL);
+    redis_server_tell(&fixture.server, "HDEL", "t:nodes", MEMBER, NULL);
+    expect(&answer, LEASE_NOT_LONGER);
+    cr_expect_eq(answer.found.longest_ms, 100);
+    expect_longest("100");
+}
+
+/* The same, but less far: what is lowered is what the other has left. */
+Test(lower, somebody_else_lowers_a_part_of_it_meanwhile)
+{
+    struct lower_answer answer = {0};
+
+    have("600", "1 600 3");
+    begin(&answer, 100);
+    until_marked();
+    have("200", NULL);
+    redis_server_tell(&fixture.server, "HDEL", "t:nodes", MEMBER, NULL);
+    expect(&answer, LEASE_LOWERED);
+    cr_expect_eq(answer.found.longest_ms, 200);
+    expect_longest("100");
 }
 
 /* The next Redis may be another one, which knows nothing of the marks. */
@@ -145,14 +175,40 @@ Test(lower, the_store_is_closed_while_it_waits)
 
 Test(lower, what_redis_holds_makes_no_sense)
 {
-    static const char *const LONGEST[] = {"long", "147573952589676413", "10001"};
+    static const char *const LONGEST[] = {"long", "147573952589676413", "10001", "-1", "1e3", "0x10", "nan", ""};
 
     for (size_t i = 0; i < sizeof LONGEST / sizeof *LONGEST; i++) {
         struct lower_answer answer = {0};
 
         have(LONGEST[i], NULL);
         begin(&answer, 100);
-        expect(&answer, LEASE_LOWER_FAILED);
+        expect(&answer, LEASE_LOWER_MALFORMED);
+        cr_expect_eq(answer.found.longest_ms, -1, "%s", LONGEST[i]);
         expect_longest(LONGEST[i]);
     }
+}
+
+Test(lower, what_redis_holds_ceases_to_make_sense)
+{
+    struct lower_answer answer = {0};
+
+    have("600", "1 600 3");
+    begin(&answer, 100);
+    until_marked();
+    have("long", NULL);
+    expect(&answer, LEASE_LOWER_MALFORMED);
+    cr_expect_eq(answer.found.longest_ms, -1);
+    expect_longest("long");
+}
+
+Test(lower, a_member_that_cannot_be)
+{
+    struct lower_answer answer = {0};
+
+    have("600", NULL);
+    redis_server_tell(&fixture.server, "HSET", "t:nodes", "nobody", "1 600 3", NULL);
+    begin(&answer, 100);
+    expect(&answer, LEASE_LOWER_MALFORMED);
+    cr_expect_eq(answer.found.longest_ms, 600);
+    expect_longest("600");
 }
