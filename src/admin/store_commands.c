@@ -217,7 +217,7 @@ static int fail_at_longest(const struct lowering *lowering)
 static int explain_lowering(struct lowering *lowering, enum store_result result)
 {
     static const struct store_refusals REFUSALS = {
-        .conflict = "not lowered: others wait for nodes with a longer lease too. Try again in a minute"};
+        .conflict = "not lowered: another command or revocation is waiting for the same nodes. Try again in a minute"};
     const struct lease_lowering *found = &lowering->found;
 
     if (result != STORE_OK && lowering->lowered.len > 0)

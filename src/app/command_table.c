@@ -434,10 +434,10 @@ const struct command COMMANDS[] = {
      .run = store_upgrade_run,
      .keys = COMMAND_KEYS_ANY},
     {.name = "store lower-lease",
-     .summary = "Let revocations wait no longer than for the leases that nodes have now",
+     .summary = "Lower the longest lease that revocations wait for",
      .text = "Redis keeps the longest lease that any node ever had, and revocations wait for it. Once all nodes have\n"
              "been restarted with a lower --lease-ms, this command lowers it. It waits until every longer lease of a\n"
-             "node that has ended is over, and lowers nothing if a node with a longer one lives. A node that comes\n"
+             "node that has ended is over, and refuses while a node with a longer lease runs. A node that comes\n"
              "later with a longer lease raises it again. chatelaine-as-node takes --lease-ms from the nodes' settings.",
      .examples = "chatelaine store lower-lease --lease-ms 500ms\n"
                  "chatelaine store lower-lease --lease-ms 500ms --json",
