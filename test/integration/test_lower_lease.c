@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "leak_guard.h"
 #include "leases.h"
+#include "sentinels.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -290,4 +291,35 @@ Test(lower_lease, what_redis_holds_makes_no_sense)
     }
     set_longest(&fixture, 0, "10000");
     fixture_stop(&fixture);
+}
+
+/* Another master takes over between the mark and the second call. The next Redis need not know of the mark, and the one
+ * before may have granted leases since. */
+Test(lower_lease, the_master_changes_while_it_waits)
+{
+    static struct sentinels sentinels;
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture fixture;
+    struct process process;
+    char longest[32];
+
+    fixture_use_one_partition("Sentinels watch one Redis and its replicas");
+    fixture_start(&fixture, 0, NULL);
+    add_member(&fixture, 0, "10000");
+    sentinels_start(&sentinels, &fixture.redis, 2);
+    snprintf(fixture.redis.url, sizeof fixture.redis.url, "%s", sentinels.url);
+    setenv("CHATELAINE_MIN_REPLICAS", "2", 1);
+    lower_begin(&fixture, "500", NULL, &process);
+    await_mark(&fixture, 0);
+    redis_server_kill(&fixture.redis);
+    lower_end(&process, 1, "the change may or may not have been made", NULL);
+    while (sentinels_master(&sentinels) == 0) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "nobody takes over");
+        poll(NULL, 0, 10);
+    }
+    redis_server_ask(sentinels.redises[sentinels_master(&sentinels)], longest, sizeof longest, "GET",
+                     fixture_name_in(0, "lease_max"), NULL);
+    cr_expect_str_eq(longest, "10000");
+    fixture_stop(&fixture);
+    sentinels_stop(&sentinels);
 }
