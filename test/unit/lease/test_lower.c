@@ -2,6 +2,7 @@
 #include "lease/lower.h"
 #include "base/clock.h"
 #include "deadline.h"
+#include "lease/barrier.h"
 #include "lease/lease.h"
 #include "store/store.h"
 #include "store_fixture.h"
@@ -157,6 +158,26 @@ Test(lower, the_connection_is_lost_while_it_waits)
     until_marked();
     redis_server_tell(&fixture.server, "CLIENT", "KILL", "TYPE", "normal", NULL);
     expect(&answer, LEASE_LOWER_FAILED);
+    expect_longest("10000");
+}
+
+static bool is_waiting(void *lease)
+{
+    return barriers_left_ns(lease_barriers(lease)) > 0;
+}
+
+/* The same if the next one can be reached at once, and knows of the mark: the wait was for another one's leases. */
+Test(lower, another_redis_follows_while_it_waits)
+{
+    struct lease *lease = store_lease(fixture.store);
+    struct lower_answer answer = {0};
+
+    have("10000", "1 10000 3");
+    begin(&answer, 100);
+    cr_assert(test_loop_until(&fixture.loop, is_waiting, lease, PATIENCE_MS));
+    lease_on_connection(lease, false);
+    expect(&answer, LEASE_LOWER_FAILED);
+    cr_expect(is_marked(NULL));
     expect_longest("10000");
 }
 
