@@ -140,6 +140,38 @@ static void print_unknown(const struct status *status, struct buf *out)
         buf_append_char(out, '\n');
 }
 
+/* If all members of the registry report, the longest lease of theirs; otherwise -1. */
+static int64_t lease_in_use_ms(const struct status *status)
+{
+    int64_t longest_ms = status->unnamed == 0 && status->node_count > 0 ? 0 : -1;
+
+    for (size_t i = 0; i < status->node_count && longest_ms >= 0; i++) {
+        const struct status_node *node = &status->nodes[i];
+
+        if (!node->is_readable || node->age_ms > STATUS_SILENT_MS)
+            longest_ms = -1;
+        else if (node->lease_ms > longest_ms)
+            longest_ms = node->lease_ms;
+    }
+    return longest_ms;
+}
+
+static void print_longest_lease(const struct status *status, struct buf *out)
+{
+    int64_t in_use_ms = status->is_listed ? lease_in_use_ms(status) : -1;
+
+    if (!status->is_listed) {
+        buf_append_str(out, ", longest lease unknown\n");
+        return;
+    }
+    buf_printf(out, ", longest lease %" PRId64 " ms\n", status->lease_max_ms);
+    if (in_use_ms >= 0 && in_use_ms < status->lease_max_ms)
+        buf_printf(out,
+                   "  no node's lease is longer than %" PRId64 " ms: 'chatelaine store lower-lease --lease-ms %" PRId64
+                   "ms' lets revocations wait less\n",
+                   in_use_ms, in_use_ms);
+}
+
 static void print_redis(const struct status *status, struct buf *out)
 {
     const struct store_facts *facts = &status->facts;
@@ -152,10 +184,7 @@ static void print_redis(const struct status *status, struct buf *out)
         buf_append_str(out, ", replicas unknown");
     else
         buf_printf(out, ", %" PRId64 " replicas", facts->replicas);
-    if (status->is_listed)
-        buf_printf(out, ", longest lease %" PRId64 " ms\n", status->lease_max_ms);
-    else
-        buf_append_str(out, ", longest lease unknown\n");
+    print_longest_lease(status, out);
     print_unknown(status, out);
     if (status->partitions > 1)
         buf_printf(out, "  partitions: %u of %u can be reached and are fit\n", status->partitions_well,

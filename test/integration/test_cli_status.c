@@ -197,6 +197,51 @@ Test(cli_status, a_node_without_cache_has_no_lease_and_is_well)
     fixture_stop(&fixture);
 }
 
+static bool status_hints(struct fixture *fixture, const char *says)
+{
+    struct cli_run run;
+
+    RUN(fixture, &run, "status");
+    bool is_said = strstr(run.out, says);
+    cli_finish(&run);
+    return is_said;
+}
+
+static void await_hint(struct fixture *fixture, const char *says)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (!status_hints(fixture, says)) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", says);
+        poll(NULL, 0, 100);
+    }
+}
+
+static void set_longest_lease(const struct fixture *fixture, const char *longest)
+{
+    redis_server_tell(&fixture->redis, "SET", fixture_name_in(0, "lease_max"), longest, NULL);
+}
+
+/* Only if no node has a longer lease: one that is silent may have one. */
+Test(cli_status, a_longest_lease_that_can_be_lowered)
+{
+    static const char HINT[] = "\n  no node's lease is longer than 2000 ms: 'chatelaine store lower-lease --lease-ms "
+                               "2000ms' lets revocations wait less\n";
+    struct fixture fixture;
+    int code;
+
+    fixture_start(&fixture, 1, (const char *const[]){"--lease-ms", "1000", NULL});
+    fixture_add_node(&fixture, (const char *const[]){"--lease-ms", "2000", NULL});
+    json_free(await_nodes(&fixture, 2, "held", &code));
+    cr_expect_not(status_hints(&fixture, "lower-lease"));
+    set_longest_lease(&fixture, "3000");
+    await_hint(&fixture, HINT);
+    node_kill(&fixture.nodes[0]);
+    await_problem(&fixture, ": silent for ");
+    cr_expect_not(status_hints(&fixture, "lower-lease"));
+    fixture_stop(&fixture);
+}
+
 /* Whether one of the texts in a list stands in a line behind the given one. */
 static bool has_any(const char *log, const char *before, const struct json *list)
 {
