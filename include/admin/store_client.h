@@ -11,6 +11,7 @@ struct store_client {
     struct store_settings settings;
     struct keyring *keyring; /* loaded by command_open(); NULL: none */
     uv_timer_t timer, notice;
+    unsigned told;          /* by store_client_tell_all(): partitions that answered STORE_OK, from the first on */
     bool is_done;           /* the current operation has called store_client_done() */
     bool has_said_it_waits; /* for leases of nodes; once is enough */
     const char *waits_for;  /* how it says so; NULL: as for a change that was stored */
@@ -36,6 +37,8 @@ enum store_result store_client_ask_each(struct store_client *client,
 /* Runs an operation in every partition, until one does not answer STORE_OK. */
 enum store_result store_client_tell_all(struct store_client *client,
                                         enum store_result (*tell)(struct store_client *client, void *arg), void *arg);
+/* If a change failed there: prints in which partitions it was made before, if in any. The error comes next. */
+void store_client_tell_done(const struct store_client *client, enum store_result result);
 /* Runs the loop until the callback of the current operation calls store_client_done(). If the operation waits for
  * leases of nodes, it says so, once, on standard error. */
 void store_client_wait(struct store_client *client);

@@ -152,6 +152,7 @@ static int note(struct rotation *rotation, struct text forget, int64_t unsealed_
     struct noted noted = {rotation, forget, unsealed_until_ms};
 
     rotation->result = store_client_tell_all(&rotation->client, note_here, &noted);
+    store_client_tell_done(&rotation->client, rotation->result);
     return explain(rotation);
 }
 

@@ -138,6 +138,7 @@ static int settle(struct settling *settling)
             store_client_pause(&settling->client, DUE_PAUSE_MS);
         result = store_client_tell_all(&settling->client, settle_here, settling);
     }
+    store_client_tell_done(&settling->client, result);
     if (result == STORE_CONFLICT)
         return command_fail(EXIT_FAILED,
                             "%" PRId64 " scheduled revocations have taken effect, and no node has written them down: "

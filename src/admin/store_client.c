@@ -111,11 +111,26 @@ enum store_result store_client_tell_all(struct store_client *client,
 {
     enum store_result result = STORE_OK;
 
-    for (unsigned i = 0; i < partitions_count(client->partitions) && result == STORE_OK; i++) {
-        client->store = partitions_at(client->partitions, i);
+    client->told = 0;
+    while (client->told < partitions_count(client->partitions) && result == STORE_OK) {
+        client->store = partitions_at(client->partitions, client->told);
         result = tell(client, arg);
+        client->told += result == STORE_OK;
     }
     return result;
+}
+
+void store_client_tell_done(const struct store_client *client, enum store_result result)
+{
+    unsigned count = partitions_count(client->partitions);
+
+    if (result == STORE_OK)
+        return;
+    if (client->told == 1)
+        fprintf(stderr, "Done in partition 0 of %u. Partition 1 failed:\n", count);
+    else if (client->told > 1)
+        fprintf(stderr, "Done in partitions 0 to %u of %u. Partition %u failed:\n", client->told - 1, count,
+                client->told);
 }
 
 static void finish_notes(struct store_client *client)

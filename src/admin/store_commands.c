@@ -8,7 +8,6 @@
 #include "lease/lower.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 enum { LOWER_TRIES = 3 };
 
@@ -87,8 +86,9 @@ int store_accept_loss_run(const struct command_line *line)
 
     if (code != EXIT_DONE)
         return code;
-    code = store_client_explain(&acceptance.client, store_client_tell_all(&acceptance.client, accept_here, &acceptance),
-                                &REFUSALS);
+    acceptance.result = store_client_tell_all(&acceptance.client, accept_here, &acceptance);
+    store_client_tell_done(&acceptance.client, acceptance.result);
+    code = store_client_explain(&acceptance.client, acceptance.result, &REFUSALS);
     store_client_close(&acceptance.client);
     if (code != EXIT_DONE)
         return code;
@@ -132,8 +132,9 @@ int store_upgrade_run(const struct command_line *line)
         code = command_open(line, &upgrade.client, NULL);
     if (code != EXIT_DONE)
         return code;
-    code = store_client_explain(&upgrade.client, store_client_tell_all(&upgrade.client, upgrade_here, &upgrade),
-                                &REFUSALS);
+    upgrade.result = store_client_tell_all(&upgrade.client, upgrade_here, &upgrade);
+    store_client_tell_done(&upgrade.client, upgrade.result);
+    code = store_client_explain(&upgrade.client, upgrade.result, &REFUSALS);
     store_client_close(&upgrade.client);
     if (code != EXIT_DONE)
         return code;
@@ -150,10 +151,9 @@ struct lowering {
     int64_t lease_ms;
     enum lease_lowered result;
     struct lease_lowering found; /* in the partition that was asked last */
-    unsigned asked;              /* partitions */
-    struct buf lowered;          /* numbers of those that this command lowered; empty: none */
-    int64_t before_ms;           /* the longest of these, before */
-    int64_t after_ms;            /* the longest of all that were asked, now */
+    bool was_lowered;            /* in any partition, by this command */
+    int64_t before_ms;           /* the longest of these partitions, before */
+    int64_t after_ms;            /* the longest of all partitions, now */
 };
 
 static void lease_lowered(void *arg, enum lease_lowered result, const struct lease_lowering *found)
@@ -175,11 +175,10 @@ static void note_lowering(struct lowering *lowering)
     bool is_ours = lowering->result == LEASE_LOWERED;
 
     if (is_ours) {
-        buf_printf(&lowering->lowered, "%s%u", lowering->lowered.len > 0 ? ", " : "", lowering->asked);
+        lowering->was_lowered = true;
         lowering->before_ms = longer_of(lowering->before_ms, lowering->found.longest_ms);
     }
     lowering->after_ms = longer_of(lowering->after_ms, is_ours ? lowering->lease_ms : lowering->found.longest_ms);
-    lowering->asked++;
 }
 
 /* Again if nothing was in the way but another command, or a revocation, that waits for the same nodes. */
@@ -207,7 +206,7 @@ static int fail_at_longest(const struct lowering *lowering)
     struct buf prefix;
 
     buf_init_fixed(&prefix, storage, sizeof storage);
-    partition_prefix(&lowering->client.settings, lowering->asked - 1, &prefix);
+    partition_prefix(&lowering->client.settings, lowering->client.told, &prefix);
     return command_fail(EXIT_FAILED,
                         "not lowered: Redis holds no lease of 0 to %d ms in %.*slease_max. Set it to %d, which is "
                         "never too low, and try again",
@@ -220,10 +219,7 @@ static int explain_lowering(struct lowering *lowering, enum store_result result)
         .conflict = "not lowered: another command or revocation is waiting for the same nodes. Try again in a minute"};
     const struct lease_lowering *found = &lowering->found;
 
-    if (result != STORE_OK && lowering->lowered.len > 0)
-        fprintf(stderr, "Of %u partitions, these are lowered now: %.*s. Partition %u failed:\n",
-                partitions_count(lowering->client.partitions), TEXT_ARG(buf_text(&lowering->lowered)),
-                lowering->asked - 1);
+    store_client_tell_done(&lowering->client, result);
     if (lowering->result == LEASE_LOWER_MALFORMED && found->longest_ms < 0)
         return fail_at_longest(lowering);
     if (result != STORE_CONFLICT || found->living == 0)
@@ -237,7 +233,7 @@ static int explain_lowering(struct lowering *lowering, enum store_result result)
 
 static int print_lowering(const struct command_line *line, const struct lowering *lowering)
 {
-    bool was_lowered = lowering->lowered.len > 0;
+    bool was_lowered = lowering->was_lowered;
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, ADMIN_WHY_MAX_BYTES);
@@ -261,11 +257,7 @@ int store_lower_lease_run(const struct command_line *line)
     if (code != EXIT_DONE)
         return code;
     lowering.client.waits_for = "Waiting until no longer lease can be valid";
-    buf_init(&lowering.lowered, PARTITIONS_MAX * sizeof "255, ");
     code = explain_lowering(&lowering, store_client_tell_all(&lowering.client, lower_here, &lowering));
     store_client_close(&lowering.client);
-    if (code == EXIT_DONE)
-        code = print_lowering(line, &lowering);
-    buf_finish(&lowering.lowered);
-    return code;
+    return code == EXIT_DONE ? print_lowering(line, &lowering) : code;
 }

@@ -272,7 +272,7 @@ Test(lower_lease, some_partitions_are_lowered)
     lower_begin(&fixture, "500", NULL, &process);
     await_mark(&fixture, 3);
     add_member(&fixture, 3, "4000");
-    lower_end(&process, 1, "Of 4 partitions, these are lowered now: 0, 2. Partition 3 failed:\n", NULL);
+    lower_end(&process, 1, "Done in partitions 0 to 2 of 4. Partition 3 failed:\n", NULL);
     err = file_read(process.err_path);
     cr_expect(strstr(err, "Not lowered, because a lease of up to 4000 ms is still in use"), "%s", err);
     free(err);

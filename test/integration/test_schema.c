@@ -146,3 +146,23 @@ Test(schema, upgraded_by_the_operator)
         cr_expect_eq(fixture_try_key(&fixture, i, key.secret), 403, "node %zu", i);
     fixture_stop(&fixture);
 }
+
+/* Redis cannot write the event in the last of four partitions. */
+Test(schema, upgraded_in_some_partitions)
+{
+    struct fixture fixture;
+    struct cli_run run;
+
+    setenv("CHATELAINE_PARTITIONS", "4", 1);
+    fixture_use_one_redis("its partitions are looked at");
+    fixture_start(&fixture, 0, NULL);
+    set_schema(&fixture, "1");
+    redis_server_tell(&fixture.redis, "DEL", fixture_name_in(3, "audit"), NULL);
+    redis_server_tell(&fixture.redis, "SET", fixture_name_in(3, "audit"), "no stream", NULL);
+    RUN(&fixture, &run, "store", "upgrade", "--yes");
+    cr_expect_eq(run.exit_code, 1);
+    cr_expect(strstr(run.err, "Done in partitions 0 to 2 of 4. Partition 3 failed:\n"), "%s", run.err);
+    cli_finish(&run);
+    redis_server_tell(&fixture.redis, "DEL", fixture_name_in(3, "audit"), NULL);
+    fixture_stop(&fixture);
+}
