@@ -11,6 +11,8 @@ enum { CLOCK_RFC3339_BYTES = 25, CLOCK_HTTP_DATE_BYTES = 30, CLOCK_DATE_BYTES = 
 int64_t clock_wall_ms(void);
 /* Nanoseconds of CLOCK_BOOTTIME: never steps, runs on while the machine sleeps. For deadlines and leases. */
 uint64_t clock_boot_ns(void);
+/* The first minus the second: it changes only when the wall clock is set. */
+int64_t clock_zero_ms(void);
 /* NULL restores the real clock. */
 void clock_replace_wall_for_test(int64_t (*wall_ms)(void));
 

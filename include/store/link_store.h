@@ -32,9 +32,10 @@ struct link_record {
 };
 typedef void link_done(void *arg, enum store_result result, uint32_t retry_after_s);
 
-/* Makes an invitation: set digest, id, account, email and role before; the call fills in the rest. It replaces an
- * earlier one to the same email. The email stays free. STORE_CONFLICT: it has a user. STORE_REFUSED: no such account.
- * STORE_FULL: the account has its maximum of people. STORE_LIMITED: as for keys. Event: user.invited. */
+/* Makes an invitation: set digest, id, account, email and role before; the rest is filled in by done, and link must
+ * live until then. It replaces an earlier one to the same email. The email stays free. STORE_CONFLICT: it has a user.
+ * STORE_REFUSED: no such account. STORE_FULL: the account has its maximum of people. STORE_LIMITED: as for keys. Event:
+ * user.invited. */
 void link_store_invite(struct partitions *partitions, struct link_record *link, const struct audit_source *source,
                        link_done *done, void *arg);
 
@@ -47,10 +48,10 @@ void link_store_list(struct store *store, const struct id *account, unsigned lim
 void link_store_withdraw(struct store *store, const struct id *account, const struct id *id,
                          const struct audit_source *source, store_done *done, void *arg);
 
-/* Makes the link of a reset: set digest, id, account, email, role and user before. Ends the user's password,
- * authenticator, recovery codes, known browsers, sessions and links. STORE_OK: on every node. STORE_NOT_FOUND: the
- * account has no such user. STORE_REFUSED: the account would be left without an owner who can sign in (never with a
- * command's source). Events: user.reset, user.unlocked, session.ended. */
+/* Makes the link of a reset: set digest, id, account, email, role and user before; link as above. Ends the user's
+ * password, authenticator, recovery codes, known browsers, sessions and links. STORE_OK: on every node.
+ * STORE_NOT_FOUND: the account has no such user. STORE_REFUSED: the account would be left without an owner who can sign
+ * in (never with a command's source). Events: user.reset, user.unlocked, session.ended. */
 typedef void user_was_reset(void *arg, enum store_result result, int64_t sessions_ended);
 void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
                       user_was_reset *done, void *arg);

@@ -142,7 +142,8 @@ void session_store_read_notices(struct store *store, const struct id *user, cons
 
 /* A session's user has given password and code again, and both were right. The change that it allows takes the code's
  * step and ends the attempt in its script. Each can end with STORE_CONFLICT or STORE_REFUSED, as above, or with
- * STORE_NOT_FOUND: the session has ended, or what was proven has changed meanwhile. */
+ * STORE_NOT_FOUND: the session has ended, or what was proven has changed meanwhile. Each seals a time of Redis' clock,
+ * so call it behind store_know_clock(). */
 struct session_proof {
     const struct session_record *session; /* as loaded */
     const uint8_t *digest;                /* 32 bytes: under which it was loaded */

@@ -28,8 +28,12 @@ const char *store_refusal(const struct store *store, enum store_result result);
 /* Not ready because Redis is still loading its data from disk. */
 bool store_is_loading(const struct store *store);
 
-/* Redis' clock minus this node's, by the last examination. An answer that took long makes it wrong by half of that. */
-int64_t store_clock_ahead_ms(const struct store *store);
+/* Redis' clock, by the last heartbeat or examination. */
+struct redis_clock;
+const struct redis_clock *store_redis_clock(const struct store *store);
+/* Redis' clock is known when then runs: at once, unless this machine's clock was set lately and Redis must be asked
+ * first. If Redis does not tell it, then runs all the same, and scripts refuse times that are far off. */
+void store_know_clock(struct store *store, void (*then)(void *arg), void *arg);
 /* The id of the store; empty: not known yet. */
 struct text store_id(const struct store *store);
 /* "Redis 7.0.15", "Valkey 8.1.1"; empty before the first examination. */

@@ -15,12 +15,14 @@ struct password_input {
 struct password_change {
     struct proof proof; /* first, so that a pointer to it is one to this */
     struct text new_password;
-    struct token token; /* wiped when the request is freed */
+    char hash[PASSWORD_HASH_BYTES]; /* of the new password */
+    struct token token;             /* wiped when the request is freed */
 };
 
 static bool change_read(struct password_change *op);
 static void change_hash(struct proof *proof);
 static void change_hashed(void *arg, const char *hash);
+static void change_store(void *arg);
 static void change_stored(void *arg, enum store_result result, const struct session_record *session);
 
 void password_change(struct exchange *exchange)
@@ -99,21 +101,30 @@ static void change_hash(struct proof *proof)
 static void change_hashed(void *arg, const char *hash)
 {
     struct password_change *op = arg;
+    const struct exchange *exchange = op->proof.exchange;
+
+    if (!hash) {
+        proof_give_up(&op->proof, problem_of(exchange->service->draining ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED));
+        return;
+    }
+    snprintf(op->hash, sizeof op->hash, "%s", hash);
+    store_know_clock(exchange_store(exchange), change_store, op);
+}
+
+static void change_store(void *arg)
+{
+    struct password_change *op = arg;
     struct proof *proof = &op->proof;
     const struct exchange *exchange = proof->exchange;
     const struct session_proof given = proof_of_session(proof);
     struct audit_source source = exchange_source(exchange);
     uint8_t new_digest[KEYRING_DIGEST_BYTES];
 
-    if (!hash) {
-        proof_give_up(proof, problem_of(exchange->service->draining ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED));
-        return;
-    }
     http_request_defer(exchange->request, token_wipe, &op->token);
     token_draw(exchange->service->keyring, bucket_of_account(exchange_account(exchange)), KEYRING_SESSION_DIGEST,
                &op->token, new_digest);
-    session_store_change_password(exchange_store(exchange), &given, new_digest, proof->check.user.password_hash, hash,
-                                  &source, change_stored, op);
+    session_store_change_password(exchange_store(exchange), &given, new_digest, proof->check.user.password_hash,
+                                  op->hash, &source, change_stored, op);
 }
 
 static void change_stored(void *arg, enum store_result result, const struct session_record *session)

@@ -16,7 +16,8 @@ struct step_up {
 };
 
 static bool step_up_read(struct step_up *op);
-static void step_up_store(struct proof *proof);
+static void step_up_given(struct proof *proof);
+static void step_up_store(void *arg);
 static void step_up_stored(void *arg, enum store_result result, const struct session_record *session);
 
 void step_up_begin(struct exchange *exchange)
@@ -26,7 +27,7 @@ void step_up_begin(struct exchange *exchange)
     op->proof.exchange = exchange;
     op->proof.throttled_line = "step-up throttled";
     op->proof.refused_line = "step-up refused";
-    op->proof.given = step_up_store;
+    op->proof.given = step_up_given;
     if (step_up_read(op))
         proof_begin(&op->proof);
 }
@@ -44,9 +45,15 @@ static bool step_up_read(struct step_up *op)
            proof_read(&op->proof, input.password, input.totp);
 }
 
-static void step_up_store(struct proof *proof)
+static void step_up_given(struct proof *proof)
 {
-    struct step_up *op = (struct step_up *)proof;
+    store_know_clock(exchange_store(proof->exchange), step_up_store, proof);
+}
+
+static void step_up_store(void *arg)
+{
+    struct step_up *op = arg;
+    struct proof *proof = &op->proof;
     const struct exchange *exchange = proof->exchange;
     const struct session_proof given = proof_of_session(proof);
     struct audit_source source = exchange_source(exchange);

@@ -5,6 +5,7 @@
 #include "admin/command.h"
 #include "api/routes.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -29,7 +30,7 @@ struct node *node_create(uv_loop_t *loop, const struct settings *settings, const
     node->settings = settings;
     node->events = *events;
     node->turn = turn_create(loop);
-    node->clock_zero_ms = node_clock_zero_ms();
+    node->clock_zero_ms = clock_zero_ms();
     process_metrics_begin();
     return node;
 }

@@ -27,7 +27,7 @@ struct node {
     uv_loop_t *loop;
     const struct settings *settings;
     struct node_events events;
-    int64_t clock_zero_ms; /* node_clock_zero_ms() when it was created */
+    int64_t clock_zero_ms; /* clock_zero_ms() when it was created */
     struct turn *turn;     /* closed last, so that stopped() always runs later, even if node_open() failed */
 
     struct store_settings store_settings;
@@ -70,5 +70,3 @@ MUST_CHECK int node_create_table(struct node *node);
 MUST_CHECK int node_serve_table(struct node *node);
 /* In node_look.c: looks again at what the node (arg) has opened, and does what is needed; call each second. */
 void node_look(void *arg);
-/* What this machine's clock showed when it booted: changes only as the clock is set. */
-int64_t node_clock_zero_ms(void);

@@ -5,40 +5,40 @@
 #include "base/loss.h"
 #include "node_settings.h"
 #include "redis/access.h"
+#include "redis/redis_clock.h"
 
 #include <stdlib.h>
 
 enum { CLOCKS_APART_MS = 2000 };
 
-/* Of the partition whose Redis differs most. */
-static int64_t clock_ahead_ms(const struct node *node)
+/* Of the partition whose Redis differs most, of those that are known. False: some are not. */
+static bool clock_ahead(const struct node *node, int64_t *ret_most_ms)
 {
-    int64_t most_ms = 0;
+    bool are_known = true;
 
+    *ret_most_ms = 0;
     for (unsigned i = 0; i < partitions_count(node->partitions); i++) {
-        int64_t ahead_ms = store_clock_ahead_ms(node->parts[i].store);
+        int64_t ahead_ms = 0;
 
-        if (llabs(ahead_ms) > llabs(most_ms))
-            most_ms = ahead_ms;
+        are_known &= redis_clock_ahead(store_redis_clock(node->parts[i].store), &ahead_ms);
+        if (llabs(ahead_ms) > llabs(*ret_most_ms))
+            *ret_most_ms = ahead_ms;
     }
-    return most_ms;
+    return are_known;
 }
 
-int64_t node_clock_zero_ms(void)
-{
-    return clock_wall_ms() - (int64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
-}
-
+/* When this machine's clock is set, Redis' may be set with it: the next heartbeat tells. */
 static void look_at_clock(const struct node *node)
 {
-    int64_t ahead_ms = clock_ahead_ms(node);
+    int64_t ahead_ms;
+    bool are_known = clock_ahead(node, &ahead_ms);
     bool is_apart = llabs(ahead_ms) > CLOCKS_APART_MS + node->settings->redis_timeout_ms / 2;
 
-    if (is_apart == loss_is_told(LOSS_CLOCK))
+    if (is_apart == loss_is_told(LOSS_CLOCK) || (!is_apart && !are_known))
         return;
     if (is_apart)
         LOSS_TELL(LOSS_CLOCK, log_int("redis_ahead_ms", ahead_ms),
-                  log_int("set_by_ms", node_clock_zero_ms() - node->clock_zero_ms));
+                  log_int("set_by_ms", clock_zero_ms() - node->clock_zero_ms));
     else
         LOG(LOG_INFO, "this machine's clock and Redis' clock agree again", log_int("redis_ahead_ms", ahead_ms));
     metric_set(METRIC_CLOCK_WRONG, is_apart);

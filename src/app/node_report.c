@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "config/agreement.h"
 #include "base/loss.h"
+#include "redis/redis_clock.h"
 #include "store/node_store.h"
 
 #include <stdio.h>
@@ -145,6 +146,7 @@ static void print(const struct node_report *report, struct buf *out)
 {
     const struct node_reported *about = &report->about;
     uint64_t p99_ns = histogram_quantile_ns(HISTOGRAM_BARRIER, 99);
+    int64_t ahead_ms;
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
@@ -167,7 +169,8 @@ static void print(const struct node_report *report, struct buf *out)
     put_names_of_losses(&w);
     json_key(&w, "certificates");
     node_tls_put(about->tls, &w);
-    put_integer(&w, "clock_ahead_ms", store_clock_ahead_ms(partitions_at(about->partitions, 0)));
+    if (redis_clock_ahead(store_redis_clock(partitions_at(about->partitions, 0)), &ahead_ms))
+        put_integer(&w, "clock_ahead_ms", ahead_ms);
     put_settings(&w, about);
     put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
     put_degraded(&w, report);

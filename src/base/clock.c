@@ -34,6 +34,11 @@ uint64_t clock_boot_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+int64_t clock_zero_ms(void)
+{
+    return clock_wall_ms() - (int64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
+}
+
 void clock_replace_wall_for_test(int64_t (*wall_ms)(void))
 {
     replaced_wall_ms = wall_ms;

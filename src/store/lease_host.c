@@ -23,7 +23,8 @@ static enum lease_answer answer_of(enum store_result result, const struct redis_
 
 struct heartbeat_call {
     struct store *store;
-    uint64_t sent_ns, chains_since;
+    struct redis_clock_question asked;
+    uint64_t chains_since;
     lease_heartbeat_answered *done;
     void *arg;
 };
@@ -50,7 +51,7 @@ static void tell_apart(struct store *store, int64_t ahead_ms)
 static void note_time(const struct heartbeat_call *call, const struct redis_reply *reply)
 {
     const struct redis_reply *time = reply_at(reply, HEARTBEAT_TIME);
-    struct store_time_told told = {.sent_ns = call->sent_ns, .read_ns = clock_boot_ns()};
+    struct store_time_told told = {.sent_ns = call->asked.sent_ns, .read_ns = clock_boot_ns()};
     struct store *store = call->store;
     enum store_time_how how;
     int64_t is_due;
@@ -60,6 +61,7 @@ static void note_time(const struct heartbeat_call *call, const struct redis_repl
         store_malformed(store, "time");
         return;
     }
+    redis_clock_told(&store->clock, &call->asked, told.said.clock_ms);
     if (store_time_told(&store->time, &told, how) && lease_member(store->lease))
         membership_forget(lease_member(store->lease), "Redis' clock was set forward: scheduled revocations may be due");
     tell_apart(store, store_time_ahead(&told.said));
@@ -173,10 +175,11 @@ static void lease_heartbeat(void *arg, size_t argc, const struct text *argv, lea
     struct buf measured, basis;
     struct script_args args;
 
-    *call = (struct heartbeat_call){store, clock_boot_ns(), chains_count(lease_chains(store->lease)), done, done_arg};
+    *call = (struct heartbeat_call){store, redis_clock_question(), chains_count(lease_chains(store->lease)), done,
+                                    done_arg};
     buf_init_fixed(&measured, storage[0], sizeof storage[0]);
     buf_init_fixed(&basis, storage[1], sizeof storage[1]);
-    store_time_print(&store->time, call->sent_ns, &measured, &basis);
+    store_time_print(&store->time, call->asked.sent_ns, &measured, &basis);
     args_begin(&args);
     for (size_t i = 0; i < argc; i++)
         args_add(&args, argv[i]);

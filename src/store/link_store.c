@@ -127,13 +127,14 @@ static enum store_result link_read_believed(struct store *store, const struct re
 struct invite_call {
     struct partitions *partitions;
     struct store *store; /* of the account */
-    struct link_record link;
+    struct link_record *link;
     struct kept_source kept_source;
     link_done *done;
     void *arg;
 };
 
 static void invite_checked(void *arg, enum store_result result);
+static void invite_send(void *arg);
 static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply);
 
 static void invite_finish(struct invite_call *call, enum store_result result, uint32_t retry_after_s)
@@ -148,8 +149,7 @@ void link_store_invite(struct partitions *partitions, struct link_record *link, 
     struct invite_call *call = mem_alloc(sizeof *call);
     struct store *store = partition_of_account(partitions, &link->account);
 
-    link_seal(store, link, source);
-    *call = (struct invite_call){.partitions = partitions, .store = store, .link = *link, .done = done, .arg = arg};
+    *call = (struct invite_call){.partitions = partitions, .store = store, .link = link, .done = done, .arg = arg};
     source_keep(&call->kept_source, source);
     email_check_free(partitions, text_of(link->email), invite_checked, call);
 }
@@ -157,14 +157,21 @@ void link_store_invite(struct partitions *partitions, struct link_record *link, 
 static void invite_checked(void *arg, enum store_result result)
 {
     struct invite_call *call = arg;
-    const struct link_record *link = &call->link;
+
+    if (result == STORE_OK)
+        store_know_clock(call->store, invite_send, call);
+    else
+        invite_finish(call, result, 0);
+}
+
+static void invite_send(void *arg)
+{
+    struct invite_call *call = arg;
+    struct link_record *link = call->link;
     const struct audit_source *source = &call->kept_source.source;
     struct script_args args;
 
-    if (result != STORE_OK) {
-        invite_finish(call, result, 0);
-        return;
-    }
+    link_seal(call->store, link, source);
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, id_text(&link->id));
@@ -262,6 +269,8 @@ void link_store_withdraw(struct store *store, const struct id *account, const st
 
 struct reset_call {
     struct store *store;
+    struct link_record *link;
+    struct kept_source kept_source;
     int64_t count;
     user_was_reset *done;
     void *arg;
@@ -292,15 +301,15 @@ static void reset_called(void *arg, enum store_result result, const struct redis
         reset_finish(call, result);
 }
 
-void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
-                      user_was_reset *done, void *arg)
+static void reset_send(void *arg)
 {
     static const char NO_TOTP[TOTP_SEALED_BYTES]; /* no master key has sealed this */
-    struct reset_call *call = mem_alloc(sizeof *call);
+    struct reset_call *call = arg;
+    struct link_record *link = call->link;
+    const struct audit_source *source = &call->kept_source.source;
     struct script_args args;
 
-    *call = (struct reset_call){.store = store, .done = done, .arg = arg};
-    link_seal(store, link, source);
+    link_seal(call->store, link, source);
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, id_text(&link->id));
@@ -310,10 +319,20 @@ void link_store_reset(struct store *store, struct link_record *link, const struc
     args_add(&args, text_of(link->mac.text));
     args_add_int(&args, link->created_ms);
     args_add(&args, (struct text){NO_TOTP, sizeof NO_TOTP});
-    args_add_source(&args, store, source);
+    args_add_source(&args, call->store, source);
     args_add_credential(&args, &source->credential);
     args_add(&args, role_text(link->role));
-    store_call_script(store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
+    store_call_script(call->store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
+}
+
+void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
+                      user_was_reset *done, void *arg)
+{
+    struct reset_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct reset_call){.store = store, .link = link, .done = done, .arg = arg};
+    source_keep(&call->kept_source, source);
+    store_know_clock(store, reset_send, call);
 }
 
 /* Finding one: the partitions of the code's digests are asked in turn. A wrong code is counted before it is answered,

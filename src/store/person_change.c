@@ -41,7 +41,7 @@ static void change_read(struct person_call *call);
 static void change_found(void *arg, enum store_result result, const struct person *person);
 static void keys_look(struct person_call *call);
 static void keys_seen(void *arg, enum store_result result, const struct redis_reply *reply);
-static void change_write(struct person_call *call);
+static void change_write(void *arg);
 static void change_written(void *arg, enum store_result result, const struct redis_reply *reply);
 static void keys_end(struct person_call *call);
 static void keys_ended(void *arg, enum store_result result, const struct redis_reply *reply);
@@ -118,7 +118,7 @@ static void change_found(void *arg, enum store_result result, const struct perso
     if (call->mark.text[0])
         keys_look(call);
     else
-        change_write(call);
+        store_know_clock(call->store, change_write, call);
 }
 
 /* What the record becomes. A repeated disabling keeps its time. */
@@ -157,8 +157,9 @@ static void args_add_told(struct script_args *args, const struct person_call *ca
     args_add_int(args, (int64_t)call->kept.count);
 }
 
-static void change_write(struct person_call *call)
+static void change_write(void *arg)
 {
+    struct person_call *call = arg;
     const struct user_record user = changed_record(call);
     struct script_args args;
     struct keys_told told;
@@ -247,7 +248,7 @@ static void keys_seen(void *arg, enum store_result result, const struct redis_re
     } else if (call->cursor[0]) {
         keys_look(call);
     } else {
-        change_write(call);
+        store_know_clock(call->store, change_write, call);
     }
 }
 

@@ -3,12 +3,14 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/loss.h"
+#include "base/mem.h"
 #include "core/key.h"
 #include "outcome.h"
 #include "state.h"
 #include "store/store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 struct keyring *store_keyring(const struct store *store)
 {
@@ -101,12 +103,43 @@ void record_keys_answered(struct store *store, enum store_result result, const s
 
 int64_t store_clock_ms(const struct store *store)
 {
-    return store->clock_offset_ms + (int64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
+    return redis_clock_ms(&store->clock);
 }
 
-int64_t store_clock_ahead_ms(const struct store *store)
+const struct redis_clock *store_redis_clock(const struct store *store)
 {
-    return store_clock_ms(store) - clock_wall_ms();
+    return &store->clock;
+}
+
+struct clock_call {
+    struct store *store;
+    struct redis_clock_question question;
+    void (*then)(void *arg);
+    void *arg;
+};
+
+static void clock_answered(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct clock_call call = *(struct clock_call *)arg;
+    struct store_time_said said;
+
+    free(arg);
+    if (result == STORE_OK && store_time_read(reply, &said))
+        redis_clock_told(&call.store->clock, &call.question, said.clock_ms);
+    call.then(call.arg);
+}
+
+void store_know_clock(struct store *store, void (*then)(void *arg), void *arg)
+{
+    struct clock_call *call;
+
+    if (redis_clock_is_known(&store->clock)) {
+        then(arg);
+        return;
+    }
+    call = mem_alloc(sizeof *call);
+    *call = (struct clock_call){store, redis_clock_question(), then, arg};
+    store_call_script(store, SCRIPT_store_time, SCRIPT_READS, 0, NULL, clock_answered, call);
 }
 
 bool store_takes_unsealed(const struct store *store)

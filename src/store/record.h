@@ -17,8 +17,7 @@ enum store_result store_believe_key(struct store *store, struct text packed, con
 enum store_result store_altered(struct store *store, const char *what, struct text id);
 /* The result for a digest that is not in Redis: STORE_NOT_FOUND, or STORE_UNAVAILABLE as above. */
 enum store_result store_absent(const struct store *store);
-/* Redis' clock, as estimated by the last examination: for times that a node seals. Setting this machine's clock does
- * not change it. */
+/* Redis' clock, for times that a node seals. Call it behind store_know_clock(). */
 int64_t store_clock_ms(const struct store *store);
 
 /* For the store's own files */

@@ -289,8 +289,9 @@ static void creation_seal(struct session_call *call, struct record_mac *ret_mac)
     record_mac_make(store_keyring(call->store), &seal.record, ret_mac);
 }
 
-static void creation_send(struct session_call *call)
+static void creation_send(void *arg)
 {
+    struct session_call *call = arg;
     const struct creation *creation = call->creation;
     const struct session_start *start = &creation->start;
     const struct user_record *verified = start->verified;
@@ -327,7 +328,7 @@ static void creation_begin(struct session_call *call)
     if (elsewhere && !store_is_ready(elsewhere))
         store_refuse(call->store, session_called, call);
     else
-        creation_send(call);
+        store_know_clock(call->store, creation_send, call);
 }
 
 static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "lease/lease.h"
 #include "lease/store_time.h"
+#include "redis/redis_clock.h"
 #include "lua_scripts.h"
 #include "store/copied.h"
 #include "store/facts.h"
@@ -27,7 +28,7 @@ struct examination {
     bool found_no_store; /* when the schema was claimed */
     bool must_repeat;    /* there is one since */
     unsigned due;        /* replies still missing */
-    uint64_t sent_ns;
+    struct redis_clock_question asked;
     struct store_facts facts;
     const char *refusal; /* why Redis refuses writes, from its error reply; NULL: none of the known reasons */
     struct examined_row config_reads[CONFIG_SETTING_COUNT], info_reads[INFO_SECTION_COUNT];
@@ -86,8 +87,7 @@ struct store {
     void (*on_log_quiet)(struct store *store); /* closing waits for them; NULL: it does not */
     enum store_keys keys;                      /* by the last examination */
     int64_t unsealed_until_ms;
-    int64_t
-        clock_offset_ms; /* Redis' clock minus that of clock_boot_ns(), which nobody sets, by the last examination */
+    struct redis_clock clock;              /* by examinations and heartbeats */
     int64_t missing_endings, lost_changes; /* as this store's part of the metrics says */
     struct store_time time;
     int time_apart;  /* as was logged: 1: ahead of Redis' clock, -1: behind it, 0: neither */

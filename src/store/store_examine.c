@@ -60,7 +60,6 @@ static void on_probe(uv_timer_t *probe);
 
 void examination_init(struct store *store)
 {
-    store->clock_offset_ms = clock_wall_ms() - (int64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
     store->on_probe = on_probe;
     list_init(&store->examination.waiting);
     for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
@@ -122,7 +121,7 @@ void examination_start(struct store *store)
                                     .durability_asserted = store->settings.durability_asserted,
                                     .is_cluster = store->settings.resolver != NULL};
     e->refusal = NULL;
-    e->sent_ns = clock_boot_ns();
+    e->asked = redis_clock_question();
     e->due = 4;
     redis_link_call(store->changes, 1, (struct text[]){TEXT("TIME")}, time_answered, store);
     ask_info(store);
@@ -386,10 +385,8 @@ static void time_answered(void *arg, enum redis_outcome outcome, const struct re
         !reply_integer(reply_at(reply, 1), &microseconds))
         e->has_failed = true;
     else
-        /* Redis read its clock somewhere in between; halfway is the best guess. */
-        store->clock_offset_ms =
-            seconds * 1000 + microseconds / 1000 - (int64_t)((e->sent_ns + clock_boot_ns()) / 2 / CLOCK_NS_PER_MS);
-    e->facts.clock_ahead_ms = store_clock_ahead_ms(store);
+        redis_clock_told(&store->clock, &e->asked, seconds * 1000 + microseconds / 1000);
+    (void)redis_clock_ahead(&store->clock, &e->facts.clock_ahead_ms);
     part_done(store);
 }
 

@@ -470,17 +470,22 @@ void fixture_add_node(struct fixture *fixture, const char *const *more)
     fixture_start_node(fixture, fixture->node_count++, name, fixture->redis.url, more);
 }
 
-void fixture_add_node_with_clock(struct fixture *fixture, struct clock_file *clock, int ahead_s, const char *rate)
+void fixture_add_node_by_clock(struct fixture *fixture, const struct clock_file *clock, const char *rate)
 {
     const char *options = getenv("ASAN_OPTIONS");
     char more[512];
 
     snprintf(more, sizeof more, "%s%sverify_asan_link_order=0", options ? options : "", options ? ":" : "");
     setenv("ASAN_OPTIONS", more, 1);
-    clock_file_make(clock, ahead_s);
     clock_file_begin(clock, rate);
     fixture_add_node(fixture, NULL);
     clock_file_end();
+}
+
+void fixture_add_node_with_clock(struct fixture *fixture, struct clock_file *clock, int ahead_s, const char *rate)
+{
+    clock_file_make(clock, ahead_s);
+    fixture_add_node_by_clock(fixture, clock, rate);
 }
 
 /* Nodes are ready, and so started, once they serve some partitions. One with another internal listener than the usual

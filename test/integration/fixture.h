@@ -65,6 +65,8 @@ void fixture_stop(struct fixture *fixture);
 void fixture_add_node(struct fixture *fixture, const char *const *more);
 /* One whose wall clock is so many seconds ahead, see clock_file.h; the caller removes the file. */
 void fixture_add_node_with_clock(struct fixture *fixture, struct clock_file *clock, int ahead_s, const char *rate);
+/* The same with a clock that is there, such as Redis'. */
+void fixture_add_node_by_clock(struct fixture *fixture, const struct clock_file *clock, const char *rate);
 /* The same for a node, and a Redis, of the caller's choice. Nodes wait 10 s for Redis unless `more` says otherwise: one
  * whose disk is busy is not one that hangs. Returns once it serves all partitions. */
 void fixture_start_node(struct fixture *fixture, size_t node, const char *name, const char *redis_url,

@@ -478,33 +478,6 @@ Test(cli_status, a_clock_that_is_off_is_told)
     clock_file_remove(&clock);
 }
 
-/* Links and sessions have times of Redis' clock, which the node goes on knowing. */
-Test(cli_status, a_clock_that_is_set_refuses_nobody)
-{
-    struct clock_file clock;
-    struct fixture fixture;
-    struct http_answer answer;
-    char body[80];
-
-    fixture_start(&fixture, 0, NULL);
-    fixture_add_node_with_clock(&fixture, &clock, 0, NULL);
-    for (int i = 0; i < 5; i++) {
-        clock_file_set(&clock, i % 2 ? 0 : -3600);
-        snprintf(body, sizeof body, "{\"email\":\"user%d@north.example\",\"role\":\"auditor\"}", i);
-        const struct http_call invite = {
-            .method = "POST", .target = "/v1/team/invitations", .bearer = fixture.manager.secret, .json = body};
-        cr_expect_eq(fixture_call(&fixture, 0, &invite, &answer), 201, "%s", answer.body);
-    }
-    losses_await_status(&fixture, LOSSES[LOSS_CLOCK].sentence);
-    char *log = node_log(&fixture.nodes[0]);
-    const char *told = strstr(log, LOSSES[LOSS_CLOCK].message);
-    cr_expect(told && strstr(told, " set_by_ms=-3"), "%s", log);
-    cr_expect_null(strstr(log, "user_script"), "%s", log);
-    free(log);
-    fixture_stop(&fixture);
-    clock_file_remove(&clock);
-}
-
 /* The public listener says the same, and nothing else. Asked last, it may know better for a moment. */
 static int readyz(const struct fixture *fixture)
 {

@@ -941,6 +941,12 @@ void world_create_later(session_found *done, void *arg)
     queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
 }
 
+void store_know_clock(struct store *store, void (*then)(void *arg), void *arg)
+{
+    (void)store;
+    then(arg);
+}
+
 void session_store_step_up(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
                            const struct audit_source *source, session_found *done, void *arg)
 {
