@@ -63,9 +63,13 @@ void status_print_certificates(const struct status_node *node, struct buf *out)
     }
 }
 
-void status_put_certificates(const struct status_node *node, struct json_writer *w)
+void status_put_certificates(const struct status_node *node, bool is_known, struct json_writer *w)
 {
     json_key(w, "certificates");
+    if (!is_known) {
+        json_put_null(w);
+        return;
+    }
     json_array_begin(w);
     for (size_t i = 0; i < node->certificate_count; i++) {
         const struct status_certificate *certificate = &node->certificates[i];

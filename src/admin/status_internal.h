@@ -40,6 +40,7 @@ struct status_node {
     size_t agreement_count;
     struct status_certificate certificates[STATUS_LISTENERS_MAX];
     size_t certificate_count;
+    bool is_clock_known;    /* Redis has told this node its clock */
     int64_t clock_ahead_ms; /* Redis' clock before this node's */
     char reasons[STATUS_REASONS_MAX][STATUS_TEXT_BYTES];
     size_t reason_count;
@@ -79,7 +80,8 @@ PRINTF_LIKE(2, 3) void status_add(struct status *status, const char *format, ...
 /* Of a node whose report is new. */
 void status_judge_certificates(struct status *status, const struct status_node *node);
 void status_print_certificates(const struct status_node *node, struct buf *out);
-void status_put_certificates(const struct status_node *node, struct json_writer *w);
+/* null: unknown */
+void status_put_certificates(const struct status_node *node, bool is_known, struct json_writer *w);
 /* "3 d", "5 h", "12 min" or "7 s" */
 void status_print_span(int64_t ms, char ret_text[STATUS_SPAN_BYTES]);
 /* Text of a member; empty if there is none. */

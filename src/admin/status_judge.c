@@ -62,6 +62,7 @@ void status_read_node(const struct node_row *row, struct status_node *ret_node)
     ret_node->has_lease = status_copy_flag(report, "has_lease");
     ret_node->canary_ms = status_copy_integer(report, "canary_ms");
     ret_node->has_revocation_log = status_copy_flag(report, "has_revocation_log");
+    ret_node->is_clock_known = json_member(report, "clock_ahead_ms") != NULL;
     ret_node->clock_ahead_ms = status_copy_integer(report, "clock_ahead_ms");
     copy_losses(report, ret_node);
     status_read_agreements(report, ret_node);

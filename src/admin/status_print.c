@@ -11,9 +11,15 @@
 
 enum { US_PER_MS = 1000 };
 
+/* What its last report says may have changed since; only who it is has not. */
+static bool is_state_known(const struct status_node *node)
+{
+    return node->is_readable && node->age_ms <= STATUS_SILENT_MS;
+}
+
 static const char *lease_of(const struct status_node *node)
 {
-    if (!node->is_readable || node->age_ms > STATUS_SILENT_MS)
+    if (!is_state_known(node))
         return "unknown";
     return node->lease_ms == 0 ? "none" : node->has_lease ? "held" : "lost";
 }
@@ -273,6 +279,15 @@ static void put_flag(struct json_writer *w, const char *name, bool value)
     json_put_bool(w, value);
 }
 
+static void put_known_flag(struct json_writer *w, const char *name, bool value, bool is_known)
+{
+    json_key(w, name);
+    if (is_known)
+        json_put_bool(w, value);
+    else
+        json_put_null(w);
+}
+
 /* The first one by itself, too: the only one without partitions. */
 static void put_memberships(struct json_writer *w, struct text names)
 {
@@ -289,6 +304,7 @@ static void put_memberships(struct json_writer *w, struct text names)
 
 static void put_node(struct json_writer *w, const struct status *status, const struct status_node *node)
 {
+    bool is_known = is_state_known(node);
     char storage[STATUS_TEXT_BYTES];
     struct buf names;
 
@@ -298,21 +314,21 @@ static void put_node(struct json_writer *w, const struct status *status, const s
     put_text_member(w, "host", text_of(node->host));
     put_text_member(w, "address", text_of(node->address));
     put_text_member(w, "version", text_of(node->version));
-    put_integer(w, "pid", node->pid);
+    put_known(w, "pid", node->pid, node->is_readable);
     put_time_member(w, "started_at", node->started_ms);
     put_integer(w, "heard_ms_ago", node->age_ms);
     put_flag(w, "silent", node->age_ms > STATUS_SILENT_MS);
-    put_flag(w, "draining", node->is_draining);
+    put_known_flag(w, "draining", node->is_draining, is_known);
     json_put_member(w, "lease", text_of(lease_of(node)));
-    put_time_member(w, "lease_since", node->lease_since_ms);
-    put_integer(w, "lease_ms", node->lease_ms);
+    put_time_member(w, "lease_since", is_known ? node->lease_since_ms : 0);
+    put_known(w, "lease_ms", node->lease_ms, is_known);
     put_memberships(w, text_of(node->memberships));
-    put_integer(w, "revocations", node->revocations);
-    put_integer(w, "barrier_p99_us", node->barrier_p99_us);
-    put_text_member(w, "master_key", text_of(node->master_key));
-    put_flag(w, "revocation_log", node->has_revocation_log);
-    put_integer(w, "clock_ahead_ms", node->clock_ahead_ms);
-    status_put_certificates(node, w);
+    put_known(w, "revocations", node->revocations, is_known);
+    put_known(w, "barrier_p99_us", node->barrier_p99_us, is_known);
+    put_text_member(w, "master_key", text_of(is_known ? node->master_key : ""));
+    put_known_flag(w, "revocation_log", node->has_revocation_log, is_known);
+    put_known(w, "clock_ahead_ms", node->clock_ahead_ms, is_known && node->is_clock_known);
+    status_put_certificates(node, is_known, w);
     put_text_member(w, "differs_in", status_print_differences(status, node, &names) ? buf_text(&names) : TEXT(""));
     json_object_end(w);
 }
@@ -326,7 +342,7 @@ static void put_redis(struct json_writer *w, const struct status *status)
     put_text_member(w, "version", text_of(status->facts.redis_version));
     put_known(w, "schema", status->facts.schema, status->is_reachable);
     put_known(w, "replicas", status->facts.replicas, status->is_reachable && !status->facts.replication_hidden);
-    put_flag(w, "durability_asserted", status->facts.durability_asserted);
+    put_known_flag(w, "durability_asserted", status->facts.durability_asserted, status->is_reachable);
     put_integer(w, "partitions", status->partitions);
     put_integer(w, "partitions_fit", status->partitions_well);
     put_known(w, "longest_lease_ms", status->lease_max_ms, status->is_listed);

@@ -65,6 +65,17 @@ Test(status, is_well_if_nothing_is_wrong)
     cr_expect_eq(nodes[0].barrier_p99_us, 2500);
 }
 
+static void expect_printed(const char *text);
+
+/* A node tells its clock once it knows Redis', and those of 0.3.0 tell none. */
+Test(status, a_clock_that_no_report_tells_is_unknown)
+{
+    make_well();
+    expect_printed("\"clock_ahead_ms\":null,\"certificates\":[],");
+    read_report(&nodes[0], "{\"clock_ahead_ms\":-7}", 1);
+    expect_printed("\"clock_ahead_ms\":-7,");
+}
+
 Test(status, names_what_is_degraded)
 {
     make_well();
@@ -112,8 +123,6 @@ Test(status, names_what_is_degraded)
     expect_problem("south 10.0.0.2:8080 writes no revocation log");
 }
 
-static void expect_printed(const char *text);
-
 /* Nobody asked for what this user may not read, so nothing is said of it. */
 Test(status, what_cannot_be_seen_is_unknown_and_no_problem)
 {
@@ -132,7 +141,7 @@ Test(status, what_cannot_be_seen_is_unknown_and_no_problem)
     status.facts.appendfsync_always = false;
     expect_problem("Redis, appendfsync: ");
     status.is_reachable = status.is_listed = false;
-    expect_printed("\"schema\":null,\"replicas\":null,");
+    expect_printed("\"schema\":null,\"replicas\":null,\"durability_asserted\":null,");
     expect_printed("\"longest_lease_ms\":null,\"missing_endings\":null,\"lost_changes\":null,");
 }
 
@@ -148,6 +157,11 @@ Test(status, of_a_silent_node_nothing_is_asserted)
     expect_printed("  north 10.0.0.1:8080\n    state unknown, last heard 35 s ago: version 0.2.0, pid 7, membership "
                    "00112233445566778899aabbccddeeff\n");
     expect_printed("\nRevocation log: written by 1 of 1 nodes\n");
+    expect_printed("\"pid\":7,\"started_at\":\"2023-11-14T22:13:20.000Z\",\"heard_ms_ago\":35001,\"silent\":true,"
+                   "\"draining\":null,\"lease\":\"unknown\",\"lease_since\":null,\"lease_ms\":null,"
+                   "\"membership\":\"00112233445566778899aabbccddeeff\",");
+    expect_printed("\"revocations\":null,\"barrier_p99_us\":null,\"master_key\":null,\"revocation_log\":null,"
+                   "\"clock_ahead_ms\":null,\"certificates\":null,\"differs_in\":null}");
     status.node_count = 1;
     buf_init(&out, 1 << 16);
     status_print(&status, &out);
