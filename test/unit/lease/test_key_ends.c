@@ -2,6 +2,7 @@
 #include "leak_guard.h"
 #include "lease_world.h"
 #include "lease/membership.h"
+#include "redis/redis_clock.h"
 #include "store/access.h"
 #include "store/key_store.h"
 #include "lease/store_time.h"
@@ -120,6 +121,16 @@ Test(key_ends, a_key_is_revoked_from_its_time_on)
     find();
     cr_expect_eq(found.revoked_ms, 0);
     cr_expect_not(found.is_ending);
+    close_world();
+}
+
+/* TIME of the examination said another one. */
+Test(key_ends, heartbeats_tell_redis_clock)
+{
+    open_ready();
+    answer_heartbeats(NOW_MS);
+    int64_t apart_ms = redis_clock_ms(store_redis_clock(w.store)) - NOW_MS;
+    cr_expect(apart_ms >= -1000 && apart_ms < PATIENCE_MS, "%lld ms", (long long)apart_ms);
     close_world();
 }
 
