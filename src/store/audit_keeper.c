@@ -51,6 +51,7 @@ struct audit_part {
     size_t copy_count, copy_room;
     struct audit_backlog backlog; /* as last seen */
     bool is_taking, is_exchanging, has_published;
+    bool has_answered;  /* so Redis knows whether this node writes its chain */
     int64_t refused_ms; /* by its last answer another node writes this chain, for so long if it has ended; 0: none */
 };
 
@@ -295,6 +296,7 @@ static void note_writer(struct audit_part *part, int64_t refused_ms)
     const char *was_held = audit_log_held(keeper->log), *held = NULL;
     bool is_other_alive = part->refused_ms > 0 && refused_ms > part->refused_ms;
 
+    part->has_answered = true;
     part->refused_ms = refused_ms;
     for (unsigned i = 0; i < keeper->part_count; i++)
         if (keeper->parts[i].refused_ms > 0)
@@ -549,7 +551,7 @@ static void look_at_part(struct audit_part *part, bool has_trouble)
 
     if (!store_is_ready(part->store))
         return;
-    if (ticks % TAKE_EVERY == 0)
+    if (ticks % TAKE_EVERY == 0 || !part->has_answered)
         take(part);
     if (has_trouble)
         return;

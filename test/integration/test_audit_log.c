@@ -811,6 +811,19 @@ static bool is_refused(const struct logs *logs, size_t node)
     return fixture_metric(&logs->fixture, node, "chatelaine_audit_log_shared_total") == 1;
 }
 
+/* By itself, within a second. */
+static void await_claim(const struct logs *logs)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char reply[256] = "";
+
+    while (!strstr(reply, "log_writer")) {
+        cr_assert_gt(deadline_left_ms(deadline), 0);
+        poll(NULL, 0, 20);
+        redis_server_ask(&logs->fixture.redis, reply, sizeof reply, "KEYS", "*log_writer:*", NULL);
+    }
+}
+
 /* Two nodes with one chain would contradict each other, and the verifier would suspect whoever runs them. */
 Test(audit_log, a_copied_host_writes_none)
 {
@@ -822,6 +835,7 @@ Test(audit_log, a_copied_host_writes_none)
 
     start(&logs, 1);
     fixture_create_key(&logs.fixture, 0, "{\"name\":\"a\",\"mode\":\"live\"}", &key);
+    await_claim(&logs);
     content = read_log(logs.path[0]);
     snprintf(logs.path[1], sizeof logs.path[1], "%.150s/copy.log", logs.fixture.folder);
     write_log(logs.path[1], content, strlen(content));

@@ -254,7 +254,6 @@ Test(audit_keeper, a_copy_of_a_live_nodes_log_is_refused)
     add_key(fixture.partitions, &accounts[0], 1);
     copy_log("a", "b");
     add_key(fixture.partitions, &accounts[0], 2);
-    audit_keeper_hurry(node.keeper);
     node_begin(&copy, "b", fixture_open_partitions("t:", PARTITIONS));
     before = file_read(copy.path);
     cr_assert(test_loop_until(&fixture.loop, is_told, NULL, PATIENCE_MS));
