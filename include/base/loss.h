@@ -22,7 +22,7 @@ enum loss {
     LOSS_COUNT
 };
 
-/* So long before its end, a certificate is told. */
+/* How long before it expires a certificate counts as a loss. */
 enum { LOSS_CERTIFICATE_DAYS = 14, LOSS_CERTIFICATE_S = LOSS_CERTIFICATE_DAYS * 24 * 60 * 60 };
 
 struct loss_row {

@@ -121,7 +121,8 @@ struct keyring *command_keyring(const struct command_line *line, int *ret_code)
     return keyring;
 }
 
-/* A key that every user can read is told by each command that gets it. But what ends something must not wait for it. */
+/* Each command warns about a key file that every user can read, and goes on: ending something must not wait for a
+ * chmod. */
 static void warn_of_keys(const struct settings *settings)
 {
     char storage[ADMIN_WHY_MAX_BYTES];

@@ -11,7 +11,7 @@
 
 enum { US_PER_MS = 1000 };
 
-/* What its last report says may have changed since; only who it is has not. */
+/* A silent node's last report still tells who it is. Its state may have changed since. */
 static bool is_state_known(const struct status_node *node)
 {
     return node->is_readable && node->age_ms <= STATUS_SILENT_MS;

@@ -1,4 +1,4 @@
-/* What the parts of 'status' are made of: members of reports, problems, spans. */
+/* Shared by the parts of 'status': reading members of a report, adding a problem, printing a time span. */
 #include "status_internal.h"
 
 #include "base/json.h"

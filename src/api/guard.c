@@ -91,7 +91,7 @@ static enum cookie_result read_session_cookie(struct exchange *exchange, struct 
     return count ? cookie_find(header, SESSION_COOKIE_NAME, ret_token) : COOKIE_ABSENT;
 }
 
-/* Nobody is told to the backend, so the credential need not be a good one. */
+/* The backend gets no identity, so the credential is not looked up. */
 static void admit_anybody(struct exchange *exchange)
 {
     struct text token;
@@ -470,7 +470,7 @@ static void authorise_foreign(struct exchange *exchange)
         CHECK(exchange->session);
         admit_person(exchange, csrf | ROUTE_STEP_UP, least_role);
         break;
-    case POLICY_PUBLIC: /* since the policy was read anew, after the key was asked for */
+    case POLICY_PUBLIC: /* the policy was reloaded while the key was looked up */
         admit_anybody(exchange);
         break;
     }

@@ -4,7 +4,7 @@
 
 enum { MS_PER_S = 1000, AUDIT_WAITS_S = 300 };
 
-/* Behind the sentence: when it is told, if not while the metric is above 0. */
+/* After the sentence: .told and .limit, where the loss does not simply last while the metric is above 0. */
 #define ROW(number, word, rule, line, ...)                                                         \
     {                                                                                              \
         .metric = number, .name = word, .alert = rule, .message = line,                            \

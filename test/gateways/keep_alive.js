@@ -93,7 +93,7 @@ class Client {
   }
 }
 
-/** What each client of a NAME does, again and again. path: of a backend, if there is one. */
+/** The requests that each client of a target repeats, with the responses they must get. path: a backend's, if there is one. */
 const CONSTANT = (path) => [
   ['GET', path, secret.LIVE, { 200: secret.LIVE_ID }],
   ['GET', path, secret.TEST, { 200: secret.TEST_ID }],

@@ -118,34 +118,28 @@ Test(lower, does_not_wait_if_no_lease_is_longer)
     expect_longest("10000");
 }
 
-/* By another command, which has removed the member too. */
+/* By another command, which has removed the member too. What is lowered is what the other has left. */
 Test(lower, somebody_else_lowers_it_meanwhile)
 {
-    struct lower_answer answer = {0};
+    static const struct {
+        int64_t asked_ms;
+        const char *left;
+        enum lease_lowered result;
+        int64_t found_ms;
+    } CASES[] = {{200, "100", LEASE_NOT_LONGER, 100}, {100, "200", LEASE_LOWERED, 200}};
 
-    have("600", "1 600 3");
-    begin(&answer, 200);
-    until_marked();
-    have("100", NULL);
-    redis_server_tell(&fixture.server, "HDEL", "t:nodes", MEMBER, NULL);
-    expect(&answer, LEASE_NOT_LONGER);
-    cr_expect_eq(answer.found.longest_ms, 100);
-    expect_longest("100");
-}
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct lower_answer answer = {0};
 
-/* The same, but less far: what is lowered is what the other has left. */
-Test(lower, somebody_else_lowers_a_part_of_it_meanwhile)
-{
-    struct lower_answer answer = {0};
-
-    have("600", "1 600 3");
-    begin(&answer, 100);
-    until_marked();
-    have("200", NULL);
-    redis_server_tell(&fixture.server, "HDEL", "t:nodes", MEMBER, NULL);
-    expect(&answer, LEASE_LOWERED);
-    cr_expect_eq(answer.found.longest_ms, 200);
-    expect_longest("100");
+        have("600", "1 600 3");
+        begin(&answer, CASES[i].asked_ms);
+        until_marked();
+        have(CASES[i].left, NULL);
+        redis_server_tell(&fixture.server, "HDEL", "t:nodes", MEMBER, NULL);
+        expect(&answer, CASES[i].result);
+        cr_expect_eq(answer.found.longest_ms, CASES[i].found_ms);
+        expect_longest("100");
+    }
 }
 
 /* The next Redis may be another one, which knows nothing of the marks. */

@@ -243,6 +243,16 @@ static bool has_called(void *calls)
     return metric_values[METRIC_REDIS_CALLS] >= *(const int64_t *)calls;
 }
 
+/* Whoever copied it before would take the chain over. Both calls of a partition go over one connection, in order. */
+Test(audit_keeper, a_new_chain_has_its_writer_before_its_head_is_published)
+{
+    char name[64];
+
+    cr_assert(test_loop_until(&fixture.loop, is_published, NULL, PATIENCE_MS));
+    snprintf(name, sizeof name, "log_writer:%s", audit_log_chain(node.log));
+    cr_expect_eq(sum_of("EXISTS", name), PARTITIONS);
+}
+
 Test(audit_keeper, a_copy_of_a_live_nodes_log_is_refused)
 {
     enum store_result result;
