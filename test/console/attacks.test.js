@@ -4,7 +4,7 @@ import {createServer} from 'node:http';
 import {describe, test} from 'node:test';
 
 import {PASSWORD, until} from '../support/deployment.js';
-import {openContext, settled, signIn} from './browser.js';
+import {changeAnswers, openContext, settled, signIn} from './browser.js';
 import {FOREIGN_FIELDS} from './foreign.js';
 import {browse, browser, deployment, focused, keysOf, row, someKeys} from './scene.js';
 import {enrolDevice} from './seed.js';
@@ -67,12 +67,10 @@ describe('attacks', () => {
             made: [key],
         } = await someKeys(['Turned key', 'live']);
 
-        await page.route('**/v1/console/**', async (route) => {
-            const response = await route.fetch();
+        await changeAnswers(page, '**/v1/console/**', async (response) => {
             const type = response.headers()['content-type'] ?? '';
 
-            if (type.startsWith('application/json')) await route.fulfill({response, json: turn(await response.json(), '')});
-            else await route.fulfill({response});
+            return type.startsWith('application/json') ? {json: turn(await response.json(), '')} : {};
         });
         await signIn(page, person, '/console/people');
         const names = page.locator('tbody .row-name');

@@ -126,6 +126,17 @@ export async function passTime(page, ms) {
     await page.clock.fastForward(ms);
 }
 
+// Gives the page, in place of each answer of the service, what changed() makes of it: options of Route.fulfill(). A
+// request that cannot be made fails for the page, too: a route that is never answered would keep the page waiting.
+export async function changeAnswers(page, url, changed, options) {
+    await page.route(url, async (route) => {
+        const response = await route.fetch({...options?.(route.request()), maxRetries: 3}).catch(() => undefined);
+
+        if (response) await route.fulfill({response, ...(await changed(response, route.request()))});
+        else await route.abort().catch(() => {}); // nor does a page that was left
+    });
+}
+
 // Closes a context whose routes may still be asking: what they get then is nobody's error.
 export async function closeContext(context) {
     const none = {behavior: 'ignoreErrors'};

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
-import {confirmStepUp, settled, signIn} from './browser.js';
+import {changeAnswers, confirmStepUp, settled, signIn} from './browser.js';
 import {browse, deployment, focused, judge, someKeys} from './scene.js';
 
 const DAY_MS = 86400000;
@@ -23,29 +23,23 @@ async function store(page) {
     await page.locator('.secret-text').waitFor({state: 'detached'}); // until then the page asks whoever leaves it
 }
 
-// A page that reads again by itself may be left, or its routes taken back, while an answer is under way: then nobody
-// waits for that one.
-const quietly = (answer) => async (route) => answer(route).catch(() => {});
-
-const change = (page, path, changed) =>
-    page.route(
-        path,
-        quietly(async (route) => {
-            const response = await route.fetch();
-
-            await route.fulfill({response, json: changed(await response.json())});
-        }),
-    );
-
-// As if both had been so long ago: the last use of the key, and its replacement.
+// As if both had been so long ago: the last use of the key, and its replacement. Returns these times, which may change.
 async function backdate(page, key, usedMs, replacedMs) {
+    const ago = {usedMs, replacedMs};
     const earlier = (iso, ms) => iso && new Date(Date.parse(iso) - ms).toISOString();
 
-    await change(page, `**${pathOf(key)}`, (json) => ({...json, last_used_at: earlier(json.last_used_at, usedMs)}));
-    await change(page, '**/v1/console/audit_events?*', (json) => {
-        for (const event of json.data) event.created_at = earlier(event.created_at, replacedMs);
-        return json;
+    await changeAnswers(page, `**${pathOf(key)}`, async (response) => {
+        const json = await response.json();
+
+        return {json: {...json, last_used_at: earlier(json.last_used_at, ago.usedMs)}};
     });
+    await changeAnswers(page, '**/v1/console/audit_events?*', async (response) => {
+        const json = await response.json();
+
+        for (const event of json.data) event.created_at = earlier(event.created_at, ago.replacedMs);
+        return {json};
+    });
+    return ago;
 }
 
 describe('a key is replaced', () => {
@@ -112,7 +106,6 @@ describe('a key is replaced', () => {
         assert.deepEqual([await statusOf(old), await statusOf(made)], [401, 200]);
         assert.equal(await panel(page).count(), 0);
         assert.equal(await button(page, 'Replace…').count(), 0);
-        await page.unrouteAll({behavior: 'wait'});
     });
 
     browse('silence counts from the last use, and as long as the overlap makes sense', async (page, {person}) => {
@@ -122,11 +115,10 @@ describe('a key is replaced', () => {
         } = await someKeys(['Short overlap', 'test']);
         const {json: made} = await session.send('POST', `${pathOf(old)}/replacement`, {overlap_seconds: 3600, name: 'Soon alone'});
 
-        await backdate(page, old, 0, 14 * 60000);
+        const ago = await backdate(page, old, 0, 14 * 60000);
         await signIn(page, person, pageOf(old));
         await panel(page).getByText('Wait longer').waitFor();
-        await page.unrouteAll({behavior: 'wait'});
-        await backdate(page, old, 0, 30 * 60000);
+        ago.replacedMs = 30 * 60000;
         await button(page, 'Check again').click();
         await panel(page).getByText('you can revoke it now').waitFor();
         // To the new key, and back.
@@ -146,7 +138,6 @@ describe('a key is replaced', () => {
         await button(page, 'Check again').click();
         await panel(page).getByText('The new key is revoked, so nothing replaces this one').waitFor();
         assert.equal(await button(page, 'Revoke now').count(), 0);
-        await page.unrouteAll({behavior: 'wait'});
     });
 
     browse('an answer that a revocation has overtaken is not shown', async (page, {person}) => {
@@ -162,16 +153,11 @@ describe('a key is replaced', () => {
         await session.send('POST', `${pathOf(old)}/replacement`, {overlap_seconds: 3600, name: 'Its successor'});
         await signIn(page, person, pageOf(old));
         await panel(page).getByText('Wait longer').waitFor();
-        await page.route(
-            (url) => url.pathname === pathOf(old),
-            async (route) => {
-                if (!isReading(route.request())) return await route.continue();
-                const response = await route.fetch();
-                read();
-                await mayGo;
-                return await route.fulfill({response});
-            },
-        );
+        await changeAnswers(page, `**${pathOf(old)}`, async (_, request) => {
+            if (!isReading(request)) return;
+            read();
+            await mayGo;
+        });
         const late = page.waitForEvent('requestfinished', isReading);
         await button(page, 'Check again').click();
         await wasRead;
@@ -185,7 +171,6 @@ describe('a key is replaced', () => {
         await settled(page);
         assert.equal(await panel(page).count(), 0);
         assert.equal(await button(page, 'Revoke').count(), 0);
-        await page.unrouteAll({behavior: 'wait'});
     });
 
     browse('without an overlap: the old key is revoked when the new one is used', async (page, {person}) => {
@@ -336,9 +321,8 @@ describe('a revocation is scheduled', () => {
             made: [key],
         } = await someKeys(['Older node', 'test']);
 
-        await page.route(
-            '**/scheduled_revocation',
-            quietly((route) => route.fulfill({status: 404, json: {error: {code: 'not_found'}}})),
+        await page.route('**/scheduled_revocation', (route) =>
+            route.fulfill({status: 404, json: {error: {code: 'not_found'}}}),
         );
         await signIn(page, person, pageOf(key));
         await page.getByRole('heading', {name: 'Older node'}).waitFor();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
-import {askForTestKey, confirmStepUp, passTime, settled, signIn} from './browser.js';
+import {askForTestKey, changeAnswers, confirmStepUp, passTime, settled, signIn} from './browser.js';
 import {addUse, browse, deployment, focused, judge, row, someKeys} from './scene.js';
 import {enrolDevice} from './seed.js';
 
@@ -100,11 +100,10 @@ describe('the list', () => {
 
     browse('times in words go on by themselves', async (page, {person}) => {
         // The server's clock stays behind when this one jumps: an answer that comes later would set it back.
-        await page.route('**/v1/console/**', async (route) => {
-            const response = await route.fetch();
+        await changeAnswers(page, '**/v1/console/**', (response) => {
             const {date: _, ...headers} = response.headers();
 
-            await route.fulfill({response, headers});
+            return {headers};
         });
         await page.clock.install();
         await someKeys(['Getting older', 'test']);
@@ -204,11 +203,12 @@ describe('keys that are revoked together', () => {
         await all(page).check();
         assert.equal((await session.send('DELETE', `/v1/console/api_keys/${before}`)).status, 200);
         // The service is asked for a key that it does not have, in place of the third.
-        await page.route(`**${REVOKE_PATH}`, async (route) => {
-            const response = await route.fetch({postData: route.request().postData().replace(unknown, NO_KEY)});
-
-            await route.fulfill({response, body: (await response.text()).replace(NO_KEY, unknown)});
-        });
+        await changeAnswers(
+            page,
+            `**${REVOKE_PATH}`,
+            async (response) => ({body: (await response.text()).replace(NO_KEY, unknown)}),
+            (request) => ({postData: request.postData().replace(unknown, NO_KEY)}),
+        );
         await page.getByRole('button', {name: 'Revoke 3 keys…'}).click();
         await page.getByRole('button', {name: 'Revoke 3 keys', exact: true}).click();
         const done = page.getByRole('dialog', {name: 'Revoked, everywhere'});
@@ -519,12 +519,11 @@ describe('a key’s own page', () => {
 
             return route.fulfill({json: {data: events.filter((event) => !type || event.type === type), has_more: false}});
         });
-        await page.route('**/v1/console/usage?*', async (route) => {
-            const response = await route.fetch();
+        await changeAnswers(page, '**/v1/console/usage?*', async (response) => {
             const json = await response.json();
 
             Object.assign(json.keys[0], {refused: 6, refused_reasons: {...REASONS, revoked: 2, insufficient_scope: 2}});
-            await route.fulfill({response, json});
+            return {json};
         });
         await signIn(page, person, `/console/keys/${key.id}`);
         const missing = row(page, 'Scope missing');
@@ -643,11 +642,10 @@ describe('what a role may not do is not offered', () => {
 
     browse('a role of tomorrow is offered nothing', async (page, {person}) => {
         await someKeys(['For nobody', 'test']);
-        await page.route('**/v1/console/session', async (route) => {
-            const response = await route.fetch();
+        await changeAnswers(page, '**/v1/console/session', async (response) => {
             const json = await response.json();
 
-            await route.fulfill({response, json: json.user ? {...json, user: {...json.user, role: 'intern'}} : json});
+            return {json: json.user ? {...json, user: {...json.user, role: 'intern'}} : json};
         });
         await signIn(page, person);
         await page.reload(); // the answer to the sign-in is not the one that was changed

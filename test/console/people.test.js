@@ -4,7 +4,7 @@ import {describe} from 'node:test';
 
 import {until} from '../support/deployment.js';
 import {asOwner, idOf} from './acts.js';
-import {confirmStepUp, settled, signIn} from './browser.js';
+import {changeAnswers, confirmStepUp, settled, signIn} from './browser.js';
 import {browse, deployment, focused, row} from './scene.js';
 
 describe('people', () => {
@@ -231,12 +231,11 @@ describe('people', () => {
 
 describe('the account menu', () => {
     browse('a node of an older version says no role: it knows only owners', async (page, {person}) => {
-        await page.route('**/v1/console/session', async (route) => {
-            const response = await route.fetch();
+        await changeAnswers(page, '**/v1/console/session', async (response) => {
             const json = await response.json();
 
             delete json.user?.role;
-            await route.fulfill({response, json});
+            return {json};
         });
         await signIn(page, person);
         await page.reload(); // the answer to the sign-in is not the one that was changed

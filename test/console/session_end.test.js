@@ -5,6 +5,7 @@ import {describe} from 'node:test';
 import {PASSWORD} from '../support/deployment.js';
 import {
     askForTestKey,
+    changeAnswers,
     confirmStepUp,
     fillNewKey,
     fillSignIn,
@@ -20,13 +21,12 @@ const IDLE_MS = 600000;
 const WARNED_MS = 470000;
 
 async function endSoon(page, asked = () => {}) {
-    await page.route('**/v1/console/session', async (route) => {
-        const response = await route.fetch();
+    await changeAnswers(page, '**/v1/console/session', async (response) => {
         const json = await response.json();
         const end = new Date(Date.now() + IDLE_MS).toISOString();
 
         asked();
-        await route.fulfill({response, json: response.ok() ? {...json, idle_expires_at: end} : json});
+        return {json: response.ok() ? {...json, idle_expires_at: end} : json};
     });
 }
 
