@@ -5,12 +5,6 @@
 #include "store/account_store.h"
 #include "store/partitions.h"
 
-struct session_limits {
-    int64_t idle_ms;
-    int64_t absolute_ms;
-    int64_t step_up_ms;
-};
-
 /* What a user should know at the beginning of a session and while it lasts, so that they notice somebody else. */
 enum { NOTICES_BROWSERS_MAX = 5, SESSION_IP_BYTES = 64 };
 struct session_notices {

@@ -30,7 +30,11 @@ typedef void store_done(void *arg, enum store_result result);
 /* The credential behind a change. A request's credential is checked when its head arrives and may be revoked while its
  * body is under way. So verbs that create, approve, deny or revoke check it again, in the same script as the change. */
 enum credential_kind { CREDENTIAL_NONE, CREDENTIAL_KEY, CREDENTIAL_SESSION };
-struct session_limits;
+struct session_limits {
+    int64_t idle_ms;
+    int64_t absolute_ms;
+    int64_t step_up_ms;
+};
 struct credential {
     enum credential_kind kind; /* CREDENTIAL_NONE: commands and the node itself */
     uint8_t digest[KEYRING_DIGEST_BYTES];

@@ -5,6 +5,7 @@
 #include "base/secure.h"
 #include "email_claim.h"
 #include "lease/lease.h"
+#include "person_read.h"
 #include "store/seal_store.h"
 #include "verb_internal.h"
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "core/bucket.h"
+#include "store/key_store.h"
 #include "verb_internal.h"
 
 #include <stdio.h>

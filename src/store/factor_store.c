@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "person_read.h"
 #include "throttle.h"
 #include "token_search.h"
 #include "verb_internal.h"

@@ -107,6 +107,7 @@ void key_store_discard(struct store *store, const struct id *id, const struct au
 
 static void discards_send(struct key_discards *discards)
 {
+    static const struct key_view EVERYTHING = {.any_kind = true};
     struct list *node;
 
     while (!discards->is_pausing && !discards->is_closing && discards->in_flight < DISCARDS_AT_ONCE &&
@@ -119,7 +120,8 @@ static void discards_send(struct key_discards *discards)
 
         list_remove(node);
         discards->in_flight++;
-        args_of_revocation(&args, discards->store, &discard->id, &source, true);
+        args_begin_revocations(&args, discards->store, true, TEXT("-"), TEXT("-"));
+        args_add_revocation(&args, &EVERYTHING, &discard->id, &source);
         store_call_script(discards->store, SCRIPT_key_revoke, SCRIPT_CHANGES, args.count, args.argv, on_revoked,
                           discard);
     }

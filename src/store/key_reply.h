@@ -1,4 +1,4 @@
-/* Keys in replies of scripts. */
+/* Keys in arguments and replies of scripts. */
 #pragma once
 #include "core/key.h"
 #include "redis/reply.h"
@@ -6,6 +6,8 @@
 #include "store/types.h"
 #include "verb_internal.h"
 
+/* Which keys of which account a caller may see: id, account, kind, test only. */
+void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id);
 /* The arguments of a script that adds a key: its record (in storage, which must outlive the call), the actor, the
  * limits. */
 void args_of_key(struct script_args *args, struct store *store, const struct key_record *key,

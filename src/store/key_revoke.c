@@ -131,6 +131,26 @@ enum store_result revocation_read(struct store *store, const struct redis_reply 
     return result;
 }
 
+void args_begin_revocations(struct script_args *args, const struct store *store, bool is_discard, struct text member,
+                            struct text barrier)
+{
+    args_begin(args);
+    args_add_int(args, store_audit_max(store));
+    args_add(args, is_discard ? TEXT("1") : TEXT("0"));
+    args_add(args, member);
+    args_add(args, barrier);
+}
+
+void args_add_revocation(struct script_args *args, const struct key_view *view, const struct id *id,
+                         const struct audit_source *source)
+{
+    args_add_view(args, view, id);
+    args_add(args, source->actor);
+    args_add(args, source->ip);
+    args_add(args, source->request_id);
+    args_add_credential(args, &source->credential);
+}
+
 enum store_result revocation_result(struct store *store, enum store_result result, const struct redis_reply *reply)
 {
     return result == STORE_OK || result == STORE_REFUSED ? read_result(store, reply_at(reply, KEYS_AT)) : result;

@@ -10,6 +10,14 @@
 /* Keys in one call of key_revoke.lua. With 256 keys it takes Redis some 10 ms, and its message has 16 KiB. */
 enum { REVOKED_TOGETHER_MAX = 256 };
 
+/* The arguments of key_revoke.lua before those of its keys, and those of one key. is_discard: if an id does not exist
+ * yet, a later insert of it must fail. member, barrier: "-" for none. */
+enum { REVOCATION_HEAD_ARGS = 4, REVOCATION_ARGS = 8 };
+void args_begin_revocations(struct script_args *args, const struct store *store, bool is_discard, struct text member,
+                            struct text barrier);
+void args_add_revocation(struct script_args *args, const struct key_view *view, const struct id *id,
+                         const struct audit_source *source);
+
 /* What key_revoke.lua replied on its index-th key. STORE_OK: *ret_key is the record after the change, and no node
  * accepts the key after the barrier. *ret_again: it was revoked before. STORE_UNKNOWN: the reply is malformed. */
 enum store_result revocation_read(struct store *store, const struct redis_reply *reply, size_t index,
@@ -20,3 +28,5 @@ const struct redis_reply *revocation_reply(const struct redis_reply *reply, size
  */
 MUST_CHECK bool revocation_wait(struct store *store, struct barrier *barrier, const struct redis_reply *reply,
                                 void (*done)(void *arg, bool is_over), void *arg);
+/* For one that is revoked alone without a barrier: turns the result of the call into its own. */
+enum store_result revocation_result(struct store *store, enum store_result result, const struct redis_reply *reply);

@@ -69,6 +69,14 @@ static void insert_called(void *arg, enum store_result result, const struct redi
     call.done(call.arg, result, retry_after_s);
 }
 
+void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id)
+{
+    args_add(args, id_text(id));
+    args_add(args, id_text(&view->account));
+    args_add(args, view->any_kind ? TEXT("") : key_kind_text(view->kind));
+    args_add(args, view->test_only ? TEXT("1") : TEXT("0"));
+}
+
 void args_of_key(struct script_args *args, struct store *store, const struct key_record *key,
                  const uint8_t digest[KEY_DIGEST_BYTES], const struct audit_source *source,
                  char storage[KEY_TEXT_MAX_BYTES])

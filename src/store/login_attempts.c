@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
+#include "person_read.h"
 #include "throttle.h"
 #include "verb_internal.h"
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "lease/lease.h"
+#include "person_read.h"
 #include "store/alias.h"
 #include "throttle.h"
 #include "verb_internal.h"

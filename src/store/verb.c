@@ -8,7 +8,7 @@
 #include "core/lease_rules.h"
 #include "lease/lease.h"
 #include "lease/store_time.h"
-#include "store/session_store.h"
+#include "store/store.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,43 +127,6 @@ void args_add_credential(struct script_args *args, const struct credential *cred
     if (credential->kind != CREDENTIAL_NONE && RULE(RULE_ACTOR))
         print_credential(&args->printed, credential);
     add_printed(args, from);
-}
-
-void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id)
-{
-    args_add(args, id_text(id));
-    args_add(args, id_text(&view->account));
-    args_add(args, view->any_kind ? TEXT("") : key_kind_text(view->kind));
-    args_add(args, view->test_only ? TEXT("1") : TEXT("0"));
-}
-
-void args_begin_revocations(struct script_args *args, const struct store *store, bool is_discard, struct text member,
-                            struct text barrier)
-{
-    args_begin(args);
-    args_add_int(args, store_audit_max(store));
-    args_add(args, is_discard ? TEXT("1") : TEXT("0"));
-    args_add(args, member);
-    args_add(args, barrier);
-}
-
-void args_add_revocation(struct script_args *args, const struct key_view *view, const struct id *id,
-                         const struct audit_source *source)
-{
-    args_add_view(args, view, id);
-    args_add(args, source->actor);
-    args_add(args, source->ip);
-    args_add(args, source->request_id);
-    args_add_credential(args, &source->credential);
-}
-
-void args_of_revocation(struct script_args *args, const struct store *store, const struct id *key,
-                        const struct audit_source *source, bool is_discard)
-{
-    static const struct key_view EVERYTHING = {.any_kind = true};
-
-    args_begin_revocations(args, store, is_discard, TEXT("-"), TEXT("-"));
-    args_add_revocation(args, &EVERYTHING, key, source);
 }
 
 struct change_call {

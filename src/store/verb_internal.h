@@ -1,8 +1,6 @@
 /* Shared by the store's verbs: building arguments for scripts and reading their replies. */
 #pragma once
 #include "core/token.h"
-#include "store/account_store.h"
-#include "store/key_store.h"
 #include "access.h"
 #include "outcome.h"
 #include "record.h"
@@ -32,8 +30,6 @@ void args_add_store_time(struct script_args *args, const struct store *store);
 void args_add_source(struct script_args *args, const struct store *store, const struct audit_source *source);
 /* The same without the actor, for a script that knows it. */
 void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source);
-/* Which keys of which account a caller may see: id, account, kind, test only. */
-void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id);
 
 /* A copy of the text in a buffer of fixed size. */
 struct text text_keep(struct buf *storage, struct text t);
@@ -48,19 +44,6 @@ void source_keep(struct kept_source *ret_kept, const struct audit_source *source
 
 /* The actor's credential, in the form that actor_refused() in the prelude reads. */
 void args_add_credential(struct script_args *args, const struct credential *credential);
-
-/* The arguments of key_revoke.lua before those of its keys, and those of one key. is_discard: if an id does not exist
- * yet, a later insert of it must fail. member, barrier: "-" for none. */
-enum { REVOCATION_HEAD_ARGS = 4, REVOCATION_ARGS = 8 };
-void args_begin_revocations(struct script_args *args, const struct store *store, bool is_discard, struct text member,
-                            struct text barrier);
-void args_add_revocation(struct script_args *args, const struct key_view *view, const struct id *id,
-                         const struct audit_source *source);
-/* All arguments for one key of any account and kind, without a barrier. */
-void args_of_revocation(struct script_args *args, const struct store *store, const struct id *key,
-                        const struct audit_source *source, bool is_discard);
-/* For one that is revoked alone without a barrier: turns the result of the call into its own. */
-enum store_result revocation_result(struct store *store, enum store_result result, const struct redis_reply *reply);
 
 /* A script of which nothing but its result is asked. */
 void verb_call(struct store *store, enum script script, enum script_link link, size_t argc, const struct text *argv,
@@ -92,8 +75,3 @@ MUST_CHECK bool reply_wait(const struct redis_reply *reply, uint32_t *ret_second
  * STORE_UNAVAILABLE. */
 uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum store_result *result);
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
-
-/* In account_store.c: a user as user_record() in the prelude returns it. Fills all of ret_user. */
-MUST_CHECK bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user);
-/* Whether the record can be trusted, as store_believe(). */
-enum store_result user_record_believe(struct store *store, const struct user_record *user);
