@@ -2,7 +2,7 @@
  * be unfit. Used by nodes and commands. */
 #pragma once
 #include "config/settings.h"
-#include "store/partitions.h"
+#include "engine/partitions.h"
 #include <uv.h>
 
 enum { STORE_URL_MAX_BYTES = 2048 };

@@ -1,7 +1,7 @@
 /* Creates and changes accounts and users, for the administrative commands and for `dev`. */
 #pragma once
 #include "admin/store_client.h"
-#include "store/account_store.h"
+#include "records/account_store.h"
 
 struct new_user {
     struct id id;

@@ -12,8 +12,8 @@
 #include "core/route_policy.h"
 #include "http/request.h"
 #include "http/settings.h"
-#include "store/key_store.h"
-#include "store/partitions.h"
+#include "records/key_store.h"
+#include "engine/partitions.h"
 
 struct console;
 

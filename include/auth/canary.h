@@ -3,7 +3,7 @@
  * thread only. */
 #pragma once
 #include "auth/key_check.h"
-#include "store/partitions.h"
+#include "engine/partitions.h"
 
 enum { CANARY_INTERVAL_MIN_MS = 1000 };
 

@@ -1,7 +1,7 @@
 /* The canaries of all partitions as one, for operators and the console. */
 #pragma once
-#include "store/canary_store.h"
-#include "store/partitions.h"
+#include "records/canary_store.h"
+#include "engine/partitions.h"
 
 enum { CANARY_WHY_BYTES = 128 };
 

@@ -12,7 +12,7 @@
 #include "core/key.h"
 #include "core/keyring.h"
 #include "lease/membership.h"
-#include "store/partitions.h"
+#include "engine/partitions.h"
 
 struct key_checker;
 

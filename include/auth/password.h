@@ -5,7 +5,7 @@
  * full, its last hash makes room for a source that has fewer. */
 #pragma once
 #include "core/keyring.h"
-#include "store/account_store.h"
+#include "records/account_store.h"
 #include <uv.h>
 
 struct password_pool;

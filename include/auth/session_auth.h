@@ -2,7 +2,7 @@
  * (src/api/README.md#console-sessions). */
 #pragma once
 #include "core/token.h"
-#include "store/session_store.h"
+#include "records/session_store.h"
 
 enum { CSRF_TOKEN_CHARS = 43 };
 

@@ -3,8 +3,8 @@
  * own and is written by itself, so one that is away does not hold up the others. */
 #pragma once
 #include "core/key.h"
-#include "store/partitions.h"
-#include "store/usage_store.h"
+#include "engine/partitions.h"
+#include "records/usage_store.h"
 #include <uv.h>
 
 struct usage;

@@ -8,8 +8,8 @@
 #pragma once
 #include "base/attr.h"
 #include "lease/membership.h"
-#include "store/invalidation_log.h"
-#include "store/partitions.h"
+#include "records/invalidation_log.h"
+#include "engine/partitions.h"
 
 #include <uv.h>
 

@@ -7,7 +7,7 @@
  * copy that was interrupted starts over. Right before the last step the source gets a marker of the same kind, which
  * says where the store has moved to: no node serves it beside the target. Copying back into it ends that. */
 #pragma once
-#include "store/settings.h"
+#include "engine/settings.h"
 #include <uv.h>
 
 enum {

@@ -4,7 +4,7 @@
 #include "admin_internal.h"
 #include "listing_internal.h"
 
-#include "store/account_state.h"
+#include "records/account_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

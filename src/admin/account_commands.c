@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "core/label.h"
-#include "store/account_state.h"
+#include "records/account_state.h"
 
 #include <string.h>
 

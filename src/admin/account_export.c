@@ -5,10 +5,10 @@
 #include "listing_internal.h"
 
 #include "base/mem.h"
-#include "store/audit_store.h"
-#include "store/key_store.h"
-#include "store/people_store.h"
-#include "store/usage_store.h"
+#include "trail/audit_store.h"
+#include "records/key_store.h"
+#include "records/people_store.h"
+#include "records/usage_store.h"
 
 #include <errno.h>
 #include <fcntl.h>

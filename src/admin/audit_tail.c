@@ -6,7 +6,7 @@
 #include "listing_internal.h"
 
 #include "base/mem.h"
-#include "store/audit_store.h"
+#include "trail/audit_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "admin/store_client.h"
 #include "base/clock.h"
 #include "core/audit_chain.h"
-#include "store/audit_keeper.h"
+#include "trail/audit_keeper.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "core/address.h"
 #include "lease/fence.h"
-#include "store/fitness.h"
+#include "engine/fitness.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

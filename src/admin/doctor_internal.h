@@ -3,8 +3,8 @@
 #include "base/loss.h"
 #include "config/settings.h"
 #include "key_census_internal.h"
-#include "store/audit_keeper.h"
-#include "store/store.h"
+#include "trail/audit_keeper.h"
+#include "engine/store.h"
 
 /* From best to worst. DOCTOR_UNPROVEN: the check could not tell; such a report is not fit. */
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_UNPROVEN, DOCTOR_FAIL };

@@ -1,7 +1,7 @@
 #include "examine_internal.h"
 
 #include "base/mem.h"
-#include "store/fitness.h"
+#include "engine/fitness.h"
 
 #include <stdlib.h>
 

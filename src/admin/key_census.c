@@ -3,7 +3,7 @@
 #include "auth/password.h"
 #include "base/mem.h"
 #include "base/secure.h"
-#include "store/seal_store.h"
+#include "records/seal_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

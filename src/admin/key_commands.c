@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/secure.h"
-#include "store/key_store.h"
+#include "records/key_store.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "admin_internal.h"
 #include "listing_internal.h"
 
-#include "store/key_store.h"
+#include "records/key_store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "listing_internal.h"
-#include "store/key_store.h"
-#include "store/partitions.h"
+#include "records/key_store.h"
+#include "engine/partitions.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "store/fitness.h"
-#include "store/seal_store.h"
+#include "engine/fitness.h"
+#include "records/seal_store.h"
 
 #include <inttypes.h>
 #include <string.h>

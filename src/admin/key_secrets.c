@@ -10,7 +10,7 @@
 #include "base/secure.h"
 #include "core/secret.h"
 #include "core/tombstone.h"
-#include "store/key_holder.h"
+#include "records/key_holder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #pragma once
 #include "admin/store_client.h"
 #include "base/json.h"
-#include "store/account_store.h"
+#include "records/account_store.h"
 
 enum { LISTING_PAGE = 100 };
 

@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/secure.h"
 #include "config/settings.h"
-#include "store/link_store.h"
-#include "store/people_store.h"
+#include "records/link_store.h"
+#include "records/people_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "admin_internal.h"
 
 #include "core/receipt.h"
-#include "store/key_revocation.h"
+#include "records/key_revocation.h"
 
 static const struct option_row SHOW_ROWS[] = {
     {

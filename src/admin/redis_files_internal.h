@@ -2,7 +2,7 @@
  * are read again when they have changed. */
 #pragma once
 #include "config/settings.h"
-#include "store/settings.h"
+#include "engine/settings.h"
 
 /* The address of --redis-file or --redis, and --sentinel-auth-file. On failure false, with one sentence in ret_why. */
 MUST_CHECK bool redis_target_read(const struct settings *settings, struct redis_target *ret_target,

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "store/key_store.h"
+#include "records/key_store.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "admin_internal.h"
 #include "listing_internal.h"
 
-#include "store/people_store.h"
-#include "store/session_store.h"
+#include "records/people_store.h"
+#include "records/session_store.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
 #include "core/bucket.h"
 #include "lease/names.h"
 #include "redis_files_internal.h"
-#include "store/fitness.h"
-#include "store/store_parts.h"
+#include "engine/fitness.h"
+#include "records/store_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

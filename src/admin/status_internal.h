@@ -4,8 +4,8 @@
 #include "config/agreement.h"
 #include "core/bucket.h"
 #include "auth/canary_summary.h"
-#include "store/fitness.h"
-#include "store/node_store.h"
+#include "engine/fitness.h"
+#include "engine/node_store.h"
 
 enum { STATUS_PROBLEMS_MAX = 64, STATUS_PROBLEM_BYTES = 512, STATUS_TEXT_BYTES = 256, STATUS_REASONS_MAX = 8 };
 enum { STATUS_LISTENERS_MAX = 2, STATUS_SPAN_BYTES = 32 };

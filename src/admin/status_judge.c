@@ -1,7 +1,7 @@
 #include "status_internal.h"
 
 #include "base/json.h"
-#include "store/fitness.h"
+#include "engine/fitness.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

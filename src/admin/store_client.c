@@ -5,7 +5,7 @@
 #include "base/secure.h"
 #include "core/limits.h"
 #include "lease/lease.h"
-#include "store/key_revocation.h"
+#include "records/key_revocation.h"
 
 #include <stdio.h>
 

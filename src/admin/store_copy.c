@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "core/bucket.h"
 #include "examine_internal.h"
-#include "store/fitness.h"
+#include "engine/fitness.h"
 #include "copy/store_copy.h"
 
 #include <inttypes.h>

@@ -7,8 +7,8 @@
 #include "base/secure.h"
 #include "core/email.h"
 #include "core/qr.h"
-#include "store/link_store.h"
-#include "store/people_store.h"
+#include "records/link_store.h"
+#include "records/people_store.h"
 
 #include <stdio.h>
 #include <unistd.h>

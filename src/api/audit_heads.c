@@ -4,7 +4,7 @@
 #include "core/audit_signed.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
-#include "store/audit_keeper.h"
+#include "trail/audit_keeper.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include "exchange_log_internal.h"
 #include "mounts_internal.h"
 #include "refusal_internal.h"
-#include "store/change_missed.h"
+#include "records/change_missed.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "problem_internal.h"
 #include "query_internal.h"
 #include "routes_internal.h"
-#include "store/change_missed.h"
+#include "records/change_missed.h"
 
 struct mount;
 
@@ -90,7 +90,7 @@ struct store *exchange_store(const struct exchange *exchange);
 struct text exchange_client_address(const struct exchange *exchange);
 struct text exchange_client_network(const struct exchange *exchange);
 /* The tag of that for a throttle. It begins like that of its IPv4 /24 or IPv6 /48, which its place in Redis counts for
- * (src/store/throttle.h). */
+ * (src/records/throttle.h). */
 void exchange_network_tag(const struct exchange *exchange, struct text kind, char ret_tag[THROTTLE_TAG_CHARS + 1]);
 /* The name of the browser that it says it is. */
 void exchange_browser(const struct exchange *exchange, char ret_name[BROWSER_NAME_BYTES]);

@@ -17,7 +17,7 @@
 #include "media_type_internal.h"
 #include "mounts_internal.h"
 #include "open_row_internal.h"
-#include "store/alias.h"
+#include "engine/alias.h"
 
 #include <string.h>
 

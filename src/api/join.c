@@ -10,7 +10,7 @@
 #include "handlers_internal.h"
 #include "login_internal.h"
 #include "session_cookie_internal.h"
-#include "store/link_store.h"
+#include "records/link_store.h"
 #include "totp_view_internal.h"
 #include "user_check_internal.h"
 #include "views_internal.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include "exchange_internal.h"
 #include "core/secret.h"
-#include "store/key_store.h"
+#include "records/key_store.h"
 
 struct key_grant {
     struct exchange *exchange;

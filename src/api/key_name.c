@@ -2,7 +2,7 @@
 #include "core/account.h"
 #include "core/actor_word.h"
 #include "core/email.h"
-#include "store/email_owner.h"
+#include "records/email_owner.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "key_name_internal.h"
 #include "receipt_internal.h"
 #include "revocation_note_internal.h"
-#include "store/key_store.h"
+#include "records/key_store.h"
 
 struct key_view key_view_of(const struct exchange *exchange, enum key_kind kind)
 {

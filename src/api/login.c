@@ -9,7 +9,7 @@
 #include "login_internal.h"
 #include "session_cookie_internal.h"
 #include "sign_in_internal.h"
-#include "store/seal_store.h"
+#include "records/seal_store.h"
 #include "views_internal.h"
 
 #include <stdio.h>

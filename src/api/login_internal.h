@@ -1,7 +1,7 @@
 /* Signing in a user whose password and code were just set. */
 #pragma once
 #include "exchange_internal.h"
-#include "store/account_store.h"
+#include "records/account_store.h"
 
 /* Creates a session and replies as POST /v1/auth/login does. user: with password_hash and totp_sealed, as stored;
  * copied. totp_step: of the code that was right. The request is held, and released when it is answered. */

@@ -4,7 +4,7 @@
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
-#include "store/factor_store.h"
+#include "records/factor_store.h"
 #include "views_internal.h"
 
 /* POST /v1/console/recovery_codes */

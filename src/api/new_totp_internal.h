@@ -1,7 +1,7 @@
 /* A new authenticator: made, shown once, sealed for the store. */
 #pragma once
 #include "exchange_internal.h"
-#include "store/factor_store.h"
+#include "records/factor_store.h"
 
 /* Makes a secret for the user and seals it. ret_secret is in the request's arena, and is wiped when the request is
  * freed. */

@@ -1,8 +1,8 @@
 /* People and invitations as clients see them. */
 #pragma once
 #include "base/json.h"
-#include "store/link_store.h"
-#include "store/people_store.h"
+#include "records/link_store.h"
+#include "records/people_store.h"
 
 void view_person(struct json_writer *w, const struct person *person);
 void view_people(struct json_writer *w, const struct person *people, size_t count, bool has_more);

@@ -3,8 +3,8 @@
 #pragma once
 #include "core/limits.h"
 #include "problem_internal.h"
-#include "store/audit_store.h"
-#include "store/key_store.h"
+#include "trail/audit_store.h"
+#include "records/key_store.h"
 
 /* storage: query.len bytes for decoded values, which some targets point into. target: holds the defaults; parameters
  * overwrite them. False, with the reason in *ret_problem, if the query is wrong. */

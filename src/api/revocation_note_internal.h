@@ -1,7 +1,7 @@
 /* What is written about revocations besides the trail: the revocation log and log lines. */
 #pragma once
 #include "exchange_internal.h"
-#include "store/key_store.h"
+#include "records/key_store.h"
 
 /* Appends a revoked key to the revocation log, and logs it. If the former fails, that is logged and the response is
  * still 200: the key is revoked. */

@@ -16,7 +16,7 @@
 #include "handlers_internal.h"
 #include "oauth_internal.h"
 #include "revocation_note_internal.h"
-#include "store/key_holder.h"
+#include "records/key_holder.h"
 
 /* Two log pages of leaked keys; each secret costs reads of Redis. */
 enum { SECRETS_MAX = 100 };

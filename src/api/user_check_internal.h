@@ -2,7 +2,7 @@
  * exists and whichever part is wrong, so that timing reveals nothing. */
 #pragma once
 #include "exchange_internal.h"
-#include "store/account_store.h"
+#include "records/account_store.h"
 
 /* USER_CHECK_WRONG_CODE: the password was right. This is counted, but the client is not told. */
 enum user_check_result {

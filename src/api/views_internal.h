@@ -2,11 +2,11 @@
 #pragma once
 #include "base/json.h"
 #include "core/token.h"
-#include "store/audit_store.h"
-#include "store/device_store.h"
-#include "store/key_store.h"
-#include "store/session_store.h"
-#include "store/usage_store.h"
+#include "trail/audit_store.h"
+#include "records/device_store.h"
+#include "records/key_store.h"
+#include "records/session_store.h"
+#include "records/usage_store.h"
 
 /* Parts of views. The _or_null functions write null for 0 ms and for an empty text. */
 void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms);

@@ -12,7 +12,7 @@
 #include "auth/table_listener.h"
 #include "console/console.h"
 #include "lease/lease.h"
-#include "store/audit_keeper.h"
+#include "trail/audit_keeper.h"
 
 enum { FIXED_HEADERS_MAX_BYTES = 512, NODE_WHY_MAX_BYTES = 1024 };
 

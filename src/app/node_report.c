@@ -8,7 +8,7 @@
 #include "config/agreement.h"
 #include "base/loss.h"
 #include "redis/redis_clock.h"
-#include "store/node_store.h"
+#include "engine/node_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

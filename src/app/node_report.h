@@ -6,7 +6,7 @@
 #include "core/route_policy.h"
 #include "lease/membership.h"
 #include "node_tls.h"
-#include "store/partitions.h"
+#include "engine/partitions.h"
 
 struct node_report;
 

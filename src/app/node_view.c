@@ -1,7 +1,7 @@
 #include "app/node.h"
 
 #include "lease/membership.h"
-#include "store/store.h"
+#include "engine/store.h"
 
 static void print_lease(const struct membership *member, struct buf *out)
 {

@@ -1,7 +1,7 @@
 #include "app/serve.h"
 
 #include "base/check.h"
-#include "store/store.h"
+#include "engine/store.h"
 
 #include <signal.h>
 #include <stdio.h>

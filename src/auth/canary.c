@@ -9,7 +9,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "core/canary.h"
-#include "store/canary_store.h"
+#include "records/canary_store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "core/lease_rules.h"
 #include "core/secret.h"
 #include "key_check_internal.h"
-#include "store/alias.h"
-#include "store/key_store.h"
+#include "engine/alias.h"
+#include "records/key_store.h"
 
 #include <stdlib.h>
 

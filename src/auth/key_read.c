@@ -3,8 +3,8 @@
 #include "base/secure.h"
 #include "core/lease_rules.h"
 #include "key_check_internal.h"
-#include "store/alias.h"
-#include "store/key_store.h"
+#include "engine/alias.h"
+#include "records/key_store.h"
 
 #include <stdlib.h>
 #include <string.h>

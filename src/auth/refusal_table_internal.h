@@ -2,7 +2,7 @@
  * fill this node's memory. So there is room for few, and a metric counts the others. */
 #pragma once
 #include "core/key.h"
-#include "store/usage_store.h"
+#include "records/usage_store.h"
 
 enum { REFUSAL_TABLE_MAX = 1024, REFUSAL_SLOTS = 2 * REFUSAL_TABLE_MAX };
 

@@ -1,7 +1,7 @@
 /* Uses of one interval: a dense array, so that a range of it is a batch, with an index by key and UTC day. */
 #pragma once
 #include "core/key.h"
-#include "store/usage_store.h"
+#include "records/usage_store.h"
 
 enum { USAGE_TABLE_MAX = 65536 };
 

@@ -1,6 +1,6 @@
 #include "base/mem.h"
 #include "copy_internal.h"
-#include "store/partitions.h"
+#include "engine/partitions.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/encode.h"
 #include "base/random.h"
 #include "copy_internal.h"
-#include "store/copied.h"
+#include "engine/copied.h"
 
 #include <inttypes.h>
 #include <stdio.h>

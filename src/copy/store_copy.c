@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "copy_internal.h"
 #include "core/limits.h"
-#include "store/partitions.h"
+#include "engine/partitions.h"
 
 #include <inttypes.h>
 #include <stdio.h>

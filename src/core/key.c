@@ -337,7 +337,7 @@ static bool read_via(struct text t, struct key_record *key)
     return read_any_id(t, TEXT("key_"), &key->via);
 }
 
-/* The first line, in this order. It is fixed for ever, because every version reads it. src/store/lua/embed.cmake takes
+/* The first line, in this order. It is fixed for ever, because every version reads it. src/engine/lua/embed.cmake takes
  * these names from here for the scripts. */
 static const struct key_field LINE_FIELDS[] = {
     {TEXT("id"), put_id, read_id},

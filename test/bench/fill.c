@@ -8,7 +8,7 @@
 #include "base/secure.h"
 #include "config/key_file.h"
 #include "core/secret.h"
-#include "store/key_store.h"
+#include "records/key_store.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -10,9 +10,9 @@
 #include "base/mem.h"
 #include "config/key_file.h"
 #include "core/token.h"
-#include "store/account_store.h"
-#include "store/session_store.h"
-#include "store/usage_store.h"
+#include "records/account_store.h"
+#include "records/session_store.h"
+#include "records/usage_store.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

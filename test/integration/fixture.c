@@ -10,11 +10,11 @@
 #include "core/totp.h"
 #include "deadline.h"
 #include "redis_names.h"
-#include "store/account_store.h"
-#include "store/key_store.h"
-#include "store/partitions.h"
-#include "store/session_store.h"
-#include "store/store_parts.h"
+#include "records/account_store.h"
+#include "records/key_store.h"
+#include "engine/partitions.h"
+#include "records/session_store.h"
+#include "records/store_parts.h"
 #include "test_loop.h"
 
 #include <poll.h>

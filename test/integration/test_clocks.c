@@ -6,7 +6,7 @@
 #include "leak_guard.h"
 #include "losses.h"
 #include "people.h"
-#include "store/link_store.h"
+#include "records/link_store.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -5,8 +5,8 @@
 #include "leak_guard.h"
 #include "lease/lease.h"
 #include "redis_cluster.h"
-#include "store/partitions.h"
-#include "store/store_parts.h"
+#include "engine/partitions.h"
+#include "records/store_parts.h"
 #include "test_loop.h"
 #include "watched_keys.h"
 

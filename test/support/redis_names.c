@@ -45,7 +45,7 @@ static char *table_text(void)
 {
     char path[PROCESS_PATH_BYTES];
 
-    snprintf(path, sizeof path, "%s/src/store/README.md", getenv("CHATELAINE_SOURCE"));
+    snprintf(path, sizeof path, "%s/src/engine/README.md", getenv("CHATELAINE_SOURCE"));
     return file_read(path);
 }
 
@@ -56,7 +56,7 @@ void redis_names_judge(const struct redis_server *server, const char *prefix)
     size_t argc = 4;
 
     if (!rest)
-        test_give_up("src/store/README.md has no table of names");
+        test_give_up("src/engine/README.md has no table of names");
     rest++;
     while ((line = strsep(&rest, "\n")) && line[0] == '|') {
         if (argc == ROWS_MAX + 4)

@@ -1,4 +1,4 @@
-/* Whether what lies in a Redis is what src/store/README.md says of each name: that it is known, and whether it has a
+/* Whether what lies in a Redis is what src/engine/README.md says of each name: that it is known, and whether it has a
  * time to live. */
 #pragma once
 #include "redis_server.h"

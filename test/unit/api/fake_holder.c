@@ -1,5 +1,5 @@
 /* The store's revocations by secret, which answer as fake_world.h says. */
-#include "store/key_holder.h"
+#include "records/key_holder.h"
 #include "fake_world.h"
 
 #include <criterion/criterion.h>

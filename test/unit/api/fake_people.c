@@ -1,9 +1,9 @@
 /* The store's people and links: of a store that is away. What they do is tested with a real one (test/integration). */
 #include "fake_world.h"
-#include "store/account_store.h"
-#include "store/email_owner.h"
-#include "store/link_store.h"
-#include "store/people_store.h"
+#include "records/account_store.h"
+#include "records/email_owner.h"
+#include "records/link_store.h"
+#include "records/people_store.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

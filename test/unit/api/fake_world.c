@@ -1,7 +1,7 @@
 #include "http/stream.h"
 #include "fake_world.h"
-#include "store/audit_keeper.h"
-#include "store/seal_store.h"
+#include "trail/audit_keeper.h"
+#include "records/seal_store.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,11 +11,11 @@
 #include "core/secret.h"
 #include "leak_guard.h"
 #include "api/oauth_internal.h"
-#include "store/alias.h"
-#include "store/key_revocation.h"
-#include "store/audit_store.h"
-#include "store/change_missed.h"
-#include "store/usage_store.h"
+#include "engine/alias.h"
+#include "records/key_revocation.h"
+#include "trail/audit_store.h"
+#include "records/change_missed.h"
+#include "records/usage_store.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

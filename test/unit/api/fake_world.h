@@ -5,8 +5,8 @@
 #include "api/problem_internal.h"
 #include "api/service.h"
 #include "http/response.h"
-#include "store/device_store.h"
-#include "store/factor_store.h"
+#include "records/device_store.h"
+#include "records/factor_store.h"
 
 /* A cookie of the right form; world.session_result says whether it is a session. */
 #define SESSION_COOKIE "Cookie: __Host-session=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"

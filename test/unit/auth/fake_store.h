@@ -1,11 +1,11 @@
 /* The store's verbs that auth calls, and a membership, controlled by a test: calls are kept, and answered when the test
  * says so. */
 #pragma once
-#include "store/alias.h"
-#include "store/key_store.h"
+#include "engine/alias.h"
+#include "records/key_store.h"
 #include "lease/lease.h"
-#include "store/partitions.h"
-#include "store/usage_store.h"
+#include "engine/partitions.h"
+#include "records/usage_store.h"
 
 enum { FAKE_FINDS_MAX = 512 };
 

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/canary.h"
-#include "store/canary_store.h"
+#include "records/canary_store.h"
 
 #include "deadline.h"
 #include "fake_store.h"

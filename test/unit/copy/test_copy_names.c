@@ -54,7 +54,7 @@ Test(copy_names, of_all_scripts)
     char path[PROCESS_PATH_BYTES], *prelude;
     size_t names = 0;
 
-    snprintf(path, sizeof path, "%s/src/store/lua/prelude.lua", getenv("CHATELAINE_SOURCE"));
+    snprintf(path, sizeof path, "%s/src/engine/lua/prelude.lua", getenv("CHATELAINE_SOURCE"));
     prelude = file_read(path);
     for (const char *at = prelude; (at = strstr(at, MAKES)); names++) {
         char name[80];

@@ -1,7 +1,7 @@
 #include "lease_world.h"
 #include "redis/link_internal.h"
-#include "store/state.h"
-#include "store/store_parts.h"
+#include "engine/state.h"
+#include "records/store_parts.h"
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
 #include "deadline.h"
 #include "fake_redis.h"
 #include "lease/lease.h"
-#include "store/lua_scripts.h"
-#include "store/store.h"
+#include "engine/lua_scripts.h"
+#include "engine/store.h"
 #include "test_loop.h"
 
 enum {

@@ -5,8 +5,8 @@
 #include "base/histogram.h"
 #include "base/metrics.h"
 #include "redis/sentinel.h"
-#include "store/state.h"
-#include "store/store_examine.h"
+#include "engine/state.h"
+#include "engine/store_examine.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

@@ -5,11 +5,11 @@
 #include "base/metrics.h"
 #include "leak_guard.h"
 #include "lease_world.h"
-#include "store/access.h"
-#include "store/key_store.h"
-#include "store/script.h"
-#include "store/state.h"
-#include "store/store_examine.h"
+#include "engine/access.h"
+#include "records/key_store.h"
+#include "engine/script.h"
+#include "engine/state.h"
+#include "engine/store_examine.h"
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
 #include "leak_guard.h"
 #include "redis_server.h"
 #include "lease_world.h"
-#include "store/key_store.h"
-#include "store/state.h"
+#include "records/key_store.h"
+#include "engine/state.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

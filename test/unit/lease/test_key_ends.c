@@ -3,8 +3,8 @@
 #include "lease_world.h"
 #include "lease/membership.h"
 #include "redis/redis_clock.h"
-#include "store/access.h"
-#include "store/key_store.h"
+#include "engine/access.h"
+#include "records/key_store.h"
 #include "lease/store_time.h"
 #include "base/clock.h"
 

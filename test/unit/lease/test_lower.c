@@ -4,7 +4,7 @@
 #include "deadline.h"
 #include "lease/barrier.h"
 #include "lease/lease.h"
-#include "store/store.h"
+#include "engine/store.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

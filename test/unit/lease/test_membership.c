@@ -5,7 +5,7 @@
 #include "leak_guard.h"
 #include "lease/membership_internal.h"
 #include "lease_world.h"
-#include "store/script.h"
+#include "engine/script.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* What a node keeps of its own changes once they are answered, though it did not hear them itself. */
 #include "leak_guard.h"
 #include "lease_world.h"
-#include "store/key_store.h"
-#include "store/state.h"
+#include "records/key_store.h"
+#include "engine/state.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

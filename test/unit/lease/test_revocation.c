@@ -5,8 +5,8 @@
 #include "base/metrics.h"
 #include "lease/lease.h"
 #include "lease/membership_internal.h"
-#include "store/store.h"
-#include "store/state.h"
+#include "engine/store.h"
+#include "engine/state.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,9 +1,9 @@
 /* The set of suspended accounts in a node's memory: what it may decide, by messages and by versions. */
 #include "leak_guard.h"
 #include "lease_world.h"
-#include "store/key_store.h"
-#include "store/readiness.h"
-#include "store/state.h"
+#include "records/key_store.h"
+#include "engine/readiness.h"
+#include "engine/state.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "deadline.h"
 #include "leak_guard.h"
-#include "store/store_parts.h"
+#include "records/store_parts.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 /* A store on a loop, over a private Redis. Its partitions, usually one, are groups of names there. */
 #pragma once
 #include "redis_server.h"
-#include "store/account_store.h"
-#include "store/key_store.h"
-#include "store/partitions.h"
+#include "records/account_store.h"
+#include "records/key_store.h"
+#include "engine/partitions.h"
 #include "test_loop.h"
 
 struct store_fixture {

@@ -1,5 +1,5 @@
 #include "base/clock.h"
-#include "store/seal_store.h"
+#include "records/seal_store.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,12 +1,12 @@
 /* Records that lie in another partition than their digest says. */
-#include "store/alias.h"
+#include "engine/alias.h"
 #include "core/bucket.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
-#include "store/account_store.h"
-#include "store/partitions.h"
-#include "store/store_parts.h"
+#include "records/account_store.h"
+#include "engine/partitions.h"
+#include "records/store_parts.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,14 +1,14 @@
 /* The audit log of a node whose store has several partitions, over a real Redis. */
-#include "store/audit_keeper.h"
+#include "trail/audit_keeper.h"
 
 #include "base/metrics.h"
 #include "deadline.h"
 #include "process.h"
 #include "slow_disk.h"
-#include "store/account_state.h"
-#include "store/people_store.h"
-#include "store/session_store.h"
-#include "store/state.h"
+#include "records/account_state.h"
+#include "records/people_store.h"
+#include "records/session_store.h"
+#include "engine/state.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "store/audit_store.h"
+#include "trail/audit_store.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

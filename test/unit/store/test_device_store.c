@@ -1,4 +1,4 @@
-#include "store/device_store.h"
+#include "records/device_store.h"
 #include "base/metrics.h"
 #include "deadline.h"
 #include "store_fixture.h"

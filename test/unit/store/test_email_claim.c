@@ -1,11 +1,11 @@
 /* Emails that belong to one user each, in a store of one partition and in one of four. */
-#include "store/email_claim.h"
+#include "records/people/email_claim.h"
 #include "base/clock.h"
 #include "core/limits.h"
 #include "deadline.h"
-#include "store/account_state.h"
-#include "store/link_store.h"
-#include "store/people_store.h"
+#include "records/account_state.h"
+#include "records/link_store.h"
+#include "records/people_store.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

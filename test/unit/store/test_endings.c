@@ -1,13 +1,13 @@
 /* Right after a failover, what ends something is answered once no lease of the replaced master is left (rule 10). */
-#include "store/link_store.h"
+#include "records/link_store.h"
 #include "base/clock.h"
 #include "core/limits.h"
 #include "deadline.h"
 #include "lease/lease.h"
-#include "store/access.h"
-#include "store/factor_store.h"
-#include "store/people_store.h"
-#include "store/session_store.h"
+#include "engine/access.h"
+#include "records/factor_store.h"
+#include "records/people_store.h"
+#include "records/session_store.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "store/fitness.h"
+#include "engine/fitness.h"
 
 #include "leak_guard.h"
 

@@ -1,6 +1,6 @@
 /* Keys by their secrets, in a store of several partitions. */
-#include "store/key_holder.h"
-#include "store/alias.h"
+#include "records/key_holder.h"
+#include "engine/alias.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "store_fixture.h"

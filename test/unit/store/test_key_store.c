@@ -3,8 +3,8 @@
 #include "deadline.h"
 #include "base/metrics.h"
 #include "redis/sentinel.h"
-#include "store/state.h"
-#include "store/store_parts.h"
+#include "engine/state.h"
+#include "records/store_parts.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
-/* Each embedded script has those definitions of the prelude that it needs, and no other (src/store/lua/embed.cmake). */
+/* Each embedded script has those definitions of the prelude that it needs, and no other (src/engine/lua/embed.cmake). */
 #include "leak_guard.h"
 #include "process.h"
-#include "store/lua_scripts.h"
+#include "engine/lua_scripts.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -93,7 +93,7 @@ Test(lua_texts, have_what_they_need)
     char path[PROCESS_PATH_BYTES], *prelude;
     struct names all;
 
-    snprintf(path, sizeof path, "%s/src/store/lua/prelude.lua", getenv("CHATELAINE_SOURCE"));
+    snprintf(path, sizeof path, "%s/src/engine/lua/prelude.lua", getenv("CHATELAINE_SOURCE"));
     prelude = file_read(path);
     find_defined(prelude, &all);
     cr_assert_gt(all.count, 150);

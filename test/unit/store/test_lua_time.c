@@ -4,7 +4,7 @@
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
-#include "store/lua_scripts.h"
+#include "engine/lua_scripts.h"
 
 #include <criterion/criterion.h>
 #include <hiredis/hiredis.h>

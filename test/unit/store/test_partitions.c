@@ -1,11 +1,11 @@
 /* The partitions of a store, all in one Redis. */
-#include "store/partitions.h"
+#include "engine/partitions.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "lease/names.h"
 #include "redis_server.h"
-#include "store/account_store.h"
-#include "store/store_parts.h"
+#include "records/account_store.h"
+#include "records/store_parts.h"
 #include "test_loop.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "store/session_store.h"
+#include "records/session_store.h"
 #include "deadline.h"
 #include "base/metrics.h"
 #include "store_fixture.h"

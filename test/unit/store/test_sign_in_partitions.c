@@ -2,11 +2,11 @@
 #include "base/clock.h"
 #include "deadline.h"
 #include "lease/lease.h"
-#include "store/alias.h"
-#include "store/factor_store.h"
-#include "store/link_store.h"
-#include "store/readiness.h"
-#include "store/token_search.h"
+#include "engine/alias.h"
+#include "records/factor_store.h"
+#include "records/link_store.h"
+#include "engine/readiness.h"
+#include "records/token_search.h"
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>

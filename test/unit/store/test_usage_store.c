@@ -1,4 +1,4 @@
-#include "store/usage_store.h"
+#include "records/usage_store.h"
 #include "base/clock.h"
 #include "store_fixture.h"
 

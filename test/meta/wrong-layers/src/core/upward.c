@@ -1,5 +1,5 @@
 /* For the tests of scripts/check-layers, check-banned and check-cleanup: everything here is wrong on purpose. */
-#include "store/store.h"
+#include "engine/store.h"
 #include <hiredis/hiredis.h>
 #include <string.h>
 

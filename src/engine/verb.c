@@ -1,0 +1,249 @@
+#include "engine/verb.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include "base/secure.h"
+#include "core/lease_rules.h"
+#include "lease/lease.h"
+#include "lease/store_time.h"
+#include "engine/store.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void args_begin(struct script_args *args)
+{
+    args->count = 0;
+    buf_init_fixed(&args->printed, args->storage, sizeof args->storage);
+}
+
+void args_add(struct script_args *args, struct text value)
+{
+    CHECK(args->count < SCRIPT_ARGS_MAX);
+    args->argv[args->count++] = value;
+}
+
+/* What was printed since `from` becomes the next argument. */
+static void add_printed(struct script_args *args, size_t from)
+{
+    CHECK(!args->printed.failed);
+    args_add(args, text_skip(buf_text(&args->printed), from));
+}
+
+void args_add_int(struct script_args *args, int64_t value)
+{
+    size_t from = args->printed.len;
+
+    buf_printf(&args->printed, "%" PRId64, value);
+    add_printed(args, from);
+}
+
+void args_add_key_limits(struct script_args *args, const struct store *store, int64_t active_max)
+{
+    size_t from = args->printed.len;
+
+    buf_printf(&args->printed, "%" PRId64 " %" PRId64, active_max, store_limits(store)->keys_per_day);
+    add_printed(args, from);
+}
+
+void args_add_store_time(struct script_args *args, const struct store *store)
+{
+    size_t from = args->printed.len;
+
+    store_time_print_known(store_known_time(store), clock_boot_ns(), &args->printed);
+    add_printed(args, from);
+}
+
+void args_add_hex(struct script_args *args, const void *bytes, size_t count)
+{
+    size_t from = args->printed.len;
+
+    encode_hex(&args->printed, bytes, count);
+    add_printed(args, from);
+}
+
+void args_add_digests(struct script_args *args, const struct token_digests *digests)
+{
+    size_t from = args->printed.len;
+
+    for (size_t i = 0; i < digests->count; i++) {
+        if (i > 0)
+            buf_append_char(&args->printed, ',');
+        encode_hex(&args->printed, digests->of[i], sizeof digests->of[i]);
+    }
+    add_printed(args, from);
+}
+
+void args_add_source(struct script_args *args, const struct store *store, const struct audit_source *source)
+{
+    args_add(args, source->actor);
+    args_add_client(args, store, source);
+}
+
+void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source)
+{
+    args_add(args, source->ip);
+    args_add(args, source->request_id);
+    args_add_int(args, store_audit_max(store));
+}
+
+struct text text_keep(struct buf *storage, struct text t)
+{
+    size_t from = storage->len;
+
+    buf_append_text(storage, t);
+    return text_skip(buf_text(storage), from);
+}
+
+void source_keep(struct kept_source *ret_kept, const struct audit_source *source)
+{
+    struct buf storage;
+
+    buf_init_fixed(&storage, ret_kept->storage, sizeof ret_kept->storage);
+    ret_kept->source = *source;
+    ret_kept->source.actor = text_keep(&storage, source->actor);
+    ret_kept->source.ip = text_keep(&storage, source->ip);
+    ret_kept->source.request_id = text_keep(&storage, source->request_id);
+    CHECK(!storage.failed);
+}
+
+static void print_credential(struct buf *out, const struct credential *credential)
+{
+    const struct session_limits *limits = credential->limits;
+
+    buf_append_str(out, credential->kind == CREDENTIAL_KEY ? "key " : "session ");
+    encode_hex(out, credential->digest, sizeof credential->digest);
+    if (credential->kind == CREDENTIAL_SESSION)
+        buf_printf(out, " %" PRId64 " %" PRId64 " %" PRId64 " %s", limits->idle_ms, limits->absolute_ms,
+                   credential->needs_step_up ? limits->step_up_ms : 0, role_text(credential->least_role).ptr);
+}
+
+void args_add_credential(struct script_args *args, const struct credential *credential)
+{
+    size_t from = args->printed.len;
+
+    if (credential->kind != CREDENTIAL_NONE && RULE(RULE_ACTOR))
+        print_credential(&args->printed, credential);
+    add_printed(args, from);
+}
+
+struct change_call {
+    struct store *store; /* of an ending; else NULL */
+    store_done *done;
+    void *arg;
+};
+
+static void change_finish(struct change_call *call, enum store_result result)
+{
+    call->done(call->arg, result);
+    free(call);
+}
+
+static void change_settled(void *arg, bool is_over)
+{
+    change_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
+static void change_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+{
+    struct change_call *call = arg;
+
+    if (result == STORE_OK && call->store)
+        barriers_settle(lease_barriers(store_lease(call->store)), change_settled, call);
+    else
+        change_finish(call, result);
+}
+
+void verb_call(struct store *store, enum script script, enum script_link link, size_t argc, const struct text *argv,
+               store_done *done, void *arg)
+{
+    struct change_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct change_call){NULL, done, arg};
+    store_call_script(store, script, link, argc, argv, change_called, call);
+}
+
+void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
+                      void *arg)
+{
+    verb_call(store, script, SCRIPT_CHANGES, args->count, args->argv, done, arg);
+}
+
+void verb_call_ending(struct store *store, enum script script, const struct script_args *args, store_done *done,
+                      void *arg)
+{
+    struct change_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct change_call){store, done, arg};
+    store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
+}
+
+static bool read_rows(const struct row_form *form, const struct redis_reply *reply, char *ret_rows)
+{
+    for (size_t i = 0; i < reply->count; i++)
+        if (!form->read(form->arg, reply_at(reply, i), ret_rows + i * form->row_bytes))
+            return false;
+    return true;
+}
+
+void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
+                 enum store_result *result, size_t *ret_count)
+{
+    size_t room;
+    char *rows;
+
+    *ret_count = 0;
+    if (*result != STORE_OK)
+        return NULL;
+    room = (reply->count + 1) * form->row_bytes;
+    rows = mem_alloc(room);
+    if (reply->count <= form->rows_max && read_rows(form, reply, rows)) {
+        *ret_count = reply->count;
+        return rows;
+    }
+    store_malformed(store, form->what);
+    *result = STORE_UNAVAILABLE;
+    secure_wipe(rows, room); /* there may be secrets among them */
+    free(rows);
+    return NULL;
+}
+
+bool reply_time(const struct redis_reply *reply, int64_t *ret_ms)
+{
+    return reply_integer(reply, ret_ms) && *ret_ms > 0;
+}
+
+bool reply_wait(const struct redis_reply *reply, uint32_t *ret_seconds)
+{
+    int64_t seconds;
+
+    if (!reply_integer(reply, &seconds) || seconds < 0 || seconds > UINT32_MAX)
+        return false;
+    *ret_seconds = (uint32_t)seconds;
+    return true;
+}
+
+bool reply_seconds(const struct redis_reply *reply, uint32_t *ret_seconds)
+{
+    return reply_wait(reply, ret_seconds) && *ret_seconds > 0;
+}
+
+uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum store_result *result)
+{
+    uint32_t retry_after_s = 0;
+
+    if (*result == STORE_LIMITED && !reply_seconds(reply_at(reply, 0), &retry_after_s)) {
+        store_malformed(store, "change limit");
+        *result = STORE_UNAVAILABLE;
+    }
+    return retry_after_s;
+}
+
+bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id)
+{
+    struct text t;
+
+    return reply_text(reply, &t) && id_parse(kind, t, ret_id);
+}

@@ -1,0 +1,334 @@
+#include "records/account_store.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "base/secure.h"
+#include "email_claim.h"
+#include "lease/lease.h"
+#include "person_read.h"
+#include "records/seal_store.h"
+#include "engine/verb.h"
+#include <stdlib.h>
+#include <string.h>
+
+void account_store_create(struct store *store, const struct id *account, struct text name, store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    args_add(&args, name);
+    args_add_int(&args, id_time_ms(account));
+    args_add(&args, identity_offered(lease_identity(store_lease(store))));
+    args_add_int(&args, store_partitions(store));
+    args_add_int(&args, store_partition(store));
+    verb_call_change(store, SCRIPT_account_create, &args, done, arg);
+}
+
+static struct text sealed_text(const uint8_t *totp_sealed)
+{
+    return (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES};
+}
+
+/* The parts of a user that the MAC binds. An active owner has the record that versions without roles know. They refuse
+ * any other as altered, so none of them takes an auditor or a disabled user for an owner. */
+
+enum { OWNER_PARTS = 4, PERSON_PARTS = 6 };
+
+struct user_seal {
+    struct record_parts record;
+    struct text parts[PERSON_PARTS];
+    char created[20], disabled[20];
+};
+
+static struct text print_ms(char storage[20], int64_t ms)
+{
+    struct buf out;
+
+    buf_init_fixed(&out, storage, 20);
+    buf_append_u64(&out, (uint64_t)ms);
+    CHECK(!out.failed);
+    return buf_text(&out);
+}
+
+static void user_seal_fill(struct user_seal *seal, const struct user_record *user)
+{
+    bool is_owner = user->role == ROLE_OWNER && user->disabled_ms == 0;
+
+    seal->parts[0] = id_text(&user->id);
+    seal->parts[1] = id_text(&user->account);
+    seal->parts[2] = text_of(user->email);
+    seal->parts[3] = print_ms(seal->created, user->created_ms);
+    seal->parts[4] = role_text(user->role);
+    seal->parts[5] = print_ms(seal->disabled, user->disabled_ms);
+    seal->record = (struct record_parts){is_owner ? RECORD_USER : RECORD_PERSON, is_owner ? OWNER_PARTS : PERSON_PARTS,
+                                         seal->parts};
+}
+
+void user_record_seal(struct keyring *keyring, struct user_record *user)
+{
+    struct user_seal seal;
+
+    user_seal_fill(&seal, user);
+    record_mac_make(keyring, &seal.record, &user->mac);
+}
+
+enum record_seal user_record_verify(struct keyring *keyring, const struct user_record *user, size_t *ret_generation)
+{
+    struct user_seal seal;
+
+    user_seal_fill(&seal, user);
+    return record_mac_verify(keyring, &seal.record, text_of(user->mac.text), ret_generation);
+}
+
+enum store_result user_record_believe(struct store *store, const struct user_record *user)
+{
+    struct user_seal seal;
+
+    user_seal_fill(&seal, user);
+    return store_believe(store, &seal.record, text_of(user->mac.text), "user", id_text(&user->id));
+}
+
+void account_store_reset_user(struct store *store, const struct id *user, const char *password_hash, bool must_change,
+                              const uint8_t *totp_sealed, const struct audit_source *source, store_done *done,
+                              void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(user));
+    args_add(&args, password_hash ? text_of(password_hash) : TEXT(""));
+    args_add(&args, totp_sealed ? sealed_text(totp_sealed) : TEXT(""));
+    args_add_source(&args, store, source);
+    args_add_int(&args, must_change);
+    verb_call_ending(store, SCRIPT_user_reset, &args, done, arg);
+}
+
+void account_store_unlock_user(struct store *store, const struct id *user, const struct audit_source *source,
+                               store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(user));
+    args_add_source(&args, store, source);
+    verb_call_change(store, SCRIPT_user_unlock, &args, done, arg);
+}
+
+static bool read_secrets(const struct redis_reply *reply, struct user_record *user)
+{
+    struct text totp;
+
+    if (!reply_chars(reply_at(reply, 8), user->password_hash, sizeof user->password_hash) ||
+        !reply_text(reply_at(reply, 9), &totp) || totp.len != TOTP_SEALED_BYTES)
+        return false;
+    memcpy(user->totp_sealed, totp.ptr, TOTP_SEALED_BYTES);
+    return true;
+}
+
+static bool read_role(const struct redis_reply *reply, struct user_record *user)
+{
+    struct text role;
+
+    return reply_text(reply_at(reply, 6), &role) && role_parse(role, &user->role) &&
+           reply_integer(reply_at(reply, 7), &user->disabled_ms) && user->disabled_ms >= 0;
+}
+
+bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user)
+{
+    *ret_user = (struct user_record){0};
+    return reply_id(reply_at(reply, 0), ID_USER, &ret_user->id) &&
+           reply_id(reply_at(reply, 1), ID_ACCOUNT, &ret_user->account) &&
+           reply_chars(reply_at(reply, 2), ret_user->email, sizeof ret_user->email) &&
+           reply_time(reply_at(reply, 3), &ret_user->created_ms) &&
+           reply_chars(reply_at(reply, 4), ret_user->account_name, sizeof ret_user->account_name) &&
+           reply_chars(reply_at(reply, 5), ret_user->mac.text, sizeof ret_user->mac.text) &&
+           read_role(reply, ret_user) && (!with_secrets || read_secrets(reply, ret_user));
+}
+
+struct find_user_call {
+    struct partitions *partitions;
+    struct store *store; /* of the account, once that is known */
+    user_found *done;
+    void *arg;
+    struct email_owner owner;
+    char email[EMAIL_MAX_BYTES + 1];
+};
+
+static void find_user_finish(struct find_user_call *call, enum store_result result, const struct user_record *user)
+{
+    call->done(call->arg, result, user);
+    free(call);
+}
+
+/* An email that leads to another user's record, or account, was altered too. */
+static enum store_result find_user_read(const struct find_user_call *call, const struct redis_reply *reply,
+                                        struct user_record *ret_user)
+{
+    if (!user_record_read(reply_at(reply, 0), true, ret_user)) {
+        store_malformed(call->store, "user");
+        return STORE_UNAVAILABLE;
+    }
+    if (!text_equal(text_of(call->email), text_of(ret_user->email)) ||
+        !id_equal(&call->owner.account, &ret_user->account))
+        return store_altered(call->store, "email", id_text(&ret_user->id));
+    return user_record_believe(call->store, ret_user);
+}
+
+static void find_user_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_user_call *call = arg;
+    struct user_record user = {0};
+
+    if (result == STORE_OK)
+        result = find_user_read(call, reply, &user);
+    find_user_finish(call, result, result == STORE_OK ? &user : NULL);
+    secure_wipe(&user, sizeof user);
+}
+
+static void find_user_owned(void *arg, enum store_result result, const struct email_owner *owner)
+{
+    struct find_user_call *call = arg;
+
+    if (result != STORE_OK) {
+        find_user_finish(call, result, NULL);
+        return;
+    }
+    const struct text user = id_text(&owner->user);
+    call->owner = *owner;
+    call->store = partition_of_account(call->partitions, &owner->account);
+    store_call_script(call->store, SCRIPT_user_find, SCRIPT_READS, 1, &user, find_user_called, call);
+}
+
+void account_store_find_user(struct partitions *partitions, struct text email, user_found *done, void *arg)
+{
+    struct find_user_call *call = mem_alloc(sizeof *call);
+
+    CHECK(email.len < sizeof call->email);
+    *call = (struct find_user_call){.partitions = partitions, .done = done, .arg = arg};
+    memcpy(call->email, email.ptr, email.len);
+    email_find_owner(partitions, email, find_user_owned, call);
+}
+
+struct list_users_call {
+    struct store *store;
+    users_listed *done;
+    void *arg;
+};
+
+static bool listed_user_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_user)
+{
+    struct user_record *user = ret_user;
+
+    return user_record_read(reply, true, user) &&
+           reply_chars(reply_at(reply, 10), user->codes_made_with, sizeof user->codes_made_with);
+}
+
+static void list_users_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    static const struct row_form FORM = {"list of users", sizeof(struct user_record), SEAL_USERS_AT_ONCE,
+                                         listed_user_read, NULL};
+    struct list_users_call call = *(struct list_users_call *)arg;
+    size_t count;
+    struct user_record *users = reply_rows(call.store, &FORM, reply, &result, &count);
+
+    free(arg);
+    call.done(call.arg, result, users, count);
+    if (users)
+        secure_wipe(users, count * sizeof *users);
+    free(users);
+}
+
+void seal_store_list_users(struct store *store, const struct id *account, const struct id *behind, users_listed *done,
+                           void *arg)
+{
+    struct list_users_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct list_users_call){store, done, arg};
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    args_add_int(&args, SEAL_USERS_AT_ONCE);
+    args_add(&args, id_text(behind));
+    store_call_script(store, SCRIPT_user_list, SCRIPT_WORK, args.count, args.argv, list_users_called, call);
+}
+
+struct list_accounts_call {
+    struct store *store;
+    accounts_listed *done;
+    void *arg;
+};
+
+static bool account_row_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
+{
+    struct account_row *row = ret_row;
+    struct text status;
+
+    return reply_id(reply_at(reply, 0), ID_ACCOUNT, &row->id) &&
+           reply_chars(reply_at(reply, 1), row->name, sizeof row->name) && reply_text(reply_at(reply, 2), &status) &&
+           account_status_parse(status, &row->status);
+}
+
+static void list_accounts_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct list_accounts_call call = *(struct list_accounts_call *)arg;
+    const struct row_form form = {"list of accounts", sizeof(struct account_row), SIZE_MAX, account_row_read, NULL};
+    size_t count;
+    struct account_row *rows = reply_rows(call.store, &form, reply, &result, &count);
+
+    free(arg);
+    call.done(call.arg, result, rows, count);
+    free(rows);
+}
+
+static void list_accounts(struct store *store, size_t argc, const struct text *argv, accounts_listed *done, void *arg)
+{
+    struct list_accounts_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct list_accounts_call){store, done, arg};
+    store_call_script(store, SCRIPT_account_list, SCRIPT_WORK, argc, argv, list_accounts_called, call);
+}
+
+void account_store_list(struct store *store, accounts_listed *done, void *arg)
+{
+    list_accounts(store, 0, NULL, done, arg);
+}
+
+void account_store_list_page(struct store *store, const struct id *behind, unsigned limit, accounts_listed *done,
+                             void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(behind));
+    args_add_int(&args, limit);
+    list_accounts(store, args.count, args.argv, done, arg);
+}
+
+struct find_account_call {
+    struct store *store;
+    account_found *done;
+    void *arg;
+};
+
+static void find_account_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_account_call call = *(struct find_account_call *)arg;
+    struct account_row row;
+
+    free(arg);
+    if (result == STORE_OK && !account_row_read(NULL, reply_at(reply, 0), &row)) {
+        store_malformed(call.store, "account");
+        result = STORE_UNAVAILABLE;
+    }
+    call.done(call.arg, result, result == STORE_OK ? &row : NULL);
+}
+
+void account_store_find(struct store *store, const struct id *account, account_found *done, void *arg)
+{
+    struct find_account_call *call = mem_alloc(sizeof *call);
+    const struct text id = id_text(account);
+
+    *call = (struct find_account_call){store, done, arg};
+    store_call_script(store, SCRIPT_account_find, SCRIPT_READS, 1, &id, find_account_called, call);
+}

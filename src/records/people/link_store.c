@@ -1,0 +1,488 @@
+#include "records/link_store.h"
+
+#include "base/check.h"
+#include "base/encode.h"
+#include "base/mem.h"
+#include "base/secure.h"
+#include "email_claim.h"
+#include "lease/lease.h"
+#include "records/seal_store.h"
+#include "throttle.h"
+#include "token_search.h"
+#include "engine/verb.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Seals */
+
+enum { LINK_PARTS = 9 };
+
+struct link_seal {
+    struct record_parts record;
+    struct text parts[LINK_PARTS];
+    char storage[48]; /* of the times */
+};
+
+static struct text print_ms(struct buf *out, int64_t ms)
+{
+    size_t from = out->len;
+
+    buf_append_u64(out, (uint64_t)ms);
+    CHECK(!out->failed);
+    return text_skip(buf_text(out), from);
+}
+
+static void link_seal_fill(struct link_seal *seal, const struct link_record *link)
+{
+    struct buf times;
+
+    buf_init_fixed(&times, seal->storage, sizeof seal->storage);
+    seal->parts[0] = (struct text){(const char *)link->digest, sizeof link->digest};
+    seal->parts[1] = id_text(&link->id);
+    seal->parts[2] = id_text(&link->account);
+    seal->parts[3] = text_of(link->email);
+    seal->parts[4] = role_text(link->role);
+    seal->parts[5] = id_text(&link->user);
+    seal->parts[6] = text_of(link->by);
+    seal->parts[7] = print_ms(&times, link->created_ms);
+    seal->parts[8] = print_ms(&times, link->expires_ms);
+    seal->record = (struct record_parts){RECORD_LINK, LINK_PARTS, seal->parts};
+}
+
+static void link_seal(struct store *store, struct link_record *link, const struct audit_source *source)
+{
+    struct link_seal seal;
+
+    snprintf(link->by, sizeof link->by, "%.*s", TEXT_ARG(source->actor));
+    link->created_ms = store_clock_ms(store);
+    link->expires_ms = link->created_ms + LINK_LIFETIME_MS;
+    link_seal_fill(&seal, link);
+    record_mac_make(store_keyring(store), &seal.record, &link->mac);
+}
+
+static enum store_result link_believe(struct store *store, const struct link_record *link)
+{
+    struct link_seal seal;
+
+    if (link->mac.text[0] == '\0') /* no version made links without a seal */
+        return store_altered(store, "link", id_text(&link->id));
+    link_seal_fill(&seal, link);
+    return store_believe(store, &seal.record, text_of(link->mac.text), "link", id_text(&link->id));
+}
+
+/* Replies */
+
+static bool read_user(const struct redis_reply *reply, struct id *ret_user)
+{
+    struct text t;
+
+    return reply_text(reply, &t) && (t.len == 0 || id_parse(ID_USER, t, ret_user));
+}
+
+static bool read_totp(const struct redis_reply *reply, struct link_record *link)
+{
+    struct text totp;
+
+    if (!reply_text(reply, &totp) || (totp.len != 0 && totp.len != TOTP_SEALED_BYTES))
+        return false;
+    link->has_totp = totp.len > 0;
+    if (link->has_totp)
+        memcpy(link->totp_sealed, totp.ptr, TOTP_SEALED_BYTES);
+    return true;
+}
+
+/* A link as link_reply() in the prelude returns it. */
+static bool link_read(const struct redis_reply *reply, struct link_record *ret_link)
+{
+    struct text hex, role;
+
+    *ret_link = (struct link_record){0};
+    return reply && reply_text(reply_at(reply, 0), &hex) &&
+           decode_hex(hex, ret_link->digest, sizeof ret_link->digest) &&
+           reply_id(reply_at(reply, 1), ID_INVITATION, &ret_link->id) &&
+           reply_id(reply_at(reply, 2), ID_ACCOUNT, &ret_link->account) &&
+           reply_chars(reply_at(reply, 3), ret_link->email, sizeof ret_link->email) &&
+           reply_text(reply_at(reply, 4), &role) && role_parse(role, &ret_link->role) &&
+           read_user(reply_at(reply, 5), &ret_link->user) &&
+           reply_chars(reply_at(reply, 6), ret_link->by, sizeof ret_link->by) &&
+           reply_time(reply_at(reply, 7), &ret_link->created_ms) &&
+           reply_time(reply_at(reply, 8), &ret_link->expires_ms) &&
+           reply_chars(reply_at(reply, 9), ret_link->mac.text, sizeof ret_link->mac.text) &&
+           read_totp(reply_at(reply, 10), ret_link) &&
+           reply_chars(reply_at(reply, 11), ret_link->account_name, sizeof ret_link->account_name);
+}
+
+static enum store_result link_read_believed(struct store *store, const struct redis_reply *reply,
+                                            struct link_record *ret_link)
+{
+    if (link_read(reply, ret_link))
+        return link_believe(store, ret_link);
+    store_malformed(store, "link");
+    return STORE_UNAVAILABLE;
+}
+
+/* Invitations */
+
+struct invite_call {
+    struct partitions *partitions;
+    struct store *store; /* of the account */
+    struct link_record *link;
+    struct kept_source kept_source;
+    link_done *done;
+    void *arg;
+};
+
+static void invite_checked(void *arg, enum store_result result);
+static void invite_send(void *arg);
+static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply);
+
+static void invite_finish(struct invite_call *call, enum store_result result, uint32_t retry_after_s)
+{
+    call->done(call->arg, result, retry_after_s);
+    free(call);
+}
+
+void link_store_invite(struct partitions *partitions, struct link_record *link, const struct audit_source *source,
+                       link_done *done, void *arg)
+{
+    struct invite_call *call = mem_alloc(sizeof *call);
+    struct store *store = partition_of_account(partitions, &link->account);
+
+    *call = (struct invite_call){.partitions = partitions, .store = store, .link = link, .done = done, .arg = arg};
+    source_keep(&call->kept_source, source);
+    email_check_free(partitions, text_of(link->email), invite_checked, call);
+}
+
+static void invite_checked(void *arg, enum store_result result)
+{
+    struct invite_call *call = arg;
+
+    if (result == STORE_OK)
+        store_know_clock(call->store, invite_send, call);
+    else
+        invite_finish(call, result, 0);
+}
+
+static void invite_send(void *arg)
+{
+    struct invite_call *call = arg;
+    struct link_record *link = call->link;
+    const struct audit_source *source = &call->kept_source.source;
+    struct script_args args;
+
+    link_seal(call->store, link, source);
+    args_begin(&args);
+    args_add_hex(&args, link->digest, sizeof link->digest);
+    args_add(&args, id_text(&link->id));
+    args_add(&args, id_text(&link->account));
+    args_add(&args, text_of(link->email));
+    args_add(&args, role_text(link->role));
+    args_add_int(&args, link->created_ms);
+    args_add_int(&args, link->expires_ms);
+    args_add(&args, text_of(link->mac.text));
+    args_add_source(&args, call->store, source);
+    args_add_credential(&args, &source->credential);
+    args_add_int(&args, store_limits(call->store)->people_max);
+    args_add_int(&args, store_limits(call->store)->changes_per_minute);
+    store_call_script(call->store, SCRIPT_link_create, SCRIPT_CHANGES, args.count, args.argv, invite_called, call);
+}
+
+static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct invite_call *call = arg;
+    uint32_t retry_after_s = reply_limit(call->store, reply, &result);
+
+    invite_finish(call, result, retry_after_s);
+}
+
+struct list_call {
+    struct store *store;
+    unsigned limit;
+    links_listed *done;
+    void *arg;
+};
+
+static enum store_result list_read(const struct list_call *call, const struct redis_reply *reply,
+                                   struct link_record *links, size_t *ret_count, bool *ret_has_more)
+{
+    int64_t has_more;
+
+    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > call->limit) {
+        store_malformed(call->store, "list of invitations");
+        return STORE_UNAVAILABLE;
+    }
+    *ret_has_more = has_more != 0;
+    for (size_t i = 1; i < reply->count; i++) {
+        enum store_result result = link_read_believed(call->store, reply_at(reply, i), &links[*ret_count]);
+
+        if (result == STORE_UNAVAILABLE)
+            return result;
+        *ret_count += result == STORE_OK;
+    }
+    return STORE_OK;
+}
+
+static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct list_call call = *(struct list_call *)arg;
+    struct link_record *links = mem_alloc(call.limit * sizeof *links);
+    bool has_more = false;
+    size_t count = 0;
+
+    free(arg);
+    if (result == STORE_OK)
+        result = list_read(&call, reply, links, &count, &has_more);
+    call.done(call.arg, result, links, result == STORE_OK ? count : 0, has_more);
+    secure_wipe(links, call.limit * sizeof *links);
+    free(links);
+}
+
+void link_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *behind,
+                     links_listed *done, void *arg)
+{
+    struct list_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct list_call){store, limit, done, arg};
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    args_add_int(&args, limit);
+    args_add(&args, id_text(behind));
+    store_call_script(store, SCRIPT_link_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
+}
+
+/* Ends of something: answered once no replaced Redis can be asked any more. */
+
+void link_store_withdraw(struct store *store, const struct id *account, const struct id *id,
+                         const struct audit_source *source, store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    args_add(&args, id_text(id));
+    args_add_source(&args, store, source);
+    args_add_credential(&args, &source->credential);
+    verb_call_ending(store, SCRIPT_link_withdraw, &args, done, arg);
+}
+
+struct reset_call {
+    struct store *store;
+    struct link_record *link;
+    struct kept_source kept_source;
+    int64_t count;
+    user_was_reset *done;
+    void *arg;
+};
+
+static void reset_finish(struct reset_call *call, enum store_result result)
+{
+    call->done(call->arg, result, call->count);
+    free(call);
+}
+
+static void reset_settled(void *arg, bool is_over)
+{
+    reset_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
+static void reset_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct reset_call *call = arg;
+
+    if (result == STORE_OK && !reply_integer(reply_at(reply, 0), &call->count)) {
+        store_malformed(call->store, "reset");
+        result = STORE_UNKNOWN;
+    }
+    if (result == STORE_OK)
+        barriers_settle(lease_barriers(store_lease(call->store)), reset_settled, call);
+    else
+        reset_finish(call, result);
+}
+
+static void reset_send(void *arg)
+{
+    static const char NO_TOTP[TOTP_SEALED_BYTES]; /* no master key has sealed this */
+    struct reset_call *call = arg;
+    struct link_record *link = call->link;
+    const struct audit_source *source = &call->kept_source.source;
+    struct script_args args;
+
+    link_seal(call->store, link, source);
+    args_begin(&args);
+    args_add_hex(&args, link->digest, sizeof link->digest);
+    args_add(&args, id_text(&link->id));
+    args_add(&args, id_text(&link->user));
+    args_add(&args, id_text(&link->account));
+    args_add_int(&args, link->expires_ms);
+    args_add(&args, text_of(link->mac.text));
+    args_add_int(&args, link->created_ms);
+    args_add(&args, (struct text){NO_TOTP, sizeof NO_TOTP});
+    args_add_source(&args, call->store, source);
+    args_add_credential(&args, &source->credential);
+    args_add(&args, role_text(link->role));
+    store_call_script(call->store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
+}
+
+void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
+                      user_was_reset *done, void *arg)
+{
+    struct reset_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct reset_call){.store = store, .link = link, .done = done, .arg = arg};
+    source_keep(&call->kept_source, source);
+    store_know_clock(store, reset_send, call);
+}
+
+/* Finding one: the partitions of the code's digests are asked in turn. A wrong code is counted before it is answered,
+ * and refused once the address must wait. A right one is never refused: it cannot be guessed, and neighbours share
+ * addresses. */
+
+struct find_call {
+    const struct partitions *partitions;
+    struct token_search search;
+    struct text ip_tag;
+    link_found *done;
+    void *arg;
+};
+
+static void find_on(void *arg, enum store_result result);
+static void find_called(void *arg, enum store_result result, const struct redis_reply *reply);
+static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict);
+
+void link_store_find(const struct partitions *partitions, const struct token_digests *code, struct text ip_tag,
+                     link_found *done, void *arg)
+{
+    struct find_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct find_call){.partitions = partitions, .ip_tag = ip_tag, .done = done, .arg = arg};
+    token_search_begin(&call->search, partitions, code);
+    token_search_go_on(&call->search, find_on, call);
+}
+
+static void find_finish(struct find_call *call, enum store_result result, const struct link_record *link,
+                        uint32_t retry_after_s)
+{
+    call->done(call->arg, result, link, retry_after_s);
+    free(call);
+}
+
+static void find_send(struct find_call *call)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_digests(&args, &call->search.digests);
+    store_call_script(call->search.store, SCRIPT_link_find, SCRIPT_READS, args.count, args.argv, find_called, call);
+}
+
+static void find_on(void *arg, enum store_result result)
+{
+    struct find_call *call = arg;
+
+    if (result == STORE_OK)
+        find_send(call);
+    else if (result == STORE_NOT_FOUND)
+        throttle_judge_address(call->partitions, call->ip_tag, THROTTLE_FAIL, miss_counted, call);
+    else
+        find_finish(call, result, NULL, 0);
+}
+
+static void find_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct find_call *call = arg;
+    struct link_record link;
+
+    if (result == STORE_NOT_FOUND) {
+        token_search_go_on(&call->search, find_on, call);
+        return;
+    }
+    if (result == STORE_OK)
+        result = link_read_believed(call->search.store, reply_at(reply, 0), &link);
+    find_finish(call, result, result == STORE_OK ? &link : NULL, 0);
+    secure_wipe(&link, sizeof link);
+}
+
+static void miss_counted(void *arg, enum store_result result, const struct throttle_verdict *verdict)
+{
+    find_finish(arg, result == STORE_OK ? STORE_NOT_FOUND : result, NULL, verdict->retry_after_s);
+}
+
+/* Using one */
+
+struct open_call {
+    struct store *store;
+    link_opened *done;
+    void *arg;
+};
+
+static bool opening_read(const struct redis_reply *reply, struct link_opening *ret_opening)
+{
+    return reply && reply_time(reply_at(reply, 0), &ret_opening->at_ms) &&
+           reply_chars(reply_at(reply, 1), ret_opening->network, sizeof ret_opening->network) &&
+           reply_chars(reply_at(reply, 2), ret_opening->browser, sizeof ret_opening->browser);
+}
+
+static void open_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct open_call call = *(struct open_call *)arg;
+    struct link_opening earlier[LINK_OPENINGS_MAX];
+    struct link_record link;
+    size_t count = 0;
+
+    free(arg);
+    if (result == STORE_OK)
+        result = link_read_believed(call.store, reply_at(reply, 0), &link);
+    if (result == STORE_OK)
+        while (count < LINK_OPENINGS_MAX && opening_read(reply_at(reply, count + 1), &earlier[count]))
+            count++;
+    call.done(call.arg, result, result == STORE_OK ? &link : NULL, earlier, count);
+    secure_wipe(&link, sizeof link);
+}
+
+void link_store_open(struct store *store, const struct link_record *link, const struct link_opening *opening,
+                     const struct audit_source *source, link_opened *done, void *arg)
+{
+    struct open_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct open_call){store, done, arg};
+    args_begin(&args);
+    args_add_hex(&args, link->digest, sizeof link->digest);
+    args_add(&args, text_of(opening->network));
+    args_add(&args, text_of(opening->browser));
+    args_add_source(&args, store, source);
+    store_call_script(store, SCRIPT_link_open, SCRIPT_CHANGES, args.count, args.argv, open_called, call);
+}
+
+struct start_call {
+    struct store *store;
+    link_found *done;
+    void *arg;
+};
+
+static void start_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct start_call call = *(struct start_call *)arg;
+    struct link_record link;
+
+    free(arg);
+    if (result == STORE_OK)
+        result = link_read_believed(call.store, reply_at(reply, 0), &link);
+    call.done(call.arg, result, result == STORE_OK ? &link : NULL, 0);
+    secure_wipe(&link, sizeof link);
+}
+
+void link_store_start(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
+                      link_found *done, void *arg)
+{
+    struct start_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct start_call){store, done, arg};
+    args_begin(&args);
+    args_add_hex(&args, link->digest, sizeof link->digest);
+    args_add(&args, (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES});
+    store_call_script(store, SCRIPT_link_start, SCRIPT_CHANGES, args.count, args.argv, start_called, call);
+}

@@ -1,0 +1,460 @@
+#include "records/session_store.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "base/secure.h"
+#include "lease/lease.h"
+#include "person_read.h"
+#include "engine/alias.h"
+#include "throttle.h"
+#include "engine/verb.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKEN_DIGEST_BYTES = 32 };
+
+static void args_add_limits(struct script_args *args, const struct session_limits *limits)
+{
+    args_add_int(args, limits->idle_ms);
+    args_add_int(args, limits->absolute_ms);
+    args_add_int(args, limits->step_up_ms);
+}
+
+/* The parts of a session that its MAC binds. */
+
+struct session_seal {
+    struct record_parts record;
+    struct text parts[7];
+    char storage[72]; /* of the times */
+};
+
+static struct text print_time(struct buf *out, int64_t ms)
+{
+    size_t from = out->len;
+
+    buf_append_u64(out, (uint64_t)ms);
+    CHECK(!out->failed);
+    return text_skip(buf_text(out), from);
+}
+
+/* step_up_ms: 0 for none. */
+static void session_seal_fill(struct session_seal *seal, const uint8_t *digest, const struct session_record *session,
+                              int64_t step_up_ms)
+{
+    struct buf times;
+
+    buf_init_fixed(&times, seal->storage, sizeof seal->storage);
+    seal->parts[0] = (struct text){(const char *)digest, TOKEN_DIGEST_BYTES};
+    seal->parts[1] = text_of(session->sid);
+    seal->parts[2] = id_text(&session->user.id);
+    seal->parts[3] = id_text(&session->user.account);
+    seal->parts[4] = print_time(&times, session->created_ms);
+    seal->parts[5] = print_time(&times, session->ends_ms);
+    seal->parts[6] = print_time(&times, step_up_ms);
+    seal->record = (struct record_parts){RECORD_SESSION, sizeof seal->parts / sizeof *seal->parts, seal->parts};
+}
+
+struct session_call {
+    struct store *store;
+    bool is_change; /* which ends other sessions, or the old token of this one */
+    uint8_t digest[TOKEN_DIGEST_BYTES];
+    session_found *done;
+    void *arg;
+    struct session_record session;
+    struct session_notices notices; /* of the session */
+    struct creation *creation;      /* of a new session; else NULL */
+};
+
+struct creation {
+    const struct partitions *partitions;
+    struct session_start start;
+    struct session_limits limits;
+    struct audit_source source;
+    struct store *presented_at; /* where the session is that the sign-in came with; NULL: it came with none */
+};
+
+static bool session_read(const struct redis_reply *reply, struct session_record *ret_session)
+{
+    return reply_chars(reply_at(reply, 0), ret_session->sid, sizeof ret_session->sid) &&
+           reply_time(reply_at(reply, 1), &ret_session->created_ms) &&
+           reply_time(reply_at(reply, 2), &ret_session->expires_ms) &&
+           reply_integer(reply_at(reply, 3), &ret_session->step_up_expires_ms) &&
+           ret_session->step_up_expires_ms >= 0 && user_record_read(reply_at(reply, 4), false, &ret_session->user);
+}
+
+struct stored_seal {
+    struct id account;
+    int64_t step_up_ms;
+    struct text mac;
+};
+
+/* With what else is in the same part of the reply. */
+static bool seal_read(const struct redis_reply *reply, struct session_record *ret_session, struct stored_seal *ret)
+{
+    int64_t expired = 0;
+    bool is_whole = reply_id(reply_at(reply, 0), ID_ACCOUNT, &ret->account) &&
+                    reply_time(reply_at(reply, 1), &ret_session->ends_ms) &&
+                    reply_integer(reply_at(reply, 2), &ret->step_up_ms) && ret->step_up_ms >= 0 &&
+                    reply_text(reply_at(reply, 3), &ret->mac) && reply_integer(reply_at(reply, 4), &expired);
+
+    ret_session->password_expired = expired != 0;
+    return is_whole;
+}
+
+/* Verifies the session, its user, and that they belong together. */
+static enum store_result session_believe(const struct session_call *call, const struct session_record *session,
+                                         const struct stored_seal *stored)
+{
+    struct session_seal seal;
+    enum store_result result;
+
+    if (!id_equal(&stored->account, &session->user.account))
+        return store_altered(call->store, "session", text_of(session->sid));
+    session_seal_fill(&seal, call->digest, session, stored->step_up_ms);
+    result = store_believe(call->store, &seal.record, stored->mac, "session", text_of(session->sid));
+    return result == STORE_OK ? user_record_believe(call->store, &session->user) : result;
+}
+
+static bool new_browser_read(const struct redis_reply *reply, struct new_browser *ret)
+{
+    return reply_time(reply_at(reply, 0), &ret->at_ms) && reply_chars(reply_at(reply, 1), ret->ip, sizeof ret->ip) &&
+           reply_chars(reply_at(reply, 2), ret->name, sizeof ret->name);
+}
+
+static bool notices_parse(const struct redis_reply *reply, struct session_notices *ret)
+{
+    const struct redis_reply *browsers = reply_at(reply, 5);
+
+    *ret = (struct session_notices){0};
+    if (!browsers || browsers->type != REPLY_ARRAY || browsers->count > NOTICES_BROWSERS_MAX ||
+        !reply_integer(reply_at(reply, 0), &ret->last_sign_in_ms) || ret->last_sign_in_ms < 0 ||
+        !reply_chars(reply_at(reply, 1), ret->last_sign_in_ip, sizeof ret->last_sign_in_ip) ||
+        !reply_integer(reply_at(reply, 2), &ret->failed_sign_ins) || ret->failed_sign_ins < 0 ||
+        !reply_integer(reply_at(reply, 3), &ret->attacked_ms) || ret->attacked_ms < 0 ||
+        !reply_integer(reply_at(reply, 4), &ret->recovered_ms) || ret->recovered_ms < 0)
+        return false;
+    for (; ret->browser_count < browsers->count; ret->browser_count++)
+        if (!new_browser_read(reply_at(browsers, ret->browser_count), &ret->browsers[ret->browser_count]))
+            return false;
+    return true;
+}
+
+/* Only the reply for a new session has these items. */
+static bool beginning_read(const struct redis_reply *reply, struct session_record *ret_session,
+                           struct session_notices *ret_notices)
+{
+    const struct redis_reply *item = reply_at(reply, 6);
+
+    if (!item)
+        return true;
+    ret_session->notices = ret_notices;
+    return reply_integer(item, &ret_session->attacked_ms) && ret_session->attacked_ms >= 0 &&
+           notices_parse(reply_at(reply, 7), ret_notices);
+}
+
+static bool reads_session(const struct redis_reply *reply, struct session_record *ret_session,
+                          struct session_notices *ret_notices, struct stored_seal *ret_stored)
+{
+    return session_read(reply, ret_session) && beginning_read(reply, ret_session, ret_notices) &&
+           seal_read(reply_at(reply, 5), ret_session, ret_stored);
+}
+
+static void session_answer(struct session_call *call, enum store_result result)
+{
+    bool has_session = result == STORE_OK || result == STORE_REFUSED || result == STORE_CONFLICT;
+
+    call->done(call->arg, result, has_session ? &call->session : NULL);
+    free(call->creation);
+    free(call);
+}
+
+static void session_settled(void *arg, bool is_over)
+{
+    session_answer(arg, is_over ? STORE_OK : STORE_UNKNOWN);
+}
+
+static void session_settle(struct session_call *call)
+{
+    barriers_settle(lease_barriers(store_lease(call->store)), session_settled, call);
+}
+
+/* NULL: the sign-in came with no session, or with one whose end is up to session_create.lua. */
+static struct store *presented_elsewhere(const struct session_call *call)
+{
+    struct store *store = call->creation->presented_at;
+
+    return store == call->store ? NULL : store;
+}
+
+static void presented_ended(void *arg, enum store_result result)
+{
+    struct session_call *call = arg;
+
+    if (result == STORE_OK || result == STORE_NOT_FOUND)
+        session_settle(call);
+    else
+        session_answer(call, STORE_UNKNOWN);
+}
+
+static void creation_finish(struct session_call *call)
+{
+    const struct creation *creation = call->creation;
+    struct store *elsewhere = presented_elsewhere(call);
+
+    throttle_succeed(creation->partitions, &creation->start.attempt);
+    if (elsewhere)
+        session_store_end(elsewhere, creation->start.presented_digest, &creation->source, presented_ended, call);
+    else
+        session_settle(call);
+}
+
+static void session_finish(struct session_call *call, enum store_result result)
+{
+    if (result == STORE_OK && call->creation)
+        creation_finish(call);
+    else if (result == STORE_OK && call->is_change)
+        session_settle(call);
+    else
+        session_answer(call, result);
+}
+
+static void session_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct session_call *call = arg;
+    struct session_record *session = &call->session;
+    struct stored_seal stored;
+
+    if ((result == STORE_REFUSED && !reply_wait(reply_at(reply, 0), &session->retry_after_s)) ||
+        (result == STORE_CONFLICT && !reply_time(reply_at(reply, 0), &session->totp_step)))
+        result = STORE_UNAVAILABLE;
+    if (result == STORE_OK && !reads_session(reply, session, &call->notices, &stored)) {
+        store_malformed(call->store, "session");
+        result = call->is_change ? STORE_UNKNOWN : STORE_UNAVAILABLE;
+    }
+    if (result == STORE_OK)
+        result = session_believe(call, session, &stored);
+    session_finish(call, result);
+}
+
+/* digest: of the session after the call. */
+static void call_session(struct store *store, enum script script, enum script_link link, const uint8_t *digest,
+                         const struct script_args *args, session_found *done, void *arg)
+{
+    struct session_call *call = mem_alloc(sizeof *call);
+
+    *call = (struct session_call){.store = store, .is_change = link == SCRIPT_CHANGES, .done = done, .arg = arg};
+    memcpy(call->digest, digest, sizeof call->digest);
+    store_call_script(store, script, link, args->count, args->argv, session_called, call);
+}
+
+/* Creating one: no limit may have been reached since the attempt began; then the script in the account's partition
+ * decides; then the session that the sign-in came with ends, wherever it is. That session must not live on unseen. So
+ * if its partition is not served, the sign-in is refused before anything is made. If its partition is lost in between,
+ * the answer is 503, and the new session, whose token nobody gets, expires. */
+
+static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict);
+static void presented_found(void *arg, enum store_result result, unsigned bucket);
+
+void session_store_create(const struct partitions *partitions, const struct session_start *start,
+                          const struct session_limits *limits, const struct audit_source *source, session_found *done,
+                          void *arg)
+{
+    struct session_call *call = mem_alloc(sizeof *call);
+    struct creation *creation = mem_alloc(sizeof *creation);
+
+    *creation = (struct creation){.partitions = partitions, .start = *start, .limits = *limits, .source = *source};
+    *call = (struct session_call){.store = partition_of_account(partitions, &start->account),
+                                  .is_change = true,
+                                  .done = done,
+                                  .arg = arg,
+                                  .creation = creation};
+    memcpy(call->digest, start->token_digest, sizeof call->digest);
+    if (start->presented_digest)
+        creation->presented_at = partition_of_digest(partitions, start->presented_digest);
+    throttle_judge(partitions, &start->attempt, THROTTLE_CHECK, creation_checked, call);
+}
+
+static void creation_seal(struct session_call *call, struct record_mac *ret_mac)
+{
+    const struct session_start *start = &call->creation->start;
+    struct session_record *session = &call->session;
+    struct session_seal seal;
+
+    snprintf(session->sid, sizeof session->sid, "%s", start->sid);
+    session->user.id = start->user;
+    session->user.account = start->account;
+    session->created_ms = store_clock_ms(call->store);
+    session->ends_ms = session->created_ms + call->creation->limits.absolute_ms;
+    session_seal_fill(&seal, call->digest, session, 0);
+    record_mac_make(store_keyring(call->store), &seal.record, ret_mac);
+}
+
+static void creation_send(void *arg)
+{
+    struct session_call *call = arg;
+    const struct creation *creation = call->creation;
+    const struct session_start *start = &creation->start;
+    const struct user_record *verified = start->verified;
+    struct record_mac mac;
+    struct script_args args;
+
+    creation_seal(call, &mac);
+    args_begin(&args);
+    args_add(&args, id_text(&start->user));
+    args_add_int(&args, start->totp_step);
+    args_add_hex(&args, start->token_digest, TOKEN_DIGEST_BYTES);
+    args_add(&args, text_of(start->sid));
+    args_add(&args, start->attempt.id);
+    args_add(&args, throttle_counters_at_home(&start->attempt));
+    args_add(&args, start->browser_digest);
+    if (creation->presented_at && !presented_elsewhere(call))
+        args_add_hex(&args, start->presented_digest, TOKEN_DIGEST_BYTES);
+    else
+        args_add(&args, TEXT(""));
+    args_add_limits(&args, &creation->limits);
+    args_add(&args, verified ? text_of(verified->password_hash) : TEXT(""));
+    args_add(&args, verified ? (struct text){(const char *)verified->totp_sealed, TOTP_SEALED_BYTES} : TEXT(""));
+    args_add_client(&args, call->store, &creation->source);
+    args_add_int(&args, call->session.created_ms);
+    args_add(&args, text_of(mac.text));
+    args_add(&args, start->browser ? text_of(start->browser) : TEXT(""));
+    store_call_script(call->store, SCRIPT_session_create, SCRIPT_CHANGES, args.count, args.argv, session_called, call);
+}
+
+static void creation_begin(struct session_call *call)
+{
+    const struct store *elsewhere = presented_elsewhere(call);
+
+    if (elsewhere && !store_is_ready(elsewhere))
+        store_refuse(call->store, session_called, call);
+    else
+        store_know_clock(call->store, creation_send, call);
+}
+
+static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
+{
+    struct session_call *call = arg;
+    const struct creation *creation = call->creation;
+
+    call->session.retry_after_s = verdict->retry_after_s;
+    if (result != STORE_OK)
+        session_answer(call, result);
+    else if (creation->presented_at && store_has_aliases(creation->presented_at))
+        alias_find(creation->presented_at, creation->start.presented_digest, presented_found, call);
+    else
+        creation_begin(call);
+}
+
+/* A session from before sessions were drawn into the partition of their account. */
+static void presented_found(void *arg, enum store_result result, unsigned bucket)
+{
+    struct session_call *call = arg;
+
+    if (result == STORE_OK)
+        call->creation->presented_at = partition_of_bucket(call->creation->partitions, bucket);
+    if (result == STORE_OK || result == STORE_NOT_FOUND)
+        creation_begin(call);
+    else
+        session_answer(call, result);
+}
+
+void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
+                        struct text ip, session_found *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
+    args_add_limits(&args, limits);
+    args_add(&args, ip);
+    call_session(store, SCRIPT_session_load, SCRIPT_READS, token_digest, &args, done, arg);
+}
+
+/* The arguments that session_step_up.lua and user_password.lua share. mac: of the session with its new step-up. */
+static void args_add_rotation(struct script_args *args, struct store *store, const struct session_proof *proof,
+                              const uint8_t *new_digest, const struct audit_source *source, struct record_mac *ret_mac)
+{
+    int64_t step_up_ms = store_clock_ms(store);
+    struct session_seal seal;
+
+    session_seal_fill(&seal, new_digest, proof->session, step_up_ms);
+    record_mac_make(store_keyring(store), &seal.record, ret_mac);
+    args_add_hex(args, proof->digest, TOKEN_DIGEST_BYTES);
+    args_add_hex(args, new_digest, TOKEN_DIGEST_BYTES);
+    args_add_int(args, proof->totp_step);
+    args_add(args, proof->attempt.id);
+    args_add(args, proof->attempt.counters);
+    args_add_limits(args, proof->limits);
+    args_add_client(args, store, source);
+    args_add_int(args, step_up_ms);
+    args_add(args, text_of(ret_mac->text));
+}
+
+void session_store_step_up(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
+                           const struct audit_source *source, session_found *done, void *arg)
+{
+    struct script_args args;
+    struct record_mac mac;
+
+    args_begin(&args);
+    args_add_rotation(&args, store, proof, new_digest, source, &mac);
+    call_session(store, SCRIPT_session_step_up, SCRIPT_CHANGES, new_digest, &args, done, arg);
+}
+
+void session_store_change_password(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
+                                   const char *verified_hash, const char *new_hash, const struct audit_source *source,
+                                   session_found *done, void *arg)
+{
+    struct script_args args;
+    struct record_mac mac;
+
+    args_begin(&args);
+    args_add_rotation(&args, store, proof, new_digest, source, &mac);
+    args_add(&args, text_of(verified_hash));
+    args_add(&args, text_of(new_hash));
+    call_session(store, SCRIPT_user_password, SCRIPT_CHANGES, new_digest, &args, done, arg);
+}
+
+void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
+                       store_done *done, void *arg)
+{
+    struct script_args args;
+
+    args_begin(&args);
+    args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
+    args_add_client(&args, store, source);
+    verb_call_ending(store, SCRIPT_session_end, &args, done, arg);
+}
+
+struct notices_call {
+    struct store *store;
+    notices_read *done;
+    void *arg;
+};
+
+static void notices_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    struct notices_call call = *(struct notices_call *)arg;
+    struct session_notices notices;
+
+    free(arg);
+    if (result == STORE_OK && !notices_parse(reply_at(reply, 0), &notices)) {
+        store_malformed(call.store, "notices");
+        result = STORE_UNAVAILABLE;
+    }
+    call.done(call.arg, result, result == STORE_OK ? &notices : NULL);
+}
+
+void session_store_read_notices(struct store *store, const struct id *user, const uint8_t token_digest[32],
+                                notices_read *done, void *arg)
+{
+    struct notices_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
+
+    *call = (struct notices_call){store, done, arg};
+    args_begin(&args);
+    args_add(&args, id_text(user));
+    args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
+    store_call_script(store, SCRIPT_session_notices, SCRIPT_READS, args.count, args.argv, notices_called, call);
+}

@@ -1,5 +1,0 @@
-/* The searches in audit trails that a store has to do. */
-#pragma once
-#include "part.h"
-
-extern const struct store_part AUDIT_SEARCHES;
