@@ -43,7 +43,7 @@ end_scene() {
     kill -CONT "$redis_pid" 2>/dev/null || true
     stop_redis
     [ -z "${replica_pid:-}" ] || kill -KILL "$replica_pid" "$sentinel_pid"
-    rm -f "$dir"/ready.* "$dir"/log.* "$dir"/audit.log
+    rm -rf "$dir"/ready.* "$dir"/log.* "$dir"/audit.log "$dir/replica" "$dir/sentinel" # of a scene, for the next one
     nodes=() instances=() node_flags=()
 }
 # run_alert ALERT
