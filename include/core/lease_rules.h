@@ -1,6 +1,6 @@
 /* The rules of leases and barriers (src/lease/README.md) that a test build can break, one at a time, to prove that the
  * fault bench notices: cmake -DCHATELAINE_BREAKABLE=ON, then CHATELAINE_BREAK=<name> in the environment. In every other
- * build RULE() is the constant true, and the compiler removes the other branch. test/model/README.md ties each name to
+ * build RULE() is the constant true, and the compiler removes the other branch. test/model/RULES.md ties each name to
  * the model and to the code. */
 #pragma once
 #include <stdbool.h>
