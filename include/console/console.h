@@ -1,4 +1,4 @@
-/* The console's pages and the API description, embedded in the binary (ARCHITECTURE.md#the-console). The pages use the
+/* The console's pages and the API description, embedded in the binary (src/console/README.md). The pages use the
  * API under /v1/console/… and /v1/auth/… like any other client, so this module knows nothing about sessions, keys or
  * the store.
  *
