@@ -51,5 +51,5 @@ const char *audit_log_trouble(const struct audit_log *log);
 const char *audit_log_place(const struct audit_log *log);
 /* The name of the chain. */
 const char *audit_log_chain(const struct audit_log *log);
-/* What is on disk. */
+/* The end of the chain on disk. */
 void audit_log_head(const struct audit_log *log, struct audit_published *ret_published);

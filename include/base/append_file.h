@@ -18,12 +18,12 @@ enum append_fate {
 MUST_CHECK int append_file_open(const char *path, const char *name, bool is_own, struct buf *ret_why);
 /* Whether append_file_open() would open it, as far as that shows without a change and without the lock. */
 MUST_CHECK bool append_file_can_open(const char *path, const char *name, bool is_own, struct buf *ret_why);
-/* What to do about an errno beside what its words say: ". Sentence" without a full stop, or "". */
+/* The remedy for an errno, if its words do not say it: ". Sentence" without a full stop, or "". */
 const char *append_file_hint(int error);
 /* Where the file is: since which boot of which machine, in which folder, by which name. A copy of it on another
  * machine, or elsewhere on this one, has another place; a new file at the path has the same. */
 void append_file_place(const char *path, struct buf *ret_place);
-/* What became of it. least: bytes that must be there. *ret_bytes: bytes that are. */
+/* The fate of the file. least: bytes that must be there. *ret_bytes: bytes that are. */
 enum append_fate append_file_look(const char *path, int fd, off_t least, off_t *ret_bytes);
 /* Appends and syncs all of it. 0, or an errno: a part may stand there. */
 MUST_CHECK int append_file_sync(int fd, struct text bytes);

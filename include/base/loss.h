@@ -1,6 +1,6 @@
-/* What a node once opened, read or measured, its promise rests on, and was found gone or wrong later. One table says
- * how each kind is told, in four places: a log line, a metric with an alert, 'status' (which exits with 3) and
- * 'doctor'; the last two read it from the node's report. Loop thread only. */
+/* Losses: things that a node's promise rests on, found gone or wrong after the node opened, read or measured them. One
+ * table says how each kind is reported, in four places: a log line, a metric with an alert, 'status' (which exits with
+ * 3) and 'doctor'; the last two read it from the node's report. Loop thread only. */
 #pragma once
 #include "base/log.h"
 #include "base/metrics.h"

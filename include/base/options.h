@@ -38,7 +38,7 @@ struct option_table {
     size_t count;
 };
 
-/* What files assign to variables, in their order. Of several for one name, the last one counts. */
+/* Assignments of files to variables, in their order. Of several for one name, the last one counts. */
 struct option_assignment {
     const char *name,
         *value;        /* "CHATELAINE_LEASE_MS", "2s"; an empty value means: not set, whatever the environment says */
@@ -63,7 +63,7 @@ MUST_CHECK bool options_read(const struct option_table *tables, size_t table_cou
 MUST_CHECK bool options_read_with_origins(const struct option_table *tables, size_t table_count,
                                           const struct option_assignments *given, void *target, int argc, char **argv,
                                           int *ret_rest, uint8_t *ret_origins, struct buf *ret_why);
-/* What the files assign to the row; NULL: nothing. */
+/* The files' assignment to the row; NULL: none. */
 const struct option_assignment *options_assigned(const struct option_assignments *given, const struct option_row *row);
 /* The text that argv, or else the environment, gives the row, before anything is read; NULL: none. */
 const char *options_peek(const struct option_row *row, int argc, char **argv);

@@ -4,5 +4,5 @@
 /* Once, when the process begins. */
 void process_metrics_begin(void);
 /* Measures memory and descriptors, before metrics_print(). Reads /proc, and so takes longer the more files are open:
- * some ms for 10,000. What cannot be read stays as it was. */
+ * some ms for 10,000. A value that cannot be read stays as it was. */
 void process_metrics_measure(void);

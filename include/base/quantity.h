@@ -12,5 +12,5 @@ enum quantity_kind {
 MUST_CHECK bool quantity_parse(enum quantity_kind kind, struct text t, int64_t *ret_value);
 /* In the largest unit that needs no fraction. value must not be negative. quantity_parse() reads it back. */
 void quantity_print(enum quantity_kind kind, int64_t value, struct buf *out);
-/* What quantity_parse() accepts, to follow a colon in an error: "a number and ms, s, min, h or d". */
+/* The form that quantity_parse() accepts, to follow a colon in an error: "a number and ms, s, min, h or d". */
 const char *quantity_form(enum quantity_kind kind);

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-/* Its owner and group may connect. Whoever does can try keys, or learns which are accepted. */
+/* Its owner and group may connect, and so can try keys, or learn which are accepted. */
 enum { UNIX_SOCKET_MODE = 0660 };
 
 /* All is private, but for fd. Zero, with fd -1: it does not listen. */

@@ -1,6 +1,6 @@
 /* Settings files (--settings): the one reader of /etc/chatelaine/chatelaine.conf, for nodes and commands. A line is a
  * comment (#) or NAME=value. Carriage returns at ends of lines, a byte-order mark and blanks at both ends of a line are
- * skipped. A value may be quoted as a whole. Whatever a shell, systemd and this reader could take differently is
+ * skipped. A value may be quoted as a whole. Lines that a shell, systemd and this reader could take differently are
  * refused: export, blanks around '=', text behind a value, expansions, parts in quotes. */
 #pragma once
 #include "base/arena.h"

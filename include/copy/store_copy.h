@@ -1,7 +1,7 @@
 /* Copies a stopped store into an empty one with another number of partitions, or at another Redis: every record as it
  * is, with its time to live, into the partition of its account. Records are not opened, so this needs no master key:
- * MACs bind ids and digests, not places. What lasts minutes is left behind: enrolments under way, throttles, windows of
- * changes.
+ * MACs bind ids and digests, not places. Records that last minutes are left behind: enrolments under way, throttles,
+ * windows of changes.
  *
  * From the first to the last step the target has a marker, and a schema that is newer than any: no node serves it. A
  * copy that was interrupted starts over. Right before the last step the source gets a marker of the same kind, which
@@ -36,10 +36,10 @@ struct store_copied {
     bool is_whole;          /* the target is a store, whatever the trouble is */
 };
 
-/* Copies all. `copied` is valid during the call of done, which runs once, later. What the settings point to must
- * outlive it. Both name the numbers of partitions; 0 for the source: as many as it says. Where a node may still serve
- * the source, this waits for a lease's length to see. place: how the source names the target afterwards, without any
- * password; at most IDENTITY_PLACE_BYTES - 1 bytes. */
+/* Copies all. `copied` is valid during the call of done, which runs once, later. The targets of the settings' pointers
+ * must outlive it. Both name the numbers of partitions; 0 for the source: as many as it says. Where a node may still
+ * serve the source, this waits for a lease's length to see. place: how the source names the target afterwards, without
+ * any password; at most IDENTITY_PLACE_BYTES - 1 bytes. */
 void store_copy(uv_loop_t *loop, const struct store_settings *from, const struct store_settings *to, const char *place,
                 void (*done)(void *arg, const struct store_copied *copied), void *arg);
 

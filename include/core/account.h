@@ -10,8 +10,8 @@
 MUST_CHECK bool account_normalise_email(struct text email, char *ret_email);
 MUST_CHECK bool account_name_valid(struct text name);
 
-/* What a user may do in the account; each role may also do what the ones before it may. Records and clients know them
- * by name, so their numbers may change. */
+/* A user's rights in the account; each role also has those of the ones before it. Records and clients know them by
+ * name, so their numbers may change. */
 enum role {
     ROLE_AUDITOR,   /* read */
     ROLE_RESPONDER, /* revoke keys and devices, deny devices */
@@ -40,7 +40,7 @@ MUST_CHECK bool account_status_parse(struct text t, enum account_status *ret_sta
 enum { PASSWORD_FORM_MAX_BYTES = 3 * PASSWORD_MAX_BYTES };
 void account_prepare_password(struct text password, struct buf *ret_prepared);
 
-/* What a guesser knows about the user and tries first. Either may be empty. */
+/* A guesser knows these about the user and tries them first. Either may be empty. */
 struct password_context {
     struct text email, account_name;
 };

@@ -1,4 +1,4 @@
-/* What the trail and the console call those who act without a name. */
+/* Words by which the trail and the console call actors without a name. */
 #pragma once
 #include "base/attr.h"
 #include "base/text.h"

@@ -75,7 +75,7 @@ enum audit_line_state {
     AUDIT_LINE_UNREADABLE, /* no line, or only a part of one */
 };
 
-/* What the verifier needs of a line. Trust it only if the line is genuine. */
+/* The parts of a line that the verifier needs. Trust them only if the line is genuine. */
 struct audit_line_read {
     struct audit_head head; /* the line's own chain, seq and MAC */
     char prev[AUDIT_MAC_CHARS + 1];
@@ -102,8 +102,8 @@ bool audit_line_may_end_key(struct text line);
 /* False: it is none, or is not genuine. line: as for audit_line_read(). */
 MUST_CHECK bool audit_line_read_key_end(struct keyring *keyring, struct text line, struct audit_key_end *ret_end);
 
-/* What a node publishes of its chain: "<time ms> <seq> <mac> <seq of the last event> <tag> <node>". The tag is a MAC
- * that binds the head to its chain, so nobody who writes to Redis can forge one. */
+/* The end of a node's chain, as it publishes it: "<time ms> <seq> <mac> <seq of the last event> <tag> <node>". The tag
+ * is a MAC that binds the head to its chain, so nobody who writes to Redis can forge one. */
 struct audit_published {
     struct audit_head head;
     uint64_t event_seq;

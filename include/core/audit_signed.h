@@ -6,8 +6,7 @@
  *   heads             of each log SHA-256("<jti>.<chain>.<seq>.<first 22 characters of the MAC>") in base64url, sorted
  *
  * Heads count the events of all accounts. So an account gets digests: nobody without the log knows a MAC, and with
- * another jti each time two documents do not tell whether a log has grown between them. Whoever has the logs finds the
- * lines. */
+ * another jti each time two documents do not tell whether a log has grown between them. The logs have the lines. */
 #pragma once
 #include "core/audit_line.h"
 #include "core/receipt.h"

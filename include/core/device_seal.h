@@ -14,7 +14,7 @@ struct seal {
     char scopes[SCOPES_TEXT_BYTES];
 };
 
-/* What a device asks for. */
+/* A device's request. */
 struct device_wish {
     const uint8_t *code_digest; /* KEYRING_DIGEST_BYTES, of the device code */
     struct text client, name;

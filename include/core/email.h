@@ -13,7 +13,7 @@ enum { EMAIL_WHY_BYTES = 128 };
  * of a key.
  *
  * Users of versions before 0.4 keep theirs as account_normalise_email() left it. Whether one address is taken is asked
- * under two names: this one, and what was written in that form. That does not find a user of 0.3 whose address is kept
+ * under two names: this one, and the written one in that form. This does not find a user of 0.3 whose address is kept
  * in a third spelling (capitals outside ASCII, a domain in another form, letters in two code points): any number of
  * spellings lead to one address, and none leads back. */
 MUST_CHECK bool email_read(struct text written, char *ret_email);

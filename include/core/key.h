@@ -52,8 +52,8 @@ void key_set_last4(struct key_record *key, struct text secret);
 /* Copies only what is set: a record is mostly name. */
 void key_copy(struct key_record *to, const struct key_record *from);
 
-/* Who made a key. A replacement stays whose the replaced key was (`by`, `origin`), but one that a person makes in the
- * console goes back to that person, who sees its secret. */
+/* Records a key's maker. A replacement stays with the maker of the replaced key (`by`, `origin`), but one that a person
+ * makes in the console goes back to that person, who sees its secret. */
 void key_made_by_person(struct key_record *key, const struct id *person);
 void key_made_by_key(struct key_record *key, const struct key_record *maker);
 /* key: becomes a copy of the replaced one, active. actor: a key or a person. */
@@ -61,7 +61,7 @@ void key_replace_by(struct key_record *key, const struct key_record *replaced, c
 /* After that, if another key than the replaced one did it: whoever has that key sees the secret, so it goes back to its
  * person. */
 void key_replace_with(struct key_record *key, const struct key_record *actor);
-/* What was found out of the origin of a key whose record does not say it: a person, '-' (none), or nothing. */
+/* The origin that was found of a key whose record does not say it: a person, '-' (none), or nothing. */
 void key_set_origin(struct key_record *key, struct text origin);
 /* Whether a person or a key made it, or made what it replaces, or replaced it in the console. */
 MUST_CHECK bool key_is_made_by(const struct key_record *key, const struct id *maker);
@@ -128,7 +128,7 @@ MUST_CHECK bool key_decode(struct text t, struct key_record *ret_key);
 /* Whether a holder of a master key made this stored record, for that digest. */
 enum record_seal key_verify(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES]);
 
-/* What a stored record says about master keys. */
+/* The master keys behind a stored record. */
 struct key_seal {
     enum record_seal seal;
     size_t generation;     /* of the MAC, if it is sealed */

@@ -1,4 +1,4 @@
-/* What routes of other backends require (src/api/README.md#the-route-policy): a table by path, built in or from an
+/* The requirements of backends' routes (src/api/README.md#the-route-policy): a table by path, built in or from an
  * operator's file:
  *
  *   {"version": 1, "routes": [{"path": "/v1/patients", "read": "patients:read", "write": "patients:write"},

@@ -1,4 +1,4 @@
-/* What is left of a key long after its end: its kind, its mode and the day, in one number, so that it takes Redis about
+/* The remains of a key long after its end: its kind, its mode and the day, in one number, so that it takes Redis about
  * a seventh of the record. It is stored under the digest of the secret (`dead:` in src/engine/README.md) and tells that
  * the secret was a key's and is none any more. A tombstone is never a key that lives: nothing in it can say so. */
 #pragma once

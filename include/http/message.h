@@ -31,7 +31,7 @@ struct http_message {
 void http_message_init(struct http_message *message, enum http_message_kind kind, size_t max_bytes);
 /* Wipes what came, which may hold secrets. */
 void http_message_finish(struct http_message *message);
-/* Takes the next bytes. Responses with a status of 1xx, but not 101, are skipped. What follows the message is ignored.
+/* Takes the next bytes. Responses with a status of 1xx, but not 101, are skipped. Bytes behind the message are ignored.
  */
 enum http_message_state http_message_feed(struct http_message *message, struct text bytes);
 /* The peer sends no more, which may be the end of a response's body. */

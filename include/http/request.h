@@ -2,7 +2,8 @@
  *
  * 1. Every operation that is started completes exactly once.
  * 2. It never completes inside the call that starts it.
- * 3. A handler replies or takes a hold before it returns. Whoever releases the last hold has replied. Both are checked.
+ * 3. A handler replies or takes a hold before it returns. The reply comes before the last hold is released. Both are
+ *    checked.
  * 4. An operation's memory comes from the request's arena. Secrets register a wipe with http_request_defer().
  * 5. Once the client is gone, the request is inert: holds still work, replies do nothing, http_request_gone() is true.
  * 6. A store call is done, refused or unknown. Unknown is not failure.

@@ -34,7 +34,7 @@ struct barrier *barrier_begin(struct barriers *barriers);
  * barrier_drop(). */
 struct text barrier_member(const struct barrier *barrier);
 struct text barrier_name(const struct barrier *barrier);
-/* What a barrier's end says about its nodes. */
+/* The nodes of a barrier at its end. */
 struct barrier_tally {
     unsigned registered; /* sessions in the registry that the script returned */
     unsigned waited_for; /* those of them that did not acknowledge, so that their leases had to expire */

@@ -1,4 +1,4 @@
-/* What this node knows to be answered (rule 13). The changes of each node process, its maker, form a chain; Redis
+/* The changes that this node knows to be answered (rule 13). Those of each node process, its maker, form a chain; Redis
  * numbers them in the script that makes them, and those that end something (keys, sessions, people, suspensions) apart.
  * A Redis whose numbers are lower than those known here has lost something, whatever came since. One for each
  * partition. Loop thread only. */
@@ -9,7 +9,7 @@ struct chain_numbers {
     uint64_t ends, all; /* how many changes that end something, and how many in all */
 };
 
-/* What Redis holds of a chain. low: the first of its endings that was ever missing there; UINT64_MAX: none was. */
+/* A chain as Redis holds it. low: the first of its endings that was ever missing there; UINT64_MAX: none was. */
 struct chain_record {
     struct chain_numbers numbers;
     uint64_t low;
@@ -39,7 +39,7 @@ struct change_name chains_last_change(const struct chains *chains);
  * changed since chains_count(), up to that count of changes in the store. */
 void chains_heard(struct chains *chains, struct text maker, const struct chain_record *record);
 void chains_heard_all(struct chains *chains, uint64_t count);
-/* That count; 0: the next heartbeat asks for all chains. */
+/* The same count; 0: the next heartbeat asks for all chains. */
 uint64_t chains_count(struct chains *chains);
 /* Counts of changes differ between Redises: the next heartbeat asks for all chains. */
 void chains_ask_all(struct chains *chains);
@@ -72,7 +72,7 @@ struct chain_change {
     struct chain chain;     /* what Redis must still hold of it */
     struct chain_record to; /* what it shall hold; numbers of 0: nothing */
 };
-/* What there is to be done, at most so much. Returns how much. */
+/* The changes to be made, at most so many. Returns their number. */
 size_t chains_changes_due(const struct chains *chains, struct chain_change *ret_changes, size_t most);
 /* Redis has done that, or holds something else of it. */
 void chains_changed(struct chains *chains, const struct chain_change *change);

@@ -1,6 +1,6 @@
-/* What a node's logs on disk hold of revocations: a Redis that came back with an older state, while no node was there
- * to remember more, learns it from them (rule 13). The newest lines are compared, back to so many in a row that this
- * Redis has; what it lacks is told. One for each partition. Loop thread only. */
+/* Revocations in a node's logs on disk: a Redis that came back with an older state, while no node was there to remember
+ * more, learns them from there (rule 13). The newest lines are compared, back to so many in a row that this Redis has;
+ * it is told those that it lacks. One for each partition. Loop thread only. */
 #pragma once
 #include "lease/settings.h"
 
@@ -24,7 +24,7 @@ enum { ENDING_LOGS_AT_ONCE = 512 };
 struct ending_logs {
     unsigned count;
     /* Reads on in the log of that number, the newest lines first: at most ENDING_LOGS_AT_ONCE of this store and this
-     * partition. is_first: from its end. done runs once, later. What cannot be read is logged, and left out. */
+     * partition. is_first: from its end. done runs once, later. Lines that cannot be read are logged, and left out. */
     void (*read)(void *arg, unsigned log, const struct store_names *names, bool is_first, ending_logs_read *done,
                  void *done_arg);
     /* No more of that log is needed. */

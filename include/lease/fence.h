@@ -34,8 +34,8 @@ enum {
 
 /* The `changes` link came up or went down. */
 void fence_on_connection(struct fence *fence, bool is_up);
-/* What stops a master that was replaced: its min-replicas-to-write and min-replicas-max-lag; in a cluster, that it
- * reaches no majority for cluster-node-timeout (0: no cluster). By CONFIG GET. */
+/* The settings that stop a master that was replaced: its min-replicas-to-write and min-replicas-max-lag; in a cluster,
+ * that it reaches no majority for cluster-node-timeout (0: no cluster). By CONFIG GET. */
 void fence_on_settings(struct fence *fence, int64_t node_timeout_ms);
 /* Enough replicas have acknowledged a write on that connection. */
 void fence_on_followed(struct fence *fence);

@@ -1,4 +1,4 @@
-/* What a node does at a Redis that it has not decided by before (rule 13): a master that took over, one that was
+/* Gathering, at a Redis that this node has not decided by before (rule 13): a master that took over, one that was
  * restarted, perhaps with an older file. It declares what this Redis lacks of the chains that it knows, repeats the
  * endings that it has kept, says that it has told all, and waits until every other member has, or until one of them
  * does not come. Until then, and as long as an ending is missing, the node decides nothing. Loop thread only. */
@@ -16,7 +16,7 @@ struct gathering *gathering_create(const struct lease_settings *settings, struct
                                    const struct fence *fence);
 /* The member whose name says that this node has told all. NULL: there is none. */
 void gathering_set_member(struct gathering *gathering, const struct membership *member);
-/* What this node finds on its disk: compared before it says that it has told all. NULL: there are none. Before the node
+/* The logs on this node's disk: compared before it says that it has told all. NULL: there are none. Before the node
  * becomes a member. */
 void gathering_set_logs(struct gathering *gathering, const struct ending_logs *logs);
 /* The links are about to close: begins nothing any more. */

@@ -11,7 +11,7 @@ struct heard;
 struct heard_events {
     /* This key was revoked meanwhile; drop it. */
     void (*on_missed)(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]);
-    /* What one change has ended, if the stream says it; count may be 0. */
+    /* The endings of one change, if the stream names them; count may be 0. */
     void (*on_endings)(void *arg, struct change_name change, const struct heard_ending *endings, size_t count);
     /* heard_learn() has ended. */
     void (*on_learned)(void *arg);

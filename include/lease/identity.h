@@ -22,8 +22,8 @@ const char *identity_known(const struct identity *identity);
 /* The id for a store that has none. */
 struct text identity_offered(const struct identity *identity);
 
-/* Reads the store's id on the `changes` link; done must pass the reply to identity_answered(). That returns false if
- * the reply says nothing about the store. */
+/* Reads the store's id on the `changes` link; done must pass the reply to identity_answered(). It returns false if the
+ * reply says nothing about the store. */
 void identity_ask(struct identity *identity, redis_done *done, void *arg);
 MUST_CHECK bool identity_answered(struct identity *identity, enum redis_outcome outcome,
                                   const struct redis_reply *reply);

@@ -1,6 +1,6 @@
-/* What this node has heard of endings in the last ten minutes, answered by itself or not, so that it can repeat them at
- * a Redis that has lost them (rule 13). At most KEPT_MAX, shared between accounts: if there is no room, the account
- * with the most loses its oldest. One for each partition. Loop thread only. */
+/* The endings that this node has heard of in the last ten minutes, answered by itself or not, so that it can repeat
+ * them at a Redis that has lost them (rule 13). At most KEPT_MAX, shared between accounts: if there is no room, the
+ * account with the most loses its oldest. One for each partition. Loop thread only. */
 #pragma once
 #include "core/id.h"
 #include <stdbool.h>
@@ -20,7 +20,7 @@ enum ending_what {
     ENDING_OVERTAKEN, /* only in lists: another change of the same subject came later */
 };
 
-/* What became of a key or an account. */
+/* A change's effect on a key or an account. */
 struct heard_ending {
     struct id subject, account;
     enum ending_what what;
@@ -39,7 +39,7 @@ struct kept;
 
 struct kept *kept_create(void);
 void kept_destroy(struct kept *kept);
-/* Keeps what one change ended, all of it at once. What is kept already stays as it is. */
+/* Keeps the endings of one change, all at once. Those that are kept already stay as they are. */
 void kept_add(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count);
 /* The same for a change that this node hears of late: it came before all that kept_add() was told since since_ns. */
 void kept_add_missed(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count,

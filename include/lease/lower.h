@@ -1,8 +1,8 @@
 /* Lowers the longest lease, lease_max, for which revocations wait (rule 7), for an operator whose nodes have shorter
  * ones now. Too low, it would let revoked keys be accepted. So members with a longer lease are marked, and W passes by
  * the one before: whoever still has the mark has had no heartbeat since, and no lease that one before has granted is
- * valid any more, at this Redis or at one before it (rule 10). Whoever has none lives, and nothing is lowered. A
- * heartbeat raises lease_max in the step that registers it, so one that comes later is waited for. */
+ * valid any more, at this Redis or at one before it (rule 10). A member without its mark lives, and nothing is lowered.
+ * A heartbeat raises lease_max in the step that registers it, so one that comes later is waited for. */
 #pragma once
 #include "base/attr.h"
 #include <stdint.h>

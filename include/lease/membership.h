@@ -32,7 +32,7 @@ struct membership_watch {
     bool (*defers)(void *arg, const struct due_acknowledgement *due);
 };
 
-/* What a membership works with: of the same lease_settings, and they outlive it. */
+/* The parts that a membership works with: of the same lease_settings, and they outlive it. */
 struct membership_parts {
     struct barriers *barriers; /* receive acknowledgements, and know where to send ours */
     struct suspensions *suspensions;

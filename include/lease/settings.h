@@ -1,4 +1,4 @@
-/* What the leases need from the store: its connections and its scripts. */
+/* The leases' needs of a store: its connections and its scripts. */
 #pragma once
 #include "core/id.h"
 #include "redis/group.h"

@@ -1,7 +1,7 @@
-/* What this process shows to Redis and to Sentinels on each new connection, and the links that show it. The files that
- * hold passwords and certificates may change at any time: a link looks at them before it connects, and once a second
- * all links that still use what was there before are renewed, one after another. A link that cannot be renewed stays
- * in use. Loop thread only. */
+/* The credentials that this process shows to Redis and to Sentinels on each new connection, and the links that show
+ * them. The files that hold passwords and certificates may change at any time: a link looks at them before it connects,
+ * and once a second all links that still use what was there before are renewed, one after another. A link that cannot
+ * be renewed stays in use. Loop thread only. */
 #pragma once
 #include "base/list.h"
 #include "base/text.h"
@@ -11,8 +11,7 @@
 enum redis_peer { REDIS_PEER_SERVER, REDIS_PEER_SENTINEL, REDIS_PEERS };
 enum { ACCESS_WHY_BYTES = 512 };
 
-/* Whoever knows the files makes and destroys it, and is the only one to write the first members. It outlives the links.
- */
+/* The owner of the files makes and destroys it, and alone writes the first members. It outlives the links. */
 struct redis_access {
     void (*look)(struct redis_access *access); /* reads again what has changed */
     struct redis_login now[REDIS_PEERS];       /* as the files say */
@@ -40,5 +39,5 @@ void redis_access_start(struct redis_access *access, uv_loop_t *loop);
 void redis_access_renew(struct redis_access *access);
 /* No link is renewed any more. closed runs later. */
 void redis_access_close(struct redis_access *access, void (*closed)(void *arg), void *arg);
-/* What would fail with the next connection, or at the next failover: passes each trouble as a sentence. */
+/* Passes each trouble that the next connection, or the next failover, would have, as a sentence. */
 void redis_access_troubles(const struct redis_access *access, void (*tell)(void *arg, struct text sentence), void *arg);

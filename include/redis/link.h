@@ -25,8 +25,8 @@ struct redis_subscription {
     /* Names the channels of each new connection, before it is ready. Returns their number. The texts must stay valid
      * until the subscribe commands are queued. */
     size_t (*channels)(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
-    /* The same channels once more, for a connection that replaces the present one (redis/access.h). What was heard
-     * just before comes a second time then. */
+    /* The same channels once more, for a connection that replaces the present one (redis/access.h). Messages that were
+     * heard just before come a second time then. */
     size_t (*channels_again)(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX]);
     /* One message, in the order received. False: malformed, so the link reconnects. */
     bool (*message)(void *arg, struct text channel, struct text payload);

@@ -1,6 +1,6 @@
-/* What a process knows of Redis' clock: by answers that told it, counted on by the clock of deadlines, which nobody
- * sets. When this machine's clock is set, Redis' is set with it if it is the same one, and stays if it is another's.
- * Only Redis knows, so from then on its clock is unknown until it tells it again. All times are in ms. */
+/* Redis' clock as a process knows it: by answers that told it, counted on by the clock of deadlines, which nobody sets.
+ * When this machine's clock is set, Redis' is set with it if it is the same one, and stays if it is another's. Only
+ * Redis knows, so from then on its clock is unknown until it tells it again. All times are in ms. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #pragma once
 #include "tls/context.h"
 
-/* Whoever knows the files implements it. Outlives the links. */
+/* The owner of the files implements it. Outlives the links. */
 struct redis_tls {
     /* For the next connection, so that certificates are renewed without a restart. Held for the caller; never NULL. */
     struct tls_context *(*context)(struct redis_tls *tls);

@@ -1,4 +1,4 @@
-/* What the TLS connections of one side share: certificates, keys, trust. TLS 1.2 and 1.3 (RFC 5246, RFC 8446) as RFC
+/* Shared by the TLS connections of one side: certificates, keys, trust. TLS 1.2 and 1.3 (RFC 5246, RFC 8446) as RFC
  * 9325 recommends: forward secrecy and authenticated encryption only, no compression, no renegotiation, no early data.
  *
  * Contexts know no files: they get the content of PEM files, and the names by which errors call them. On failure each

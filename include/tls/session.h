@@ -41,7 +41,7 @@ const char *tls_session_reason(const struct tls_session *session);
 /* Whether the handshake took up an earlier session. */
 bool tls_session_is_resumed(const struct tls_session *session);
 
-/* What the client of a server's session has proved, in this handshake or the resumed one's. */
+/* Proved by the client of a server's session, in this handshake or the resumed one's. */
 enum tls_peer {
     TLS_PEER_UNKNOWN,  /* nothing: it has shown no certificate */
     TLS_PEER_VERIFIED, /* that it holds a certificate of our client CA, which has not expired */
