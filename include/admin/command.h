@@ -8,8 +8,8 @@ enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNFIT = 3,
 
 enum { COMMAND_GROUPS_MAX = 16 };
 
-/* What a command needs of the master keys, by the names that the store keeps of those that made its records. Enforced
- * in command_open(). */
+/* A command's need of the master keys, by the names that the store keeps of those that made its records. Enforced in
+ * command_open(). */
 enum command_keys {
     COMMAND_KEYS_UNSAID, /* it opens no store */
     COMMAND_KEYS_ANY,    /* reads what no key sealed, or ends something: possible with any master key, or with none */

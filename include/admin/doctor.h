@@ -2,7 +2,7 @@
 #pragma once
 #include "admin/command.h"
 
-/* What was found about the settings by whoever knows all that a node does with them. */
+/* The settings as the caller, which knows all that a node does with them, found them. */
 struct doctor_found {
     struct text mistakes; /* sentences, each on a line of its own; without those about keys, origin and certificates */
     bool has_redis;       /* the settings that lead to Redis could be read */

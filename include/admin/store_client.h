@@ -46,7 +46,7 @@ void store_client_done(struct store_client *client);
 void store_client_pause(struct store_client *client, uint64_t ms);
 void store_client_close(struct store_client *client);
 
-/* What to print for each result of an operation; NULL for results that are unexpected. */
+/* The messages for each result of an operation; NULL for results that are unexpected. */
 struct store_refusals {
     const char *not_found, *conflict, *refused;
 };

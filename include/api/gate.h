@@ -10,7 +10,7 @@
 #include "base/list.h"
 #include "core/id.h"
 
-/* What bounds a request. Only the last three have places; gate.c has their numbers. */
+/* The bound of a request. Only the last three have places; gate.c has their numbers. */
 enum gate_class {
     GATE_UNKNOWN,  /* no row may have this */
     GATE_CHECK,    /* nothing: answered from what the guard knows */

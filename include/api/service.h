@@ -23,7 +23,7 @@ enum { SERVICE_REFUSALS = 12 }; /* kinds of refusal that are logged: the rows in
  * accounts must not use them up. The gate says how many of them make a page. */
 enum { SERVICE_EXPORTS = 256 };
 
-/* Whoever watches revocations under one name, of a certificate or an address. Memory of the last ones is enough: see
+/* Watchers of revocations under one name, of a certificate or an address. Memory of the last ones is enough: see
  * watch_peers_internal.h. */
 enum { SERVICE_WATCH_PEERS = 1024, SERVICE_PEER_CHARS = 272 };
 struct watch_peer {

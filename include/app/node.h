@@ -27,7 +27,7 @@ void node_close(struct node *node, int64_t drain_ms);
 /* Reloads the policy file, and looks whether the logs were renamed. A policy with a mistake is logged, and the old one
  * stays in use. */
 void node_reload(struct node *node);
-/* What a node does now, for a status line. Pointers are NULL before node_open() and once the node stops. */
+/* A node's present state, for a status line. Pointers are NULL before node_open() and once the node stops. */
 struct node_view {
     bool is_serving; /* has been ready once */
     bool is_stopping;

@@ -7,7 +7,7 @@
 
 enum { NOTIFIER_STATUS_BYTES = 256, NOTIFIER_PATIENCE_MS = 30000 };
 
-/* What is to be told, as of now. */
+/* The state to report, as of now. */
 struct notifier_view {
     bool is_ready;                      /* it serves, or waits for a person rather than for a while */
     bool is_stopping;                   /* once true, always true */

@@ -1,4 +1,4 @@
-/* What the revocation log and the audit log of a node hold of revoked keys, for comparing them with the store
+/* Revoked keys in the revocation log and the audit log of a node, for comparing them with the store
  * (lease/ending_logs.h). Of each, the file is read from its end, and then the one that was last renamed by logrotate,
  * if it is not compressed. Reading runs on threads. Schedules are left out: which of them count is told only by the
  * logs of all nodes together ('key revoke --from-log'). */

@@ -39,7 +39,7 @@ MUST_CHECK int revocation_log_append(struct revocation_log *log, const struct ke
 MUST_CHECK int revocation_log_append_end(struct revocation_log *log, const struct key_record *key, int64_t said_ms,
                                          struct text store);
 
-/* What a line says of a key. */
+/* A line about a key. */
 struct revocation_line {
     struct id key;
     int64_t at_ms; /* when it was revoked, or this was said */

@@ -1,4 +1,4 @@
-/* What this node has cached, shared with gateways and backends on its machine, which then decide for themselves
+/* The cache of this node, shared with gateways and backends on its machine, which then decide for themselves
  * (chatelaine/check.h, the reader; src/auth/README.md#the-shared-table, the rules). The owner puts only what its cache
  * holds and may answer, and removes it before it acknowledges that it is gone. Loop thread only. */
 #pragma once
@@ -21,7 +21,7 @@ struct shared_table_settings {
 
 /* NULL: errno says why there is no memory. */
 struct shared_table *shared_table_create(const struct shared_table_settings *settings);
-/* Readers keep their memory, but no entry of it is valid. What they counted since the last shared_table_count_uses() is
+/* Readers keep their memory, but no entry of it is valid. Their counts since the last shared_table_count_uses() are
  * lost. */
 void shared_table_destroy(struct shared_table *table);
 

@@ -35,8 +35,8 @@ struct watch_events {
     void (*flush)(void *arg);
     /* Whether it may be told a page. If not, call watcher_resume() later. */
     bool (*has_room)(void *arg);
-    /* Several times in each lease. valid_ms: all that was revoked by an answered revocation has been told, and for so
-     * long from now nothing else can be, except what will be told; 0: not known. */
+    /* Several times in each lease. Until valid_ms from now, no confirmed revocation is missing from the stream, except
+     * those that it will still send; 0: not known. */
     void (*tick)(void *arg, uint32_t valid_ms);
     /* It has been removed; only watcher_id() still works, until this returns. */
     void (*ended)(void *arg, enum watch_end why);

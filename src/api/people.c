@@ -230,7 +230,7 @@ void team_refuse_role(struct exchange *exchange)
 {
     struct problem problem = problem_of(PROBLEM_ROLE_NOT_PERMITTED);
 
-    problem.message = "An API key manages nobody above a developer.";
+    problem.message = "API keys can manage developers and below, not owners.";
     exchange_refuse_with(exchange, problem);
 }
 

@@ -362,7 +362,7 @@ bool query_read_acknowledgement(struct text query, char *storage, void *target, 
 {
     static const struct parameter ROWS[] = {
         {"watcher", read_acknowledgement_watcher, "watcher must be the id that came with the event ready."},
-        {"cursor", read_acknowledgement_cursor, "cursor must be the id of an event that this watcher was told."},
+        {"cursor", read_acknowledgement_cursor, "cursor must be an event id that was sent on this stream."},
     };
 
     return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);

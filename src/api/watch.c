@@ -381,7 +381,7 @@ void watch_acknowledge(struct exchange *exchange)
     if (!watcher)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
     else if (!watch_cursor_parse(query.cursor, &cursor) || !watcher_acknowledge(watcher, &cursor))
-        exchange_refuse_value(exchange, "cursor must be the id of an event that this watcher was told.");
+        exchange_refuse_value(exchange, "cursor must be an event id that was sent on this stream.");
     else
         http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
 }

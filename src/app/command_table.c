@@ -134,8 +134,8 @@ const struct command COMMANDS[] = {
      .keys = COMMAND_KEYS_ANY},
     {.name = "user invite",
      .summary = "Make a link by which somebody joins an account",
-     .text = "Whoever opens the link sets password and authenticator, which nobody else ever knows. It works once\nand "
-             "for 72 hours. Until then the email stays free.",
+     .text = "The recipient chooses the password and authenticator; operators never see them. The link works\n"
+             "once, for 72 hours. Until then the email stays free.",
      .examples = "chatelaine user invite --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --email ada@clinic.example",
      .groups = USER_INVITE_OPTIONS,
      .run = user_invite_run,

@@ -1,5 +1,4 @@
-/* What key_check.c, which looks checks up, and key_read.c, which reads the store for those that the cache does not
- * decide, share. */
+/* Shared by key_check.c (cache lookups) and key_read.c (store reads). */
 #pragma once
 #include "auth/key_check.h"
 #include "base/log.h"

@@ -378,8 +378,8 @@ static const struct option_row NODE_ROWS[] = {
      .default_text = "",
      .value_name = "NAME",
      .help =
-         "The name of this deployment, so that a gateway that was told its name takes no other one's table. At most "
-         "63 bytes."},
+         "The name of this deployment, so that a gateway configured with that name rejects any other table. At most 63 "
+         "bytes."},
     {.name = "session-idle-ms",
      .type = OPTION_TIME,
      .offset = AT(session_idle_ms),

@@ -41,7 +41,7 @@ MUST_CHECK bool cluster_topology_parse(struct text nodes, bool with_names, struc
 void cluster_topology_free(struct cluster_topology *topology);
 /* The primary that serves the slot; NULL: none. */
 const struct cluster_node *cluster_topology_owner(const struct cluster_topology *topology, unsigned slot);
-/* What who said this knows of a move of the slot; NULL: nothing. */
+/* The slot's migration as reported by this node; NULL: none. */
 const struct cluster_move *cluster_topology_move(const struct cluster_topology *topology, unsigned slot);
 /* NULL: none has that id. */
 const struct cluster_node *cluster_topology_find(const struct cluster_topology *topology, const char *id);
