@@ -1,4 +1,4 @@
-/* What verbs may use of the store. */
+/* The part of the store that verbs may use. */
 #pragma once
 #include "base/log.h"
 #include "core/key.h"
@@ -15,11 +15,11 @@ struct redis_link *store_reads(struct store *store);
 /* Keeps what the change ended whose callback runs, for the time when a Redis may have lost it (lease/kept.h). Usually
  * the node has heard it already, as every other did. Nothing without a member, as in commands. */
 void store_keep_endings(struct store *store, const struct heard_ending *endings, size_t count);
-/* What became of a key that was revoked, or scheduled. */
+/* The ending of a key that was revoked, or scheduled. */
 struct heard_ending ending_of_key(const struct key_record *key);
 /* True at most once every 5 s for each pause. */
 bool store_may_log(struct store *store, struct log_pause *pause);
-/* What this node knows of the store's time. */
+/* The store's time, as this node knows it. */
 const struct store_time *store_known_time(const struct store *store);
 uv_loop_t *store_loop(struct store *store);
 struct text store_prefix(const struct store *store);

@@ -1,4 +1,4 @@
-/* What copying a store (copy/store_copy.h) needs to know of its inside. */
+/* The inside of a store, for copying it (copy/store_copy.h). */
 #pragma once
 #include "base/text.h"
 

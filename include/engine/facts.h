@@ -15,7 +15,7 @@ struct store_facts {
     bool appendonly, appendfsync_always, no_fsync_on_rewrite_off, noeviction, writable;
     bool is_short; /* more than nine tenths of maxmemory are used */
     bool full;     /* memory is full: only scripts with allow-oom can write; `writable` stays true */
-    /* What Redis does when it reads its append-only file, which it does as the user `default`. */
+    /* How Redis replays its append-only file, which it does as the user `default`. */
     enum store_replay {
         STORE_REPLAY_UNKNOWN, /* the ACL forbids ACL DRYRUN */
         STORE_REPLAY_WHOLE,
@@ -30,7 +30,7 @@ struct store_facts {
     unsigned partitions_there;        /* of the store that is there, if we expect another number; 0: we do not */
     int64_t clock_ahead_ms;           /* Redis' clock minus ours */
     int64_t time_ahead_ms;            /* the store's time (scheduled revocations go by it) minus Redis' clock */
-    /* What nodes know this Redis to have lost: changes that ended something, and others since an operator last accepted
+    /* Losses of this Redis that nodes know of: changes that ended something, and others since an operator last accepted
      * a loss. Members of versions that do not tell what they have heard; nodes that listen although there is no store.
      */
     int64_t missing_endings, lost_changes, earlier_members, listeners_without_store;

@@ -17,7 +17,7 @@ struct store_part {
     void (*beat)(void *made);
 };
 
-/* What create() returned for this store. It must not be closed yet. */
+/* The result of create() for this store. It must not be closed yet. */
 void *store_part(const struct store *store, const struct store_part *part);
 
 /* The node's audit log. It has the events of a change before the change is answered. */

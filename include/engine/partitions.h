@@ -14,7 +14,7 @@ void partitions_close(struct partitions *partitions, void (*closed)(void *arg), 
 /* From then on an operation that was answered by one partition must not go on in another, which may be gone. */
 bool partitions_are_closing(const struct partitions *partitions);
 
-/* What the names of that partition begin with; out has room for REDIS_PREFIX_MAX_BYTES. */
+/* The beginning of that partition's names; out has room for REDIS_PREFIX_MAX_BYTES. */
 void partition_prefix(const struct store_settings *settings, unsigned number, struct buf *out);
 
 unsigned partitions_count(const struct partitions *partitions);
@@ -22,8 +22,8 @@ unsigned partitions_count(const struct partitions *partitions);
 struct store *partitions_at(const struct partitions *partitions, unsigned number);
 /* How many are ready. */
 unsigned partitions_ready(const struct partitions *partitions);
-/* What store_trouble() says of each, in front of it the numbers of the partitions that it is true of, up to 16, unless
- * it is true of all. If there is too little room, it says how many partitions it left out. It never makes out fail. */
+/* The sentences of store_trouble(), each behind the numbers of the partitions that it is true of, up to 16, unless it
+ * is true of all. If there is too little room, it says how many partitions it left out. It never makes out fail. */
 void partitions_trouble(const struct partitions *partitions, struct buf *out);
 /* store_refusal() of the first partition that has one: a change may touch several. */
 const char *partitions_refusal(const struct partitions *partitions, enum store_result result);

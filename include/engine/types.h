@@ -43,7 +43,7 @@ struct credential {
     enum role least_role;                /* of a session: of its user */
 };
 
-/* Whoever holds the secret of a key and revokes it: nobody is signed in. The event then has the reason "holder". */
+/* The holder of a key's secret, who revokes the key: nobody is signed in. The event then has the reason "holder". */
 #define ACTOR_HOLDER TEXT("holder")
 
 /* The actor of a change, for its audit event, and the credential that allows it. */

@@ -24,7 +24,7 @@ void args_add_key_limits(struct script_args *args, const struct store *store, in
 void args_add_hex(struct script_args *args, const void *bytes, size_t count);
 /* In the form that known_digest() in the prelude reads. */
 void args_add_digests(struct script_args *args, const struct token_digests *digests);
-/* What this node knows of the store's time, in the form that store_ms_within() in the prelude reads. */
+/* The store's time, as this node knows it, in the form that store_ms_within() in the prelude reads. */
 void args_add_store_time(struct script_args *args, const struct store *store);
 /* For a script that writes an event: actor, address, request id, number of events to keep. */
 void args_add_source(struct script_args *args, const struct store *store, const struct audit_source *source);

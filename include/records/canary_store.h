@@ -16,7 +16,7 @@ enum canary_finding {
     CANARY_LEFT,     /* the node stops */
 };
 
-/* Who tells. The texts must live during the call. */
+/* The node that tells. The texts must live during the call. */
 struct canary_node {
     struct text name;    /* as in its report */
     struct text process; /* random: a node that is restarted does not take itself for the one before */

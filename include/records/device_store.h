@@ -22,8 +22,7 @@ struct device_request {
     struct text network_tag; /* the same of its IPv4 /24 or IPv6 /48 */
 };
 
-/* Kept in all, 70 minutes at most. Whoever begins one more makes the network that has begun the most lose its oldest.
- */
+/* Kept in all, 70 minutes at most. With one more, the network that has begun the most loses its oldest. */
 enum { ENROLMENTS_MAX = 16384 };
 
 /* STORE_OK: begun. STORE_CONFLICT: one of the codes is taken; generate new ones. STORE_REFUSED: the address has begun

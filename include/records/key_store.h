@@ -19,7 +19,7 @@ typedef void key_inserted(void *arg, enum store_result result, uint32_t retry_af
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_source *source, key_inserted *done, void *arg);
 
-/* What a caller may see: its own account and one kind; a test key sees only test keys. */
+/* The keys that a caller may see: its own account and one kind; a test key sees only test keys. */
 struct key_view {
     struct id account; /* empty: any account (commands) */
     enum key_kind kind;
@@ -56,8 +56,8 @@ void key_store_list(struct store *store, const struct key_query *query, keys_lis
 
 /* Revokes a key and writes the audit event. A repeated call keeps the first revoked_ms and writes no event. key is the
  * record after the change. STORE_OK: no node accepts the key any more, because the barrier (src/lease/README.md) is
- * over. That takes one round trip to the other nodes, or 1.25 leases + 50 ms if one does not answer. STORE_NOT_FOUND:
- * no such key, or the view hides it. STORE_UNKNOWN: nothing is promised; call again. */
+ * over. It takes one round trip to the other nodes, or 1.25 leases + 50 ms if one does not answer. STORE_NOT_FOUND: no
+ * such key, or the view hides it. STORE_UNKNOWN: nothing is promised; call again. */
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_source *source, key_found *done, void *arg);
 
@@ -100,7 +100,7 @@ typedef void key_scheduled(void *arg, enum store_result result, const struct key
                            enum key_schedule_refusal why, uint32_t retry_after_s);
 void key_store_schedule(struct store *store, const struct key_view *view, const struct id *id, int64_t ends_ms,
                         bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg);
-/* Adds a key, as key_store_insert(), that replaces another one of its account. That one ends overlap_ms later, at the
+/* Adds a key, as key_store_insert(), that replaces another one of its account. The other ends overlap_ms later, at the
  * earliest after a minute, unless it was to end sooner; with 0 also as soon as the new one is accepted. An earlier
  * successor that was never accepted is revoked. STORE_OK: every node will keep to it; replaced is its record, said_ms
  * as above. STORE_NOT_FOUND: no such key, or the view hides it. STORE_REFUSED: it is revoked; or successor, an id, has

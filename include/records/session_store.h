@@ -5,7 +5,7 @@
 #include "records/account_store.h"
 #include "engine/partitions.h"
 
-/* What a user should know at the beginning of a session and while it lasts, so that they notice somebody else. */
+/* Notices for a user at the beginning of a session and while it lasts, so that they notice somebody else. */
 enum { NOTICES_BROWSERS_MAX = 5, SESSION_IP_BYTES = 64 };
 struct session_notices {
     int64_t last_sign_in_ms; /* the sign-in before this session's; 0: none */
@@ -38,7 +38,7 @@ struct session_record {
  * NULL. */
 typedef void session_found(void *arg, enum store_result result, const struct session_record *session);
 
-/* What strangers write counts for the IPv4 /24 or IPv6 /48 that the tag of an attempt's last counter begins with. */
+/* Strangers' writes count for the IPv4 /24 or IPv6 /48 that the tag of an attempt's last counter begins with. */
 enum { THROTTLE_NETWORK_CHARS = 16 };
 
 /* An attempt to sign in or to step up. It is reserved before the password is hashed, and ends in exactly one of:
@@ -127,7 +127,7 @@ void session_store_load(struct store *store, const uint8_t token_digest[32], con
                         struct text ip, session_found *done, void *arg);
 /* notices: set with STORE_OK only. */
 typedef void notices_read(void *arg, enum store_result result, const struct session_notices *notices);
-/* What the session's user should know by now. */
+/* The notices that the session's user should know by now. */
 void session_store_read_notices(struct store *store, const struct id *user, const uint8_t token_digest[32],
                                 notices_read *done, void *arg);
 

@@ -1,5 +1,5 @@
-/* What a store consists of besides connections, scripts and leases. It does not know them itself: whoever opens it
- * passes them on (store_settings.parts). */
+/* The parts of a store besides connections, scripts and leases. It does not know them itself: whoever opens it passes
+ * them on (store_settings.parts). */
 #pragma once
 
 struct store_part;

@@ -5,7 +5,7 @@
 #include "core/address.h"
 #include "engine/store.h"
 
-/* What else an event tells, such as {"role", "auditor"}. Never a secret. */
+/* A further fact of an event, such as {"role", "auditor"}. Never a secret. */
 struct audit_datum {
     struct text name, value;
 };
@@ -40,7 +40,7 @@ void audit_position_skip_until(struct audit_position *position, int64_t ms);
 void audit_store_follow(struct store *store, const struct id *account, unsigned limit,
                         const struct audit_position *position, audit_listed *done, void *arg);
 
-/* What a search is for. */
+/* The events that a search is for. */
 struct audit_filter {
     struct text type;          /* "api_key.created", or a family, "api_key" or "api_key."; empty: any */
     struct text actor, target; /* an id, or any other text; empty: any */
