@@ -1,5 +1,6 @@
 #include "access_log_internal.h"
 #include "base/random.h"
+#include "exchange_client_internal.h"
 #include "exchange_log_internal.h"
 
 enum { NS_PER_US = 1000 };

@@ -5,6 +5,7 @@
 #include "core/account.h"
 #include "core/actor_word.h"
 #include "core/label.h"
+#include "exchange_client_internal.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"

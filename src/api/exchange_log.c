@@ -1,6 +1,7 @@
 #include "exchange_log_internal.h"
 #include "core/limits.h"
 #include "core/secret.h"
+#include "exchange_client_internal.h"
 #include "mounts_internal.h"
 
 static bool is_request_id_char(char c)

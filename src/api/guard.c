@@ -9,6 +9,7 @@
 #include "base/metrics.h"
 #include "core/limits.h"
 #include "core/secret.h"
+#include "exchange_client_internal.h"
 #include "exchange_internal.h"
 #include "guard_internal.h"
 #include "handlers_internal.h"

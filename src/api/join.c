@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/secure.h"
+#include "exchange_client_internal.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"

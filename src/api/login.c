@@ -3,6 +3,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/secure.h"
+#include "exchange_client_internal.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"

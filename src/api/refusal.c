@@ -1,6 +1,7 @@
 #include "refusal_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "exchange_client_internal.h"
 #include "exchange_log_internal.h"
 #include "http/cookie.h"
 

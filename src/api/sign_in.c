@@ -3,6 +3,7 @@
 #include "base/encode.h"
 #include "base/metrics.h"
 #include "core/email.h"
+#include "exchange_client_internal.h"
 #include "exchange_log_internal.h"
 #include "session_cookie_internal.h"
 

@@ -12,6 +12,7 @@
  * secret from whoever has the whole token: any route that takes keys tells it, faster, by its 401. */
 #include "base/log.h"
 #include "core/secret.h"
+#include "exchange_client_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "oauth_internal.h"

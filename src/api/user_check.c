@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/secure.h"
+#include "exchange_client_internal.h"
 #include "exchange_log_internal.h"
 
 static void password_checked(void *arg, enum password_result result);

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "exchange_client_internal.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "http/stream.h"
