@@ -73,7 +73,7 @@ static void check_path(struct exchange *exchange, struct text path)
         exchange_refuse_method(exchange, HTTP_METHODS_ALLOWED);
         return;
     }
-    exchange->mount = mount_find(MOUNT_API, exchange->path);
+    exchange->mount = mount_of_api(exchange->path);
     if (exchange->mount && (exchange->mount->flags & MOUNT_POLICY))
         guard_begin(exchange);
     else

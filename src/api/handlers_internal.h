@@ -1,10 +1,9 @@
-/* The handlers named in the mount and route tables. */
+/* The handlers named in the mount tables and the route table. */
 #pragma once
 
 struct exchange;
 
-/* Named in the mount table. */
-void pages_show(struct exchange *exchange);
+/* Named in the mount tables. */
 void guard_enter(struct exchange *exchange);
 void check_auth_request(struct exchange *exchange);
 void check_forward_auth(struct exchange *exchange);

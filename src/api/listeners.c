@@ -1,4 +1,4 @@
-/* The entry from both listeners. The mount table says which handler a path leads to. */
+/* The entry from both listeners, and what each has besides the API (mounts.c). */
 #include "api/service.h"
 #include "access_log_internal.h"
 #include "browser_internal.h"
@@ -6,6 +6,42 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "mounts_internal.h"
+
+static void show_page(struct exchange *exchange)
+{
+    console_answer(exchange->service->console, exchange->request);
+}
+
+/* clang-format off */
+static const struct mount PAGES[] = {
+    {TEXT("/console"),                    show_page,            WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/openapi.json"),               show_page,            WHO_ANYONE,  0},
+    {TEXT("/livez"),                      liveness_probe,       WHO_ANYONE,  0},
+    {TEXT("/readyz"),                     readiness_probe,      WHO_ANYONE,  0},
+    {TEXT("/"),                           show_page,            WHO_ANYONE,  0},
+};
+static const struct mount INTERNAL[] = {
+    {TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
+    {TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
+    {TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER},
+    {TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
+    {TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  0},
+    {TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  0},
+    {TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER},
+};
+/* clang-format on */
+
+const struct mount *mount_of_page(struct text path)
+{
+    return mount_find(PAGES, sizeof PAGES / sizeof *PAGES, path);
+}
+
+const struct mount *mount_of_internal(struct text path)
+{
+    return mount_find(INTERNAL, sizeof INTERNAL / sizeof *INTERNAL, path);
+}
 
 static struct exchange *exchange_create(struct http_request *request, struct service *service, bool is_internal)
 {
@@ -34,19 +70,19 @@ static void enter_api(struct exchange *exchange)
         exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
         return;
     }
-    exchange->mount = mount_find(MOUNT_API, exchange->path);
+    exchange->mount = mount_of_api(exchange->path);
     enter(exchange);
 }
 
 /* No page lies below /v1/, where nearly all requests go. */
 static const struct mount *find_page(struct text path)
 {
-    return text_starts_with(path, TEXT("/v1/")) ? NULL : mount_find(MOUNT_PAGES, path);
+    return text_starts_with(path, TEXT("/v1/")) ? NULL : mount_of_page(path);
 }
 
 static void enter_internal(struct exchange *exchange)
 {
-    exchange->mount = mount_find(MOUNT_INTERNAL, exchange->path);
+    exchange->mount = mount_of_internal(exchange->path);
     if (!exchange->mount || !(exchange->mount->flags & MOUNT_NO_BROWSER) || !browser_is_refused(exchange))
         enter(exchange);
 }
@@ -87,11 +123,6 @@ void api_handle_internal(struct http_request *request, void *service)
         exchange_refuse(exchange, PROBLEM_CLIENT_CERTIFICATE_REQUIRED);
     else
         enter_internal(exchange);
-}
-
-void pages_show(struct exchange *exchange)
-{
-    console_answer(exchange->service->console, exchange->request);
 }
 
 void api_print_error(struct http_request *request, enum http_error error, void *arg UNUSED)

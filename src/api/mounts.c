@@ -5,42 +5,15 @@
 
 #include <string.h>
 
-/* If several rows cover a path, the first one counts. */
 /* clang-format off */
-static const struct mount PAGES[] = {
-    {TEXT("/console"),                    pages_show,          WHO_ANYONE,  MOUNT_BELOW},
-    {TEXT("/openapi.json"),               pages_show,          WHO_ANYONE,  0},
-    {TEXT("/livez"),                      liveness_probe,       WHO_ANYONE,  0},
-    {TEXT("/readyz"),                     readiness_probe,      WHO_ANYONE,  0},
-    {TEXT("/"),                           pages_show,          WHO_ANYONE,  0},
-};
 static const struct mount API[] = {
     {TEXT("/v1/console"),                 guard_enter,         WHO_SESSION, MOUNT_BELOW | MOUNT_POLICY | MOUNT_SESSION_REALM},
     {TEXT("/v1/auth"),                    guard_enter,         WHO_ANYONE,  MOUNT_BELOW | MOUNT_SESSION_REALM},
     {TEXT("/v1"),                         guard_enter,         WHO_API_KEY, MOUNT_BELOW | MOUNT_POLICY},
     {TEXT("/.well-known"),                guard_enter,         WHO_ANYONE,  MOUNT_BELOW},
 };
-static const struct mount INTERNAL[] = {
-    {TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
-    {TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
-    {TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
-    {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER},
-    {TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
-    {TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
-    {TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  0},
-    {TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  0},
-    {TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER},
-};
 /* clang-format on */
-
-#define ROWS(table)                            \
-    {                                          \
-        table, sizeof(table) / sizeof *(table) \
-    }
-static const struct {
-    const struct mount *rows;
-    size_t count;
-} SPACES[] = {[MOUNT_PAGES] = ROWS(PAGES), [MOUNT_API] = ROWS(API), [MOUNT_INTERNAL] = ROWS(INTERNAL)};
+enum { API_COUNT = sizeof API / sizeof *API };
 
 static bool mount_covers(const struct mount *mount, struct text path)
 {
@@ -50,12 +23,17 @@ static bool mount_covers(const struct mount *mount, struct text path)
     return ends_there && text_starts_with(path, mount->path);
 }
 
-const struct mount *mount_find(enum mount_space space, struct text path)
+const struct mount *mount_find(const struct mount *rows, size_t count, struct text path)
 {
-    for (size_t i = 0; i < SPACES[space].count; i++)
-        if (mount_covers(&SPACES[space].rows[i], path))
-            return &SPACES[space].rows[i];
+    for (size_t i = 0; i < count; i++)
+        if (mount_covers(&rows[i], path))
+            return &rows[i];
     return NULL;
+}
+
+const struct mount *mount_of_api(struct text path)
+{
+    return mount_find(API, API_COUNT, path);
 }
 
 /* A backend that ignores case must not get our paths in another spelling. So a path below a policy folder belongs to
@@ -81,7 +59,7 @@ static bool route_owns(const struct route *route, struct text path)
 
 bool api_owns_path(struct text path)
 {
-    for (size_t i = 0; i < SPACES[MOUNT_API].count; i++)
+    for (size_t i = 0; i < API_COUNT; i++)
         if (mount_owns(&API[i], path))
             return true;
     for (size_t i = 0; i < ROUTE_COUNT; i++)

@@ -3,11 +3,6 @@
 #pragma once
 #include "api/routes.h"
 
-enum mount_space {
-    MOUNT_PAGES,    /* the public listener; paths as sent, because file paths are not normalised */
-    MOUNT_API,      /* the public listener, and requests that gateways ask about; normalised paths */
-    MOUNT_INTERNAL, /* the internal listener; paths as sent */
-};
 enum mount_flags {
     MOUNT_BELOW = 1 << 0,         /* the path and everything below it, not only the path */
     MOUNT_POLICY = 1 << 1,        /* paths without a route may belong to backends; the route policy decides */
@@ -18,9 +13,15 @@ enum mount_flags {
 struct mount {
     struct text path;
     void (*enter)(struct exchange *exchange);
-    enum route_who who; /* for MOUNT_API: the principal that paths without a route need */
+    enum route_who who; /* for mount_of_api(): the principal that paths without a route need */
     unsigned flags;
 };
 
-/* The first row that covers the path; NULL if there is none. */
-const struct mount *mount_find(enum mount_space space, struct text path);
+/* The first of the rows that covers the path; NULL if there is none, as for the next three. */
+const struct mount *mount_find(const struct mount *rows, size_t count, struct text path);
+/* The API, for the public listener and for requests that gateways ask about. path: normalised. */
+const struct mount *mount_of_api(struct text path);
+/* In listeners.c: the pages of the public listener, and the internal listener. path: as sent, because file paths are
+ * not normalised. */
+const struct mount *mount_of_page(struct text path);
+const struct mount *mount_of_internal(struct text path);

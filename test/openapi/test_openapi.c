@@ -266,7 +266,7 @@ Test(openapi, every_page_for_programs_is_an_operation)
 {
     for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++) {
         const struct json *operation = get(document, "paths", PAGES[i], "get", NULL);
-        const struct mount *mount = mount_find(MOUNT_PAGES, text_of(PAGES[i]));
+        const struct mount *mount = mount_of_page(text_of(PAGES[i]));
 
         cr_expect(mount && text_equal(mount->path, text_of(PAGES[i])), "nothing is at %s", PAGES[i]);
         cr_expect(operation, "%s is not in the document", PAGES[i]);
