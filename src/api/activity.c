@@ -71,16 +71,12 @@ void audit_events_list(struct exchange *exchange)
 static void events_found(void *arg, enum store_result result, const struct audit_page *page)
 {
     struct exchange *exchange = arg;
-    struct buf out CLEANUP(buf_finish);
-
-    buf_init(&out, ANSWER_MAX_BYTES);
-    if (result == STORE_OK) {
-        view_events(&(struct json_writer){.out = &out}, page);
-        http_reply_json(exchange->request, 200, &out);
-    } else if (result == STORE_NOT_FOUND) {
+    if (result == STORE_NOT_FOUND) {
         exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("starting_after")));
-    } else {
-        exchange_refuse_store(exchange, result);
+        http_request_release(exchange->request);
+        return;
     }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        view_events(exchange_answer(exchange, 200), page);
+    exchange_finish(exchange, result);
 }

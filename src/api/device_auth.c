@@ -1,7 +1,6 @@
 /* The device's side of the OAuth 2.0 Device Authorization Grant (RFC 8628). A device gets a code for itself and one for
  * a person, who approves it in the console (enrolments.c), and polls until its key is there. Errors follow RFC 6749
  * section 5.2, whoever refuses (ROUTE_OAUTH). */
-#include "base/secure.h"
 #include "core/account.h"
 #include "core/actor_word.h"
 #include "core/label.h"
@@ -36,12 +35,8 @@ static bool client_is_known(struct exchange *exchange, struct text client)
 
 void oauth_metadata_show(struct exchange *exchange)
 {
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    view_authorization_server(&(struct json_writer){.out = &out}, exchange->service->public_origin);
-    http_reply_json(exchange->request, 200, &out);
+    view_authorization_server(exchange_answer(exchange, 200), exchange->service->public_origin);
+    exchange_reply(exchange);
 }
 
 /* POST /v1/auth/device_authorization */
@@ -158,14 +153,10 @@ static void authorization_begun(void *arg, enum store_result result, uint32_t re
 static void authorization_answer(struct authorization *op)
 {
     struct exchange *exchange = op->exchange;
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
 
-    buf_init_fixed(&out, storage, sizeof storage);
-    view_device_codes(&(struct json_writer){.out = &out}, &op->device_code, &op->user_code,
+    view_device_codes(exchange_answer(exchange, 200), &op->device_code, &op->user_code,
                       exchange->service->public_origin);
-    oauth_reply(exchange, 200, &out);
-    secure_wipe(storage, sizeof storage);
+    oauth_reply(exchange);
     exchange_log(exchange, "device enrolment begun", (struct text){0}, (struct text){0}, (struct text){0});
 }
 
@@ -272,13 +263,9 @@ static void token_polled(void *arg, enum store_result result, const struct devic
 static void token_answer(struct token_request *op, const struct device_poll *poll)
 {
     struct exchange *exchange = op->grant.exchange;
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
 
-    buf_init_fixed(&out, storage, sizeof storage);
-    view_token(&(struct json_writer){.out = &out}, secret_text(&op->grant.secret), poll);
-    oauth_reply(exchange, 200, &out);
-    secure_wipe(storage, sizeof storage);
+    view_token(exchange_answer(exchange, 200), secret_text(&op->grant.secret), poll);
+    oauth_reply(exchange);
     exchange_log(exchange, "key created", id_text(&poll->account), id_text(&poll->approver),
                  id_text(&op->grant.key.id));
 }

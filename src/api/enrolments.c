@@ -5,7 +5,7 @@
 #include "handlers_internal.h"
 #include "views_internal.h"
 
-struct enrolment_visit {
+struct user_code_request {
     struct exchange *exchange;
     const char *decision; /* for the log; NULL: none */
     struct user_code code;
@@ -17,32 +17,33 @@ static void enrolment_found(void *arg, enum store_result result, const struct de
                             uint32_t retry_after_s);
 
 /* NULL if the exchange has been refused. Text that does not have the form of a code does not count as a guess. */
-static struct enrolment_visit *visit_begin(struct exchange *exchange, const char *decision)
+static struct user_code_request *user_code_read(struct exchange *exchange, const char *decision)
 {
-    struct enrolment_visit *visit = http_request_alloc(exchange->request, sizeof *visit);
+    struct user_code_request *op = http_request_alloc(exchange->request, sizeof *op);
     struct keyring *keyring = exchange->service->keyring;
 
-    visit->exchange = exchange;
-    visit->decision = decision;
-    if (!user_code_parse(exchange->match.id, &visit->code)) {
-        exchange_refuse(exchange, PROBLEM_ENROLMENT_NOT_FOUND);
+    op->exchange = exchange;
+    op->decision = decision;
+    exchange->missing = PROBLEM_ENROLMENT_NOT_FOUND;
+    if (!user_code_parse(exchange->match.id, &op->code)) {
+        exchange_refuse(exchange, exchange->missing);
         return NULL;
     }
-    user_code_digests(keyring, &visit->code, &visit->digests);
-    throttle_tag(keyring, TEXT("user code"), id_text(exchange_actor(exchange)), visit->user_tag);
+    user_code_digests(keyring, &op->code, &op->digests);
+    throttle_tag(keyring, TEXT("user code"), id_text(exchange_actor(exchange)), op->user_tag);
     http_request_hold(exchange->request);
-    return visit;
+    return op;
 }
 
 /* GET /v1/console/device_enrolments/{user_code} */
 
 void enrolment_show(struct exchange *exchange)
 {
-    struct enrolment_visit *visit = visit_begin(exchange, NULL);
+    struct user_code_request *op = user_code_read(exchange, NULL);
 
-    if (visit)
-        device_store_find(exchange->service->partitions, &visit->digests, exchange_account(exchange),
-                          text_of(visit->user_tag), enrolment_found, visit);
+    if (op)
+        device_store_find(exchange->service->partitions, &op->digests, exchange_account(exchange),
+                          text_of(op->user_tag), enrolment_found, op);
 }
 
 /* POST …/approve and …/deny. Repeating a decision gives the same response. A denied enrolment cannot be approved any
@@ -50,12 +51,12 @@ void enrolment_show(struct exchange *exchange)
 
 static void decide(struct exchange *exchange, bool approve)
 {
-    struct enrolment_visit *visit = visit_begin(exchange, approve ? "device approved" : "device denied");
+    struct user_code_request *op = user_code_read(exchange, approve ? "device approved" : "device denied");
     struct audit_source source = exchange_source(exchange);
 
-    if (visit)
-        device_store_decide(exchange->service->partitions, &visit->digests, exchange_account(exchange),
-                            text_of(visit->user_tag), approve, &source, enrolment_found, visit);
+    if (op)
+        device_store_decide(exchange->service->partitions, &op->digests, exchange_account(exchange),
+                            text_of(op->user_tag), approve, &source, enrolment_found, op);
 }
 
 void enrolment_approve(struct exchange *exchange)
@@ -68,42 +69,31 @@ void enrolment_deny(struct exchange *exchange)
     decide(exchange, false);
 }
 
-static void reply_enrolment(const struct enrolment_visit *visit, const struct device_enrolment *enrolment)
+static void reply_enrolment(const struct user_code_request *op, const struct device_enrolment *enrolment)
 {
-    struct exchange *exchange = visit->exchange;
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    view_enrolment(&(struct json_writer){.out = &out}, enrolment, &visit->code);
-    http_reply_json(exchange->request, 200, &out);
-    if (visit->decision)
-        exchange_log(exchange, visit->decision, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                     enrolment->name);
+    view_enrolment(exchange_answer(op->exchange, 200), enrolment, &op->code);
+    exchange_reply(op->exchange);
+    if (op->decision)
+        exchange_log_own(op->exchange, op->decision, enrolment->name);
 }
 
 static void refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
 {
-    exchange_log(exchange, "user codes throttled", id_text(exchange_account(exchange)),
-                 id_text(exchange_actor(exchange)), (struct text){0});
+    exchange_log_own(exchange, "user codes throttled", (struct text){0});
     exchange_refuse_throttled(exchange, retry_after_s);
 }
 
 static void enrolment_found(void *arg, enum store_result result, const struct device_enrolment *enrolment,
                             uint32_t retry_after_s)
 {
-    const struct enrolment_visit *visit = arg;
-    struct exchange *exchange = visit->exchange;
+    const struct user_code_request *op = arg;
+    struct exchange *exchange = op->exchange;
 
     if (result == STORE_OK)
-        reply_enrolment(visit, enrolment);
-    else if (result == STORE_NOT_FOUND)
-        exchange_refuse(exchange, PROBLEM_ENROLMENT_NOT_FOUND);
+        reply_enrolment(op, enrolment);
     else if (result == STORE_REFUSED)
         refuse_throttled(exchange, retry_after_s);
-    else if (result == STORE_LIMITED)
-        exchange_refuse_limited(exchange, retry_after_s);
     else
-        exchange_refuse_store(exchange, result);
+        exchange_refuse_change(exchange, result, retry_after_s);
     http_request_release(exchange->request);
 }

@@ -125,8 +125,7 @@ void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s)
     problem.message = "Too many changes within a minute. Wait, then try again.";
     problem.retry_after_s = retry_after_s;
     exchange_refuse_with(exchange, problem);
-    exchange_log(exchange, "changes limited", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                 (struct text){0});
+    exchange_log_own(exchange, "changes limited", (struct text){0});
 }
 
 void exchange_refuse_value(struct exchange *exchange, const char *rule)
@@ -174,8 +173,7 @@ static bool refuse_actor(struct exchange *exchange, enum store_result result)
         code = PROBLEM_ROLE_NOT_PERMITTED;
     else
         return false;
-    exchange_log(exchange, "change refused: its credential ended before it took effect",
-                 id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)), (struct text){0});
+    exchange_log_own(exchange, "change refused: its credential ended before it took effect", (struct text){0});
     exchange_refuse(exchange, code);
     return true;
 }
@@ -204,7 +202,9 @@ void exchange_refuse_store(struct exchange *exchange, enum store_result result)
 {
     bool unsure = result == STORE_UNAVAILABLE || result == STORE_UNKNOWN;
 
-    if (result == STORE_FULL)
+    if (result == STORE_NOT_FOUND && exchange->missing != PROBLEM_NONE)
+        exchange_refuse(exchange, exchange->missing);
+    else if (result == STORE_FULL)
         exchange_refuse(exchange, PROBLEM_KEY_LIMIT_REACHED);
     else if (result == STORE_LEAVING)
         refuse_leaving(exchange);
@@ -214,6 +214,77 @@ void exchange_refuse_store(struct exchange *exchange, enum store_result result)
         refuse_unavailable(exchange, result);
     else if (!refuse_actor(exchange, result))
         exchange_refuse(exchange, PROBLEM_INTERNAL_ERROR);
+}
+
+void exchange_refuse_change(struct exchange *exchange, enum store_result result, uint32_t retry_after_s)
+{
+    if (result == STORE_LIMITED)
+        exchange_refuse_limited(exchange, retry_after_s);
+    else
+        exchange_refuse_store(exchange, result);
+}
+
+/* Answers */
+
+struct exchange_answer {
+    struct json_writer writer;
+    struct buf json;
+    int status;
+};
+
+static void answer_wipe(void *answer)
+{
+    buf_wipe(&((struct exchange_answer *)answer)->json);
+}
+
+struct json_writer *exchange_answer(struct exchange *exchange, int status)
+{
+    struct exchange_answer *answer = http_request_alloc(exchange->request, sizeof *answer);
+
+    *answer = (struct exchange_answer){.writer = {.out = &answer->json}, .status = status};
+    buf_init(&answer->json, ANSWER_MAX_BYTES);
+    http_request_defer(exchange->request, answer_wipe, answer);
+    exchange->answer = answer;
+    return &answer->writer;
+}
+
+void exchange_reply(struct exchange *exchange)
+{
+    struct exchange_answer *answer = exchange->answer;
+
+    if (answer) {
+        http_reply_json(exchange->request, answer->status, &answer->json);
+        answer_wipe(answer);
+    } else {
+        http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
+    }
+}
+
+void exchange_finish(struct exchange *exchange, enum store_result result)
+{
+    if (result == STORE_OK)
+        exchange_reply(exchange);
+    else
+        exchange_refuse_store(exchange, result);
+    http_request_release(exchange->request);
+}
+
+/* Reading the request */
+
+bool exchange_read_id(struct exchange *exchange, enum id_kind kind, struct id *ret_id)
+{
+    static const enum problem_code MISSING[] = {
+        [ID_KEY] = PROBLEM_API_KEY_NOT_FOUND,
+        [ID_DEVICE] = PROBLEM_DEVICE_KEY_NOT_FOUND,
+        [ID_USER] = PROBLEM_USER_NOT_FOUND,
+        [ID_INVITATION] = PROBLEM_INVITATION_NOT_FOUND,
+    };
+
+    exchange->missing = MISSING[kind];
+    if (id_parse(kind, exchange->match.id, ret_id))
+        return true;
+    exchange_refuse(exchange, exchange->missing);
+    return false;
 }
 
 bool exchange_read_body(struct exchange *exchange, const struct json_field *fields, size_t count, void *target)

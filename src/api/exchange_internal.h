@@ -11,10 +11,10 @@
 #include "records/change_missed.h"
 
 struct mount;
+struct exchange_answer;
 
-/* The largest replies stay below 220 KiB: 100 events with two key names of 800 bytes each, or usage of the most keys
- * and days that one request may ask for. */
-enum { ANSWER_MAX_BYTES = 256 * 1024 };
+/* The ids of 20,000 keys, the most that an account has at a time by default, several times over. */
+enum { ANSWER_MAX_BYTES = 4 * 1024 * 1024 };
 /* One record with the longest name, escaped. */
 enum { ANSWER_SMALL_BYTES = 4096 };
 
@@ -28,7 +28,8 @@ struct exchange {
     /* Adapts the refusal of a check to gateways; NULL: a client asks. */
     void (*mark_refusal)(struct http_request *request, struct problem *problem, void *service);
     struct route_match match;
-    bool is_internal; /* came to the internal listener */
+    enum problem_code missing; /* of STORE_NOT_FOUND; PROBLEM_NONE: it cannot be */
+    bool is_internal;          /* came to the internal listener */
 
     /* The principal: exactly one of these, or neither on routes for anyone. */
     const struct key_principal *key;
@@ -39,7 +40,8 @@ struct exchange {
     size_t session_tries;
     bool session_may_be_elsewhere; /* than in the partition that the digest leads to */
     struct key_check check;
-    struct gate_ticket *ticket; /* of rows whose class has places; NULL: none */
+    struct gate_ticket *ticket;     /* of rows whose class has places; NULL: none */
+    struct exchange_answer *answer; /* NULL: nothing was written */
 
     const struct json *body; /* of ROUTE_JSON rows */
     struct text form;        /* the body as it came, until the request is freed */
@@ -66,12 +68,28 @@ void exchange_refuse_name(struct exchange *exchange, struct text name);
 /* 429: too many attempts. */
 void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s);
 /* Maps a store failure to a problem, including a credential that ended meanwhile. Callers handle results with a special
- * meaning themselves. */
+ * meaning themselves, except that of `missing`. */
 void exchange_refuse_store(struct exchange *exchange, enum store_result result);
+/* The same for a change, which may be one too many (STORE_LIMITED). */
+void exchange_refuse_change(struct exchange *exchange, enum store_result result, uint32_t retry_after_s);
+
+/* Begins the JSON of the response. It is wiped once it is sent, or when the request is freed; beyond ANSWER_MAX_BYTES,
+ * the response is 500. */
+struct json_writer *exchange_answer(struct exchange *exchange, int status);
+/* Sends it; 204 if nothing was begun. */
+void exchange_reply(struct exchange *exchange);
+/* For a handler that has waited for the store: replies, or refuses by exchange_refuse_store(), and releases the
+ * request.
+ */
+void exchange_finish(struct exchange *exchange, enum store_result result);
 
 /* Reads the body by a table of fields. False if the exchange has been refused. */
 MUST_CHECK bool exchange_read_body(struct exchange *exchange, const struct json_field *fields, size_t count,
                                    void *target);
+
+/* Reads the id in the path, and sets `missing` for its kind. A malformed id is answered as not found. False if the
+ * exchange has been refused. */
+MUST_CHECK bool exchange_read_id(struct exchange *exchange, enum id_kind kind, struct id *ret_id);
 
 /* Reads the query; likewise. */
 MUST_CHECK bool exchange_read_query(struct exchange *exchange, query_reader *read, void *target);

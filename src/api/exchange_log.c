@@ -95,3 +95,8 @@ void exchange_log(const struct exchange *exchange, const char *message, struct t
 {
     exchange_log_with(exchange, message, log_given("reason", (struct text){0}), account, actor, target);
 }
+
+void exchange_log_own(const struct exchange *exchange, const char *message, struct text target)
+{
+    exchange_log(exchange, message, exchange_known_account(exchange), exchange_known_actor(exchange), target);
+}

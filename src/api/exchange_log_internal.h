@@ -30,6 +30,8 @@ const char *exchange_asked_by(const struct exchange *exchange);
  * none. */
 void exchange_log(const struct exchange *exchange, const char *message, struct text account, struct text actor,
                   struct text target);
-/* The same with one field more, such as `reason`. */
+/* The same for what the principal did. */
+void exchange_log_own(const struct exchange *exchange, const char *message, struct text target);
+/* With one field more, such as `reason`. */
 void exchange_log_with(const struct exchange *exchange, const char *message, struct log_field field,
                        struct text account, struct text actor, struct text target);

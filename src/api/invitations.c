@@ -1,6 +1,5 @@
 /* Invitations and resets: links by which people set their own password and authenticator. */
 #include "base/clock.h"
-#include "base/secure.h"
 #include "core/email.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
@@ -24,6 +23,7 @@ static struct link_op *link_begin(struct exchange *exchange)
     struct link_op *op = http_request_alloc(exchange->request, sizeof *op);
 
     op->exchange = exchange;
+    exchange->missing = PROBLEM_USER_NOT_FOUND;
     http_request_defer(exchange->request, token_wipe, &op->code);
     op->link.id = id_mint(ID_INVITATION, clock_wall_ms());
     op->link.account = *exchange_account(exchange);
@@ -36,9 +36,14 @@ static void link_draw_code(struct link_op *op)
                op->link.digest);
 }
 
-static void log_link(const struct exchange *exchange, const char *message, struct text target)
+static struct text link_url(struct link_op *op)
 {
-    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)), target);
+    struct exchange *exchange = op->exchange;
+    struct buf url;
+
+    buf_init_fixed(&url, http_request_alloc(exchange->request, LINK_URL_MAX_BYTES), LINK_URL_MAX_BYTES);
+    view_print_link(exchange->service->public_origin, &op->code, &url);
+    return buf_text(&url);
 }
 
 /* POST /v1/console/invitations, /v1/team/invitations */
@@ -123,18 +128,9 @@ static void invitation_store(struct link_op *op)
 
 static void invitation_reply(struct link_op *op)
 {
-    struct exchange *exchange = op->exchange;
-    char storage[ANSWER_SMALL_BYTES], url_storage[LINK_URL_MAX_BYTES];
-    struct buf out, url;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    buf_init_fixed(&url, url_storage, sizeof url_storage);
-    view_print_link(exchange->service->public_origin, &op->code, &url);
-    view_invitation(&(struct json_writer){.out = &out}, &op->link, buf_text(&url));
-    http_reply_json(exchange->request, 201, &out);
-    secure_wipe(storage, sizeof storage);
-    secure_wipe(url_storage, sizeof url_storage);
-    log_link(exchange, "user invited", id_text(&op->link.id));
+    view_invitation(exchange_answer(op->exchange, 201), &op->link, link_url(op));
+    exchange_reply(op->exchange);
+    exchange_log_own(op->exchange, "user invited", id_text(&op->link.id));
 }
 
 static void invitation_stored(void *arg, enum store_result result, uint32_t retry_after_s)
@@ -171,17 +167,9 @@ void invitations_list(struct exchange *exchange)
 static void invitations_found(void *arg, enum store_result result, const struct link_record *links, size_t count,
                               bool has_more)
 {
-    struct exchange *exchange = arg;
-    struct buf out CLEANUP(buf_finish);
-
-    buf_init(&out, ANSWER_MAX_BYTES);
-    if (result == STORE_OK) {
-        view_invitations(&(struct json_writer){.out = &out}, links, count, has_more);
-        http_reply_json(exchange->request, 200, &out);
-    } else {
-        exchange_refuse_store(exchange, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        view_invitations(exchange_answer(arg, 200), links, count, has_more);
+    exchange_finish(arg, result);
 }
 
 /* DELETE /v1/console/invitations/{id} */
@@ -193,10 +181,8 @@ void invitation_withdraw(struct exchange *exchange)
     struct audit_source source = exchange_source(exchange);
     struct id id;
 
-    if (!id_parse(ID_INVITATION, exchange->match.id, &id)) {
-        exchange_refuse(exchange, PROBLEM_INVITATION_NOT_FOUND);
+    if (!exchange_read_id(exchange, ID_INVITATION, &id))
         return;
-    }
     http_request_hold(exchange->request);
     link_store_withdraw(exchange_store(exchange), exchange_account(exchange), &id, &source, invitation_withdrawn,
                         exchange);
@@ -206,15 +192,9 @@ static void invitation_withdrawn(void *arg, enum store_result result)
 {
     struct exchange *exchange = arg;
 
-    if (result == STORE_OK) {
-        http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
-        log_link(exchange, "invitation withdrawn", exchange->match.id);
-    } else if (result == STORE_NOT_FOUND) {
-        exchange_refuse(exchange, PROBLEM_INVITATION_NOT_FOUND);
-    } else {
-        exchange_refuse_store(exchange, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        exchange_log_own(exchange, "invitation withdrawn", exchange->match.id);
+    exchange_finish(exchange, result);
 }
 
 /* POST /v1/console/users/{id}/reset */
@@ -227,10 +207,8 @@ void person_reset(struct exchange *exchange)
     struct id id;
     struct link_op *op;
 
-    if (!id_parse(ID_USER, exchange->match.id, &id)) {
-        people_refuse(exchange, STORE_NOT_FOUND);
+    if (!exchange_read_id(exchange, ID_USER, &id))
         return;
-    }
     op = link_begin(exchange);
     http_request_hold(exchange->request);
     people_store_find(exchange_store(exchange), exchange_account(exchange), &id, false, reset_found, op);
@@ -243,8 +221,7 @@ static void reset_found(void *arg, enum store_result result, const struct person
     struct audit_source source = exchange_source(exchange);
 
     if (result != STORE_OK) {
-        people_refuse(exchange, result);
-        http_request_release(exchange->request);
+        exchange_finish(exchange, result);
         return;
     }
     op->link.user = person->user.id;
@@ -260,17 +237,9 @@ static void reset_stored(void *arg, enum store_result result, int64_t sessions_e
     struct exchange *exchange = op->exchange;
 
     if (result == STORE_OK) {
-        char storage[ANSWER_SMALL_BYTES], url_storage[LINK_URL_MAX_BYTES];
-        struct buf out, url;
-
-        buf_init_fixed(&out, storage, sizeof storage);
-        buf_init_fixed(&url, url_storage, sizeof url_storage);
-        view_print_link(exchange->service->public_origin, &op->code, &url);
-        view_reset(&(struct json_writer){.out = &out}, &op->link, buf_text(&url), sessions_ended);
-        http_reply_json(exchange->request, 200, &out);
-        secure_wipe(storage, sizeof storage);
-        secure_wipe(url_storage, sizeof url_storage);
-        log_link(exchange, "user reset", exchange->match.id);
+        view_reset(exchange_answer(exchange, 200), &op->link, link_url(op), sessions_ended);
+        exchange_reply(exchange);
+        exchange_log_own(exchange, "user reset", exchange->match.id);
     } else {
         people_refuse(exchange, result);
     }

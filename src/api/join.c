@@ -54,9 +54,7 @@ static void join_refuse(struct join *op, enum store_result result, uint32_t retr
 {
     struct exchange *exchange = op->exchange;
 
-    if (result == STORE_NOT_FOUND) {
-        exchange_refuse(exchange, PROBLEM_LINK_NOT_FOUND);
-    } else if (result == STORE_REFUSED) {
+    if (result == STORE_REFUSED) {
         exchange_log(exchange, "links throttled", (struct text){0}, (struct text){0}, (struct text){0});
         exchange_refuse_throttled(exchange, retry_after_s);
     } else {
@@ -72,6 +70,7 @@ static void join_find(struct join *op, struct text code, link_found *found)
     struct keyring *keyring = exchange->service->keyring;
     struct token_digests digests;
 
+    exchange->missing = PROBLEM_LINK_NOT_FOUND;
     http_request_defer(exchange->request, join_wipe, op);
     exchange_network_tag(exchange, TEXT("join"), op->ip_tag);
     op->turn.part = PASSWORD_STRANGER;
@@ -114,28 +113,23 @@ static void put_openings(struct json_writer *w, const struct link_opening *openi
 static void begin_opened(void *arg, enum store_result result, const struct link_record *link,
                          const struct link_opening *earlier, size_t count)
 {
-    char storage[ANSWER_SMALL_BYTES + LINK_OPENINGS_MAX * 2 * sizeof *earlier];
     struct join *op = arg;
-    struct exchange *exchange = op->exchange;
-    struct json_writer w;
-    struct buf out;
+    struct json_writer *w;
 
     if (result != STORE_OK) {
         join_refuse(op, result, 0);
         return;
     }
-    buf_init_fixed(&out, storage, sizeof storage);
-    w = (struct json_writer){.out = &out};
-    json_object_begin(&w);
-    json_put_member(&w, "purpose", link->user.text[0] ? TEXT("reset") : TEXT("join"));
-    json_put_member(&w, "account_name", text_of(link->account_name));
-    json_put_member(&w, "email", text_of(link->email));
-    json_put_member(&w, "role", role_text(link->role));
-    view_put_time(&w, "expires_at", link->expires_ms);
-    put_openings(&w, earlier, count);
-    json_object_end(&w);
-    http_reply_json(exchange->request, 200, &out);
-    http_request_release(exchange->request);
+    w = exchange_answer(op->exchange, 200);
+    json_object_begin(w);
+    json_put_member(w, "purpose", link->user.text[0] ? TEXT("reset") : TEXT("join"));
+    json_put_member(w, "account_name", text_of(link->account_name));
+    json_put_member(w, "email", text_of(link->email));
+    json_put_member(w, "role", role_text(link->role));
+    view_put_time(w, "expires_at", link->expires_ms);
+    put_openings(w, earlier, count);
+    json_object_end(w);
+    exchange_finish(op->exchange, STORE_OK);
 }
 
 static void begin_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
@@ -171,32 +165,21 @@ static struct text bound_to(const struct link_record *link, const struct token *
     return text_of(storage);
 }
 
-static void start_reply(const struct join *op, const struct link_record *link)
-{
-    char storage[ANSWER_SMALL_BYTES + VIEW_TOTP_MAX_BYTES];
-    struct json_writer w;
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    w = (struct json_writer){.out = &out};
-    json_object_begin(&w);
-    view_put_totp(&w, &op->secret, text_of(link->email));
-    json_object_end(&w);
-    join_cookie_set(op->exchange, &op->cookie);
-    http_reply_json(op->exchange->request, 200, &out);
-    secure_wipe(storage, sizeof storage);
-}
-
 static void start_stored(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
 {
-    const struct join *op = arg;
+    struct join *op = arg;
+    struct json_writer *w;
 
     if (result != STORE_OK) {
-        join_refuse(arg, result, retry_after_s);
+        join_refuse(op, result, retry_after_s);
         return;
     }
-    start_reply(op, link);
-    http_request_release(op->exchange->request);
+    w = exchange_answer(op->exchange, 200);
+    json_object_begin(w);
+    view_put_totp(w, &op->secret, text_of(link->email));
+    json_object_end(w);
+    join_cookie_set(op->exchange, &op->cookie);
+    exchange_finish(op->exchange, STORE_OK);
 }
 
 static void start_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)
@@ -236,12 +219,9 @@ void join_finish(struct exchange *exchange)
     struct join_input input = {0};
 
     op->exchange = exchange;
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
+        !user_check_read_code(exchange, input.totp))
         return;
-    if (!user_check_code_has_form(input.totp)) {
-        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
-        return;
-    }
     op->password = input.password;
     op->totp = input.totp;
     join_find(op, input.code, join_found);

@@ -12,44 +12,22 @@
 
 enum { OVERLAP_MAX_S = 30 * 24 * 60 * 60, MS_PER_S = 1000 };
 
-static bool read_id(struct exchange *exchange, struct id *ret_id)
+static void put_end(struct json_writer *w, const struct key_record *key)
 {
-    bool is_valid = id_parse(ID_KEY, exchange->match.id, ret_id);
-
-    if (!is_valid)
-        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
-    return is_valid;
-}
-
-static void reply_end(struct exchange *exchange, const struct key_record *key)
-{
-    char storage[ANSWER_SMALL_BYTES];
-    struct json_writer w = {0};
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    w.out = &out;
-    json_object_begin(&w);
-    JSON_PUT_WORD(&w, "id", id_text(&key->id));
-    view_put_time_or_null(&w, "revoke_at", key->ends_ms);
-    view_put_time_or_null(&w, "revoked_at", key->revoked_ms);
-    json_object_end(&w);
-    http_reply_json(exchange->request, 200, &out);
+    json_object_begin(w);
+    JSON_PUT_WORD(w, "id", id_text(&key->id));
+    view_put_time_or_null(w, "revoke_at", key->ends_ms);
+    view_put_time_or_null(w, "revoked_at", key->revoked_ms);
+    json_object_end(w);
 }
 
 /* GET */
 
 static void on_found(void *arg, enum store_result result, const struct key_record *key)
 {
-    struct exchange *exchange = arg;
-
     if (result == STORE_OK)
-        reply_end(exchange, key);
-    else if (result == STORE_NOT_FOUND)
-        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
-    else
-        exchange_refuse_store(exchange, result);
-    http_request_release(exchange->request);
+        put_end(exchange_answer(arg, 200), key);
+    exchange_finish(arg, result);
 }
 
 void key_end_show(struct exchange *exchange)
@@ -57,7 +35,7 @@ void key_end_show(struct exchange *exchange)
     struct key_view view = key_view_of(exchange, KEY_API);
     struct id id;
 
-    if (!read_id(exchange, &id))
+    if (!exchange_read_id(exchange, ID_KEY, &id))
         return;
     http_request_hold(exchange->request);
     key_store_get(exchange_store(exchange), &view, &id, on_found, exchange);
@@ -100,31 +78,22 @@ static void on_withdrawn(void *arg, enum store_result result, const struct key_r
 
     if (result == STORE_OK) {
         revocation_note_end(exchange, key, said_ms);
-        reply_end(exchange, key);
+        put_end(exchange_answer(exchange, 200), key);
+        exchange_reply(exchange);
     } else if (result == STORE_REFUSED) {
         refuse_time(exchange, why);
-    } else if (result == STORE_LIMITED) {
-        exchange_refuse_limited(exchange, retry_after_s);
     } else if (result == STORE_CONFLICT) {
         exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
-    } else if (result == STORE_NOT_FOUND) {
-        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
     } else {
-        exchange_refuse_store(exchange, result);
+        exchange_refuse_change(exchange, result, retry_after_s);
     }
     http_request_release(exchange->request);
-}
-
-static void note_unconfirmed(const struct exchange *exchange, enum store_result result)
-{
-    revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
-                                id_text(exchange_actor(exchange)), exchange->match.id);
 }
 
 static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
                          enum key_schedule_refusal why, uint32_t retry_after_s)
 {
-    note_unconfirmed(arg, result);
+    revocation_note_unconfirmed(arg, result, NULL);
     on_withdrawn(arg, result, key, said_ms, why, retry_after_s);
 }
 
@@ -136,7 +105,7 @@ static void schedule(struct exchange *exchange, int64_t ends_ms)
     bool is_free = may_delay(exchange);
     struct id id;
 
-    if (!read_id(exchange, &id))
+    if (!exchange_read_id(exchange, ID_KEY, &id))
         return;
     if (is_free) {
         source.credential.needs_step_up = true;
@@ -205,7 +174,7 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
 
-    note_unconfirmed(exchange, result);
+    revocation_note_unconfirmed(exchange, result, NULL);
     if (result == STORE_OK)
         key_copy(&op->replaced, replaced);
     op->said_ms = said_ms;
@@ -214,18 +183,14 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
         key_grant_reply(&op->grant);
         return;
     }
-    if (result == STORE_LIMITED)
-        exchange_refuse_limited(exchange, retry_after_s);
-    else if (result == STORE_REFUSED && text_equal(successor, TEXT("again")))
+    if (result == STORE_REFUSED && text_equal(successor, TEXT("again")))
         exchange_refuse(exchange, PROBLEM_OVERLOADED);
     else if (result == STORE_REFUSED && successor.len > 0)
         refuse_replaced(exchange, successor);
     else if (result == STORE_REFUSED)
         exchange_refuse(exchange, PROBLEM_ALREADY_REVOKED);
-    else if (result == STORE_NOT_FOUND)
-        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
     else
-        exchange_refuse_store(exchange, result);
+        exchange_refuse_change(exchange, result, retry_after_s);
     http_request_release(exchange->request);
 }
 
@@ -311,9 +276,7 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
         return;
     }
     /* Whether it is revoked is for the script to say, once it has found that the actor may still do this. */
-    if (result == STORE_NOT_FOUND) {
-        exchange_refuse(exchange, PROBLEM_API_KEY_NOT_FOUND);
-    } else if (result != STORE_OK) {
+    if (result != STORE_OK) {
         exchange_refuse_store(exchange, result);
     } else if (make_key(op, replaced)) {
         const struct key_view view = key_view_of(exchange, KEY_API);
@@ -340,7 +303,7 @@ void key_replace(struct exchange *exchange)
 
     op->grant.exchange = exchange;
     if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) ||
-        !read_id(exchange, &op->replaced_id))
+        !exchange_read_id(exchange, ID_KEY, &op->replaced_id))
         return;
     if (op->overlap_s < 0 || op->overlap_s > OVERLAP_MAX_S) {
         exchange_refuse_value(exchange, "overlap_seconds must be from 0 to 2592000 (30 days).");

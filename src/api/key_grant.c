@@ -1,6 +1,5 @@
 #include "key_grant_internal.h"
 #include "base/clock.h"
-#include "base/secure.h"
 #include "exchange_log_internal.h"
 #include "key_json_internal.h"
 
@@ -65,19 +64,16 @@ bool key_grant_stored(struct key_grant *grant, enum store_result result)
 void key_grant_reply(struct key_grant *grant)
 {
     struct exchange *exchange = grant->exchange;
-    char storage[ANSWER_SMALL_BYTES], location_storage[96];
-    struct buf out, location;
+    char location_storage[96];
+    struct buf location;
 
     buf_init_fixed(&location, location_storage, sizeof location_storage);
     buf_append_str(&location, exchange->session ? "/v1/console/api_keys/" : "/v1/api_keys/");
     buf_append_text(&location, id_text(&grant->key.id));
     http_response_header(exchange->request, TEXT("Location"), buf_text(&location));
 
-    buf_init_fixed(&out, storage, sizeof storage);
-    key_json_put_created(&(struct json_writer){.out = &out}, &grant->key, exchange->session != NULL,
+    key_json_put_created(exchange_answer(exchange, 201), &grant->key, exchange->session != NULL,
                          secret_text(&grant->secret));
-    http_reply_json(exchange->request, 201, &out);
-    secure_wipe(storage, sizeof storage);
-    exchange_log(exchange, "key created", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                 id_text(&grant->key.id));
+    exchange_reply(exchange);
+    exchange_log_own(exchange, "key created", id_text(&grant->key.id));
 }

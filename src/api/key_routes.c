@@ -21,25 +21,6 @@ struct key_view key_view_of(const struct exchange *exchange, enum key_kind kind)
     };
 }
 
-/* kind: the kind of key that the route handles. */
-static void refuse_key(struct exchange *exchange, enum key_kind kind, enum store_result result)
-{
-    if (result == STORE_NOT_FOUND)
-        exchange_refuse(exchange, kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_NOT_FOUND : PROBLEM_API_KEY_NOT_FOUND);
-    else
-        exchange_refuse_store(exchange, result);
-}
-
-static void reply_key(struct exchange *exchange, const struct key_record *key)
-{
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    key_json_put(&(struct json_writer){.out = &out}, key, exchange->session != NULL);
-    http_reply_json(exchange->request, 200, &out);
-}
-
 /* POST: draw a key, store only its digest, show the secret once. A decoy is the same, except that it is revoked from
  * the start: no node ever accepts it, and each use of it is an event (refusal.c), as of any revoked key. */
 
@@ -145,15 +126,12 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
     struct key_grant *grant = arg;
 
     if (result == STORE_OK && grant->key.revoked_ms)
-        revocation_note(grant->exchange, &grant->key, id_text(exchange_actor(grant->exchange)));
+        revocation_note(grant->exchange, &grant->key);
     if (key_grant_stored(grant, result)) {
         key_grant_reply(grant);
         return;
     }
-    if (result == STORE_LIMITED)
-        exchange_refuse_limited(grant->exchange, retry_after_s);
-    else
-        exchange_refuse_store(grant->exchange, result);
+    exchange_refuse_change(grant->exchange, result, retry_after_s);
     http_request_release(grant->exchange->request);
 }
 
@@ -184,30 +162,21 @@ void device_keys_list(struct exchange *exchange)
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
     struct exchange *exchange = arg;
-    struct buf out CLEANUP(buf_finish);
 
-    buf_init(&out, ANSWER_MAX_BYTES);
-    if (result == STORE_OK) {
-        key_json_put_list(&(struct json_writer){.out = &out}, keys, count, exchange->session != NULL, has_more);
-        http_reply_json(exchange->request, 200, &out);
-    } else {
-        exchange_refuse_store(exchange, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        key_json_put_list(exchange_answer(exchange, 200), keys, count, exchange->session != NULL, has_more);
+    exchange_finish(exchange, result);
 }
 
 /* GET: show one key */
 
-static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key);
-
-/* A malformed id is answered as not found. */
-static bool read_id(struct exchange *exchange, enum key_kind kind, struct id *ret_id)
+static void show_key(void *arg, enum store_result result, const struct key_record *key)
 {
-    bool valid = id_parse(key_id_kind(kind), exchange->match.id, ret_id);
+    struct exchange *exchange = arg;
 
-    if (!valid)
-        refuse_key(exchange, kind, STORE_NOT_FOUND);
-    return valid;
+    if (result == STORE_OK)
+        key_json_put(exchange_answer(exchange, 200), key, exchange->session != NULL);
+    exchange_finish(exchange, result);
 }
 
 void keys_show(struct exchange *exchange)
@@ -215,30 +184,14 @@ void keys_show(struct exchange *exchange)
     struct key_view view = key_view_of(exchange, KEY_API);
     struct id id;
 
-    if (!read_id(exchange, KEY_API, &id))
+    if (!exchange_read_id(exchange, ID_KEY, &id))
         return;
     http_request_hold(exchange->request);
-    key_store_get(exchange_store(exchange), &view, &id, key_found_to_show, exchange);
-}
-
-static void key_found_to_show(void *arg, enum store_result result, const struct key_record *key)
-{
-    struct exchange *exchange = arg;
-
-    if (result == STORE_OK)
-        reply_key(exchange, key);
-    else
-        refuse_key(exchange, KEY_API, result);
-    http_request_release(exchange->request);
+    key_store_get(exchange_store(exchange), &view, &id, show_key, exchange);
 }
 
 /* DELETE: once this is answered with 200, no node accepts the key. Any other response promises nothing, but a
  * revocation that was written stays. */
-
-struct key_revocation_op {
-    struct exchange *exchange;
-    enum key_kind kind;
-};
 
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key);
 
@@ -246,15 +199,12 @@ static void revoke_key(struct exchange *exchange, enum key_kind kind)
 {
     struct key_view view = key_view_of(exchange, kind);
     struct audit_source source = exchange_source(exchange);
-    struct key_revocation_op *op;
     struct id id;
 
-    if (!read_id(exchange, kind, &id))
+    if (!exchange_read_id(exchange, key_id_kind(kind), &id))
         return;
-    op = http_request_alloc(exchange->request, sizeof *op);
-    *op = (struct key_revocation_op){exchange, kind};
     http_request_hold(exchange->request);
-    key_store_revoke(exchange_store(exchange), &view, &id, &source, key_revoked, op);
+    key_store_revoke(exchange_store(exchange), &view, &id, &source, key_revoked, exchange);
 }
 
 void keys_revoke(struct exchange *exchange)
@@ -269,25 +219,17 @@ void device_keys_revoke(struct exchange *exchange)
 
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
-    const struct key_revocation_op *op = arg;
-    struct exchange *exchange = op->exchange;
-
-    if (result == STORE_OK) {
-        revocation_note(exchange, key, id_text(exchange_actor(exchange)));
-        reply_key(exchange, key);
-    } else {
-        revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
-                                    id_text(exchange_actor(exchange)), exchange->match.id);
-        refuse_key(exchange, op->kind, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        revocation_note(arg, key);
+    else
+        revocation_note_unconfirmed(arg, result, NULL);
+    show_key(arg, result, key);
 }
 
 /* POST …/revoke: a list of keys. Once this is answered with 200, no node accepts any of them. Any other response
  * promises nothing, but what was written stays, and repeating is safe. */
 
-/* 10,000 ids of 30 characters, with quotes, commas and what surrounds them. */
-enum { LIST_ANSWER_MAX_BYTES = REVOKE_LIST_MAX * (ID_TEXT_BYTES + 3) + 256 };
+_Static_assert(REVOKE_LIST_MAX *(ID_TEXT_BYTES + 3) + 256 < ANSWER_MAX_BYTES, "with quotes, commas and names");
 
 struct ids_input {
     const struct json *ids;
@@ -356,9 +298,7 @@ void keys_revoke_list(struct exchange *exchange)
  * was. */
 static void key_noted(void *arg, const struct key_record *key)
 {
-    const struct exchange *exchange = arg;
-
-    revocation_note(arg, key, id_text(exchange_actor(exchange)));
+    revocation_note(arg, key);
 }
 
 static void put_ids(struct json_writer *w, const char *name, const struct key_of_list *keys, size_t count,
@@ -372,27 +312,22 @@ static void put_ids(struct json_writer *w, const char *name, const struct key_of
     json_array_end(w);
 }
 
-struct list_answer {
-    struct exchange *exchange;
-    struct buf json;
-    bool found_none; /* of the keys */
-};
-
-static void list_answer_free(void *arg)
+/* The response always lists the keys that were revoked. */
+static void list_counted(void *arg, enum store_result result UNUSED, uint32_t retry_after_s UNUSED)
 {
-    buf_finish(&((struct list_answer *)arg)->json);
+    exchange_finish(arg, STORE_OK);
 }
 
-/* The response always lists the keys that were revoked. */
-static void list_counted(void *arg, enum store_result result, uint32_t retry_after_s)
+static void unknown_list_counted(void *arg, enum store_result result, uint32_t retry_after_s)
 {
-    struct list_answer *answer = arg;
+    struct exchange *exchange = arg;
 
-    if (result == STORE_LIMITED && answer->found_none)
-        exchange_refuse_limited(answer->exchange, retry_after_s);
-    else
-        http_reply_json(answer->exchange->request, 200, &answer->json);
-    http_request_release(answer->exchange->request);
+    if (result != STORE_LIMITED) {
+        exchange_finish(exchange, STORE_OK);
+        return;
+    }
+    exchange_refuse_limited(exchange, retry_after_s);
+    http_request_release(exchange->request);
 }
 
 static unsigned count_unknown(const struct key_of_list *keys, size_t count)
@@ -407,37 +342,29 @@ static unsigned count_unknown(const struct key_of_list *keys, size_t count)
 /* Ids are paid for if more than half of them are unknown. Then the answer waits for that. */
 static void reply_list(struct exchange *exchange, const struct key_of_list *keys, size_t count)
 {
-    struct list_answer *answer = http_request_alloc(exchange->request, sizeof *answer);
-    struct json_writer w = {.out = &answer->json};
+    struct json_writer *w = exchange_answer(exchange, 200);
     const unsigned unknown = count_unknown(keys, count);
 
-    *answer = (struct list_answer){.exchange = exchange, .found_none = unknown == count};
-    buf_init(&answer->json, LIST_ANSWER_MAX_BYTES);
-    http_request_defer(exchange->request, list_answer_free, answer);
-    json_object_begin(&w);
-    put_ids(&w, "revoked", keys, count, KEY_WAS_REVOKED);
-    put_ids(&w, "already_revoked", keys, count, KEY_WAS_REVOKED_BEFORE);
-    put_ids(&w, "not_found", keys, count, KEY_WAS_NOT_FOUND);
-    json_object_end(&w);
-    http_request_hold(exchange->request);
+    json_object_begin(w);
+    put_ids(w, "revoked", keys, count, KEY_WAS_REVOKED);
+    put_ids(w, "already_revoked", keys, count, KEY_WAS_REVOKED_BEFORE);
+    put_ids(w, "not_found", keys, count, KEY_WAS_NOT_FOUND);
+    json_object_end(w);
     if (2 * unknown > count)
-        exchange_count_missed(exchange, unknown, false, list_counted, answer);
+        exchange_count_missed(exchange, unknown, false, unknown == count ? unknown_list_counted : list_counted,
+                              exchange);
     else
-        list_counted(answer, STORE_OK, 0);
+        exchange_finish(exchange, STORE_OK);
 }
 
 static void list_revoked(void *arg, enum store_result result, const struct key_of_list *keys, size_t count)
 {
-    struct exchange *exchange = arg;
-
     if (result == STORE_OK) {
-        reply_list(exchange, keys, count);
-    } else {
-        revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
-                                    id_text(exchange_actor(exchange)), (struct text){0});
-        exchange_refuse_store(exchange, result);
+        reply_list(arg, keys, count);
+        return;
     }
-    http_request_release(exchange->request);
+    revocation_note_unconfirmed(arg, result, NULL);
+    exchange_finish(arg, result);
 }
 
 /* GET …/revocation: the receipt of a revocation. */
@@ -448,15 +375,12 @@ static void certify_key(struct exchange *exchange, enum key_kind kind)
 {
     struct key_view view = key_view_of(exchange, kind);
     struct audit_source source = exchange_source(exchange);
-    struct key_revocation_op *op;
     struct id id;
 
-    if (!read_id(exchange, kind, &id))
+    if (!exchange_read_id(exchange, key_id_kind(kind), &id))
         return;
-    op = http_request_alloc(exchange->request, sizeof *op);
-    *op = (struct key_revocation_op){exchange, kind};
     http_request_hold(exchange->request);
-    key_store_revocation(exchange_store(exchange), &view, &id, &source, revocation_found, op);
+    key_store_revocation(exchange_store(exchange), &view, &id, &source, revocation_found, exchange);
 }
 
 void keys_certify(struct exchange *exchange)
@@ -471,12 +395,11 @@ void device_keys_certify(struct exchange *exchange)
 
 static void revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation)
 {
-    const struct key_revocation_op *op = arg;
-    struct exchange *exchange = op->exchange;
+    struct exchange *exchange = arg;
 
     if (result == STORE_OK)
         receipt_reply(exchange, revocation);
     else
-        refuse_key(exchange, op->kind, result);
+        exchange_refuse_store(exchange, result);
     http_request_release(exchange->request);
 }

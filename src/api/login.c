@@ -17,11 +17,10 @@
 
 typedef void session_view(struct json_writer *w, const struct session_answer *answer);
 
-static void reply_session(struct exchange *exchange, const struct session_record *session,
-                          const struct session_notices *notices, session_view *view)
+static void put_session(struct exchange *exchange, const struct session_record *session,
+                        const struct session_notices *notices, session_view *view)
 {
-    char storage[ANSWER_SMALL_BYTES], csrf[CSRF_TOKEN_CHARS + 1];
-    struct buf out;
+    char csrf[CSRF_TOKEN_CHARS + 1];
 
     csrf_token_print(exchange->service->keyring, session->sid, csrf);
     const struct session_answer answer = {
@@ -30,10 +29,7 @@ static void reply_session(struct exchange *exchange, const struct session_record
         .csrf_token = text_of(csrf),
         .idle_expires_ms = http_request_wall_ms(exchange->request) + exchange->service->session_limits.idle_ms,
     };
-    buf_init_fixed(&out, storage, sizeof storage);
-    view(&(struct json_writer){.out = &out}, &answer);
-    http_reply_json(exchange->request, 200, &out);
-    secure_wipe(storage, sizeof storage);
+    view(exchange_answer(exchange, 200), &answer);
     secure_wipe(csrf, sizeof csrf);
 }
 
@@ -159,7 +155,8 @@ static void login_reply(struct login *op, const struct session_record *session)
     metric_add(METRIC_LOGIN_OK, 1);
     session_cookie_set(exchange, &op->token);
     browser_cookie_set(exchange, &op->sign_in.browser);
-    reply_session(exchange, session, session->notices, view_login);
+    put_session(exchange, session, session->notices, view_login);
+    exchange_reply(exchange);
     exchange_log(exchange, "login", id_text(&session->user.account), id_text(&session->user.id), text_of(op->sid));
 }
 
@@ -238,16 +235,14 @@ static void session_ended(void *arg, enum store_result result)
 {
     struct exchange *exchange = arg;
 
-    if (result == STORE_OK || result == STORE_NOT_FOUND) {
+    if (result == STORE_NOT_FOUND)
+        result = STORE_OK;
+    if (result == STORE_OK) {
         session_cookie_clear(exchange);
         http_response_header(exchange->request, TEXT("Clear-Site-Data"), TEXT("\"cache\"")); /* for shared computers */
-        http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
-        exchange_log(exchange, "logout", id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                     text_of(exchange->session->sid));
-    } else {
-        exchange_refuse_store(exchange, result);
+        exchange_log_own(exchange, "logout", text_of(exchange->session->sid));
     }
-    http_request_release(exchange->request);
+    exchange_finish(exchange, result);
 }
 
 /* GET /v1/console/session */
@@ -257,10 +252,8 @@ static void notices_were_read(void *arg, enum store_result result, const struct 
     struct exchange *exchange = arg;
 
     if (result == STORE_OK)
-        reply_session(exchange, exchange->session, notices, view_session);
-    else
-        exchange_refuse_store(exchange, result);
-    http_request_release(exchange->request);
+        put_session(exchange, exchange->session, notices, view_session);
+    exchange_finish(exchange, result);
 }
 
 void session_show(struct exchange *exchange)

@@ -4,7 +4,6 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "proof_internal.h"
-#include "session_cookie_internal.h"
 
 #include <stdio.h>
 
@@ -16,7 +15,6 @@ struct password_change {
     struct proof proof; /* first, so that a pointer to it is one to this */
     struct text new_password;
     char hash[PASSWORD_HASH_BYTES]; /* of the new password */
-    struct token token;             /* wiped when the request is freed */
 };
 
 static bool change_read(struct password_change *op);
@@ -120,9 +118,7 @@ static void change_store(void *arg)
     struct audit_source source = exchange_source(exchange);
     uint8_t new_digest[KEYRING_DIGEST_BYTES];
 
-    http_request_defer(exchange->request, token_wipe, &op->token);
-    token_draw(exchange->service->keyring, bucket_of_account(exchange_account(exchange)), KEYRING_SESSION_DIGEST,
-               &op->token, new_digest);
+    proof_draw_token(proof, new_digest);
     session_store_change_password(exchange_store(exchange), &given, new_digest, proof->check.user.password_hash,
                                   op->hash, &source, change_stored, op);
 }
@@ -131,11 +127,5 @@ static void change_stored(void *arg, enum store_result result, const struct sess
 {
     struct password_change *op = arg;
 
-    if (result != STORE_OK) {
-        proof_refuse(&op->proof, result, session);
-        return;
-    }
-    step_up_reply(&op->proof, &op->token, session);
-    proof_log(&op->proof, "password changed");
-    http_request_release(op->proof.exchange->request);
+    proof_finish(&op->proof, result, session, "password changed");
 }

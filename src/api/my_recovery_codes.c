@@ -19,39 +19,31 @@ static void codes_wipe(void *codes)
     secure_wipe(codes, RECOVERY_CODES * sizeof(struct recovery_code));
 }
 
-static void reply_codes(const struct codes_made *op)
+static void put_codes(struct json_writer *w, const struct recovery_code *codes)
 {
-    char storage[ANSWER_SMALL_BYTES], code[RECOVERY_CODE_TEXT_BYTES];
-    struct exchange *exchange = op->exchange;
-    struct buf out;
+    char code[RECOVERY_CODE_TEXT_BYTES];
 
-    buf_init_fixed(&out, storage, sizeof storage);
-    struct json_writer w = {.out = &out};
-    json_object_begin(&w);
-    json_key(&w, "recovery_codes");
-    json_array_begin(&w);
+    json_object_begin(w);
+    json_key(w, "recovery_codes");
+    json_array_begin(w);
     for (size_t i = 0; i < RECOVERY_CODES; i++) {
-        recovery_code_print(&op->codes[i], code);
-        json_put_text(&w, text_of(code));
+        recovery_code_print(&codes[i], code);
+        json_put_text(w, text_of(code));
     }
-    json_array_end(&w);
-    json_object_end(&w);
-    http_reply_json(exchange->request, 201, &out);
-    secure_wipe(storage, sizeof storage);
+    json_array_end(w);
+    json_object_end(w);
     secure_wipe(code, sizeof code);
-    exchange_log(exchange, "recovery codes made", id_text(exchange_account(exchange)),
-                 id_text(exchange_actor(exchange)), (struct text){0});
 }
 
 static void codes_stored(void *arg, enum store_result result)
 {
     const struct codes_made *op = arg;
 
-    if (result == STORE_OK)
-        reply_codes(op);
-    else
-        exchange_refuse_store(op->exchange, result);
-    http_request_release(op->exchange->request);
+    if (result == STORE_OK) {
+        put_codes(exchange_answer(op->exchange, 201), op->codes);
+        exchange_log_own(op->exchange, "recovery codes made", (struct text){0});
+    }
+    exchange_finish(op->exchange, result);
 }
 
 void recovery_codes_make(struct exchange *exchange)
@@ -76,22 +68,14 @@ void recovery_codes_make(struct exchange *exchange)
 
 static void codes_counted(void *arg, enum store_result result, int64_t count, int64_t made_ms)
 {
-    struct exchange *exchange = arg;
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
+    struct json_writer *w = exchange_answer(arg, 200);
 
-    buf_init_fixed(&out, storage, sizeof storage);
-    struct json_writer w = {.out = &out};
-    json_object_begin(&w);
-    json_key(&w, "remaining");
-    json_put_integer(&w, count);
-    view_put_time_or_null(&w, "created_at", made_ms);
-    json_object_end(&w);
-    if (result == STORE_OK)
-        http_reply_json(exchange->request, 200, &out);
-    else
-        exchange_refuse_store(exchange, result);
-    http_request_release(exchange->request);
+    json_object_begin(w);
+    json_key(w, "remaining");
+    json_put_integer(w, count);
+    view_put_time_or_null(w, "created_at", made_ms);
+    json_object_end(w);
+    exchange_finish(arg, result);
 }
 
 void recovery_codes_show(struct exchange *exchange)

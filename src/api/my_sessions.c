@@ -17,28 +17,20 @@ static int by_last_use(const void *a, const void *b)
     return (x->seen_ms < y->seen_ms) - (x->seen_ms > y->seen_ms);
 }
 
-static void reply_sessions(struct exchange *exchange, const struct session_row *sessions, size_t count)
+static void put_sessions(struct exchange *exchange, const struct session_row *sessions, size_t count)
 {
     struct session_row *sorted = http_request_alloc(exchange->request, (count + 1) * sizeof *sorted);
-    char *storage = http_request_alloc(exchange->request, ANSWER_MAX_BYTES);
-    struct buf out;
 
     memcpy(sorted, sessions, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_last_use);
-    buf_init_fixed(&out, storage, ANSWER_MAX_BYTES);
-    view_sessions(&(struct json_writer){.out = &out}, sorted, count, exchange->session->sid);
-    http_reply_json(exchange->request, 200, &out);
+    view_sessions(exchange_answer(exchange, 200), sorted, count, exchange->session->sid);
 }
 
 static void sessions_were_listed(void *arg, enum store_result result, const struct session_row *sessions, size_t count)
 {
-    struct exchange *exchange = arg;
-
     if (result == STORE_OK)
-        reply_sessions(exchange, sessions, count);
-    else
-        exchange_refuse_store(exchange, result);
-    http_request_release(exchange->request);
+        put_sessions(arg, sessions, count);
+    exchange_finish(arg, result);
 }
 
 void own_sessions_list(struct exchange *exchange)
@@ -47,32 +39,20 @@ void own_sessions_list(struct exchange *exchange)
     session_store_list(exchange_store(exchange), exchange_actor(exchange), 1, sessions_were_listed, exchange);
 }
 
-static void log_ended(const struct exchange *exchange, const char *message, struct text sid)
-{
-    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)), sid);
-}
-
 /* DELETE /v1/console/sessions: all others */
 
 static void others_ended(void *arg, enum store_result result, int64_t count)
 {
     struct exchange *exchange = arg;
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
+    struct json_writer *w = exchange_answer(exchange, 200);
 
-    buf_init_fixed(&out, storage, sizeof storage);
-    struct json_writer w = {.out = &out};
-    json_object_begin(&w);
-    json_key(&w, "sessions_ended");
-    json_put_integer(&w, count);
-    json_object_end(&w);
-    if (result == STORE_OK) {
-        http_reply_json(exchange->request, 200, &out);
-        log_ended(exchange, "other sessions ended", (struct text){0});
-    } else {
-        exchange_refuse_store(exchange, result);
-    }
-    http_request_release(exchange->request);
+    json_object_begin(w);
+    json_key(w, "sessions_ended");
+    json_put_integer(w, count);
+    json_object_end(w);
+    if (result == STORE_OK)
+        exchange_log_own(exchange, "other sessions ended", (struct text){0});
+    exchange_finish(exchange, result);
 }
 
 void own_sessions_end(struct exchange *exchange)
@@ -97,23 +77,16 @@ static struct text read_sid(const struct exchange *exchange)
                : (struct text){0};
 }
 
-static void one_ended(void *arg, enum store_result result, int64_t count)
+static void one_ended(void *arg, enum store_result result, int64_t count UNUSED)
 {
     struct exchange *exchange = arg;
     struct text sid = read_sid(exchange);
 
-    (void)count;
-    if (result == STORE_OK) {
-        if (text_equal(sid, text_of(exchange->session->sid)))
-            session_cookie_clear(exchange);
-        http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
-        log_ended(exchange, "session ended", sid);
-    } else if (result == STORE_NOT_FOUND) {
-        exchange_refuse(exchange, PROBLEM_SESSION_NOT_FOUND);
-    } else {
-        exchange_refuse_store(exchange, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK && text_equal(sid, text_of(exchange->session->sid)))
+        session_cookie_clear(exchange);
+    if (result == STORE_OK)
+        exchange_log_own(exchange, "session ended", sid);
+    exchange_finish(exchange, result);
 }
 
 void own_session_end(struct exchange *exchange)
@@ -127,8 +100,9 @@ void own_session_end(struct exchange *exchange)
         return;
     }
     source.credential.needs_step_up = is_other;
+    exchange->missing = PROBLEM_SESSION_NOT_FOUND;
     if (sid.len == 0) {
-        exchange_refuse(exchange, PROBLEM_SESSION_NOT_FOUND);
+        exchange_refuse(exchange, exchange->missing);
         return;
     }
     http_request_hold(exchange->request);

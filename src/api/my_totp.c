@@ -22,10 +22,6 @@ void new_totp_make(struct exchange *exchange, const struct id *user, struct totp
                  ret_sealed->bytes);
 }
 
-struct totp_input {
-    struct text password, totp;
-};
-
 struct totp_begin {
     struct proof proof; /* first, so that a pointer to it is one to this */
     struct totp_secret secret;
@@ -36,19 +32,13 @@ static void begin_stored(void *arg, enum store_result result, const struct sessi
 
 void new_totp_begin(struct exchange *exchange)
 {
-    static const struct json_field FIELDS[] = {
-        {"password", JSON_FIELD_TEXT, true, offsetof(struct totp_input, password)},
-        {"totp", JSON_FIELD_TEXT, true, offsetof(struct totp_input, totp)},
-    };
     struct totp_begin *op = http_request_alloc(exchange->request, sizeof *op);
-    struct totp_input input = {0};
 
     op->proof.exchange = exchange;
     op->proof.throttled_line = "new authenticator throttled";
     op->proof.refused_line = "new authenticator refused";
     op->proof.given = begin_store;
-    if (exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) &&
-        proof_read(&op->proof, input.password, input.totp))
+    if (proof_read_body(&op->proof))
         proof_begin(&op->proof);
 }
 
@@ -66,22 +56,19 @@ static void begin_store(struct proof *proof)
 static void begin_stored(void *arg, enum store_result result, const struct session_record *refused)
 {
     struct totp_begin *op = arg;
-    char storage[ANSWER_SMALL_BYTES + VIEW_TOTP_MAX_BYTES];
-    struct buf out;
+    struct exchange *exchange = op->proof.exchange;
+    struct json_writer *w;
 
     if (result != STORE_OK) {
         proof_refuse(&op->proof, result, refused);
         return;
     }
-    buf_init_fixed(&out, storage, sizeof storage);
-    struct json_writer w = {.out = &out};
-    json_object_begin(&w);
-    view_put_totp(&w, &op->secret, text_of(op->proof.exchange->session->user.email));
-    json_object_end(&w);
-    http_reply_json(op->proof.exchange->request, 200, &out);
-    secure_wipe(storage, sizeof storage);
+    w = exchange_answer(exchange, 200);
+    json_object_begin(w);
+    view_put_totp(w, &op->secret, text_of(exchange->session->user.email));
+    json_object_end(w);
     proof_log(&op->proof, "new authenticator begun");
-    http_request_release(op->proof.exchange->request);
+    exchange_finish(exchange, STORE_OK);
 }
 
 /* Confirming, for sessions and for recoveries */
@@ -113,13 +100,12 @@ void new_totp_found(void *arg, enum store_result result, const struct waiting_to
                                   &op->waiting, step, op->session, &op->source, confirm_stored, op);
         return;
     }
+    if (result != STORE_OK) {
+        exchange_finish(exchange, result);
+        return;
+    }
     wrong_code.message = "totp is not a code that the new authenticator shows now.";
-    if (result == STORE_OK)
-        exchange_refuse_with(exchange, wrong_code);
-    else if (result == STORE_NOT_FOUND)
-        exchange_refuse(exchange, PROBLEM_AUTHENTICATOR_NOT_FOUND);
-    else
-        exchange_refuse_store(exchange, result);
+    exchange_refuse_with(exchange, wrong_code);
     http_request_release(exchange->request);
 }
 
@@ -129,18 +115,13 @@ static void confirm_stored(void *arg, enum store_result result)
 
     if (result == STORE_OK)
         op->done(op->exchange, &op->waiting.user.account, &op->waiting.user.id);
-    else if (result == STORE_NOT_FOUND)
-        exchange_refuse(op->exchange, PROBLEM_AUTHENTICATOR_NOT_FOUND);
-    else
-        exchange_refuse_store(op->exchange, result);
-    http_request_release(op->exchange->request);
+    exchange_finish(op->exchange, result);
 }
 
 /* POST /v1/console/totp/confirm */
 
-static void reply_changed(struct exchange *exchange, const struct id *account, const struct id *user)
+static void log_changed(struct exchange *exchange, const struct id *account, const struct id *user)
 {
-    http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
     exchange_log(exchange, "authenticator changed", id_text(account), id_text(user), text_of(exchange->session->sid));
 }
 
@@ -153,13 +134,11 @@ void new_totp_confirm(struct exchange *exchange)
 
     op->exchange = exchange;
     op->session = exchange->session_digest;
-    op->done = reply_changed;
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op))
+    op->done = log_changed;
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) ||
+        !user_check_read_code(exchange, op->code))
         return;
-    if (!user_check_code_has_form(op->code)) {
-        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
-        return;
-    }
+    exchange->missing = PROBLEM_AUTHENTICATOR_NOT_FOUND;
     op->source = exchange_source(exchange);
     http_request_hold(exchange->request);
     factor_store_find_totp(exchange_store(exchange), exchange->session, new_totp_found, op);

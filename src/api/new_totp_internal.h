@@ -14,8 +14,9 @@ struct new_totp_confirm {
     struct text code;       /* has the form of one */
     const uint8_t *session; /* digest of the session that stays; NULL: a recovery */
     struct audit_source source;
-    void (*done)(struct exchange *exchange, const struct id *account, const struct id *user); /* replies */
+    void (*done)(struct exchange *exchange, const struct id *account, const struct id *user); /* before the 204 */
     struct waiting_totp waiting;
 };
-/* Goes on from a find of the store, whose arg is a struct new_totp_confirm; the request is held. */
+/* Goes on from a find of the store, whose arg is a struct new_totp_confirm; the request is held, and `missing` is set.
+ */
 totp_waits new_totp_found;

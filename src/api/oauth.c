@@ -34,20 +34,16 @@ int oauth_print(struct http_request *request, const struct problem *problem, str
     return status;
 }
 
-void oauth_reply(struct exchange *exchange, int status, const struct buf *json)
+void oauth_reply(struct exchange *exchange)
 {
     http_response_header(exchange->request, TEXT("Pragma"), TEXT("no-cache"));
-    http_reply_json(exchange->request, status, json);
+    exchange_reply(exchange);
 }
 
 void oauth_refuse(struct exchange *exchange, const char *error, const char *description)
 {
-    char storage[512];
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    view_oauth_error(&(struct json_writer){.out = &out}, error, description);
-    oauth_reply(exchange, 400, &out);
+    view_oauth_error(exchange_answer(exchange, 400), error, description);
+    oauth_reply(exchange);
 }
 
 bool oauth_read_form(struct exchange *exchange, const struct form_field *fields, size_t count, void *target)

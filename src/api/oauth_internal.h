@@ -3,8 +3,8 @@
 #include "exchange_internal.h"
 #include "form_internal.h"
 
-/* A reply with the header Pragma, which RFC 6749 section 5.1 requires in addition to Cache-Control. */
-void oauth_reply(struct exchange *exchange, int status, const struct buf *json);
+/* exchange_reply() with the header Pragma, which RFC 6749 section 5.1 requires in addition to Cache-Control. */
+void oauth_reply(struct exchange *exchange);
 /* Replies with 400. */
 void oauth_refuse(struct exchange *exchange, const char *error, const char *description);
 /* What a problem is in OAuth (RFC 6749 section 5.2; RFC 8628 section 3.5: slow_down; server_error and

@@ -8,29 +8,14 @@
 #include "revocation_note_internal.h"
 #include "team_internal.h"
 
-/* The ids of 20,000 keys, the most that an account has at a time by default, several times over. */
-enum { CHANGED_MAX_BYTES = 4 * 1024 * 1024 };
-
 void people_refuse(struct exchange *exchange, enum store_result result)
 {
-    if (result == STORE_NOT_FOUND)
-        exchange_refuse(exchange, PROBLEM_USER_NOT_FOUND);
-    else if (result == STORE_REFUSED)
+    if (result == STORE_REFUSED)
         exchange_refuse(exchange, PROBLEM_LAST_OWNER);
     else if (result == STORE_FULL)
         exchange_refuse(exchange, PROBLEM_USER_LIMIT_REACHED);
     else
         exchange_refuse_store(exchange, result);
-}
-
-/* A malformed id is answered as not found. */
-static bool read_id(struct exchange *exchange, struct id *ret_id)
-{
-    bool valid = id_parse(ID_USER, exchange->match.id, ret_id);
-
-    if (!valid)
-        people_refuse(exchange, STORE_NOT_FOUND);
-    return valid;
 }
 
 /* GET */
@@ -51,48 +36,26 @@ void people_list(struct exchange *exchange)
 
 static void people_found(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more)
 {
-    struct exchange *exchange = arg;
-    struct buf out CLEANUP(buf_finish);
-
-    buf_init(&out, ANSWER_MAX_BYTES);
-    if (result == STORE_OK) {
-        view_people(&(struct json_writer){.out = &out}, people, count, has_more);
-        http_reply_json(exchange->request, 200, &out);
-    } else {
-        exchange_refuse_store(exchange, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        view_people(exchange_answer(arg, 200), people, count, has_more);
+    exchange_finish(arg, result);
 }
 
 void person_show(struct exchange *exchange)
 {
     struct id id;
 
-    if (!read_id(exchange, &id))
+    if (!exchange_read_id(exchange, ID_USER, &id))
         return;
     http_request_hold(exchange->request);
     people_store_find(exchange_store(exchange), exchange_account(exchange), &id, false, person_found_to_show, exchange);
 }
 
-static void reply_person(struct exchange *exchange, const struct person *person)
-{
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    view_person(&(struct json_writer){.out = &out}, person);
-    http_reply_json(exchange->request, 200, &out);
-}
-
 static void person_found_to_show(void *arg, enum store_result result, const struct person *person)
 {
-    struct exchange *exchange = arg;
-
     if (result == STORE_OK)
-        reply_person(exchange, person);
-    else
-        people_refuse(exchange, result);
-    http_request_release(exchange->request);
+        view_person(exchange_answer(arg, 200), person);
+    exchange_finish(arg, result);
 }
 
 /* Changes: answered once they are in effect on every node. */
@@ -106,7 +69,7 @@ static void change_person(struct exchange *exchange, const struct person_change 
     struct audit_source source = exchange_source(exchange);
     struct id id;
 
-    if (!read_id(exchange, &id))
+    if (!exchange_read_id(exchange, ID_USER, &id))
         return;
     http_request_hold(exchange->request);
     people_store_change(exchange->service->partitions, exchange_account(exchange), &id, change, &source, &observer);
@@ -167,46 +130,35 @@ void person_remove(struct exchange *exchange)
 
 static void person_key_noted(void *arg, const struct key_record *key)
 {
-    const struct exchange *exchange = arg;
-
-    revocation_note(arg, key, id_text(exchange_actor(exchange)));
+    revocation_note(arg, key);
 }
 
-static void log_change(const struct exchange *exchange, const char *message)
+static void finish_change(struct exchange *exchange, enum store_result result, const char *done)
 {
-    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                 exchange->match.id);
-}
-
-static void person_enabled(void *arg, enum store_result result, const struct person_changed *changed)
-{
-    struct exchange *exchange = arg;
-
     if (result == STORE_OK) {
-        reply_person(exchange, &changed->person);
-        log_change(exchange, "user changed");
+        exchange_reply(exchange);
+        exchange_log_own(exchange, done, exchange->match.id);
     } else {
         people_refuse(exchange, result);
     }
     http_request_release(exchange->request);
+}
+
+static void person_enabled(void *arg, enum store_result result, const struct person_changed *changed)
+{
+    if (result == STORE_OK)
+        view_person(exchange_answer(arg, 200), &changed->person);
+    finish_change(arg, result, "user changed");
 }
 
 static void reply_changed(struct exchange *exchange, enum store_result result, const struct person_changed *changed,
                           const char *done)
 {
-    struct buf out CLEANUP(buf_finish);
-
-    buf_init(&out, CHANGED_MAX_BYTES);
-    if (result == STORE_OK) {
-        view_person_changed(&(struct json_writer){.out = &out}, changed);
-        http_reply_json(exchange->request, 200, &out);
-        log_change(exchange, done);
-    } else {
-        revocation_note_unconfirmed(exchange, result, id_text(exchange_account(exchange)),
-                                    id_text(exchange_actor(exchange)), exchange->match.id);
-        people_refuse(exchange, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        view_person_changed(exchange_answer(exchange, 200), changed);
+    else
+        revocation_note_unconfirmed(exchange, result, NULL);
+    finish_change(exchange, result, done);
 }
 
 static void person_role_changed(void *arg, enum store_result result, const struct person_changed *changed)

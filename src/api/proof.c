@@ -1,6 +1,8 @@
 #include "proof_internal.h"
 #include "base/clock.h"
 #include "exchange_log_internal.h"
+#include "session_cookie_internal.h"
+#include "views_internal.h"
 
 static void proof_counted(void *arg, enum store_result result, const struct login_begin *begin);
 static void proof_checked(void *arg, enum user_check_result result);
@@ -9,22 +11,33 @@ static void proof_failed(void *arg, enum store_result result, const struct login
 
 void proof_log(const struct proof *proof, const char *message)
 {
-    const struct exchange *exchange = proof->exchange;
-
-    exchange_log(exchange, message, id_text(exchange_account(exchange)), id_text(exchange_actor(exchange)),
-                 text_of(exchange->session->sid));
+    exchange_log_own(proof->exchange, message, text_of(proof->exchange->session->sid));
 }
 
 bool proof_read(struct proof *proof, struct text password, struct text totp)
 {
-    if (!user_check_code_has_form(totp)) {
-        exchange_refuse_with(proof->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
+    if (!user_check_read_code(proof->exchange, totp))
         return false;
-    }
     proof->check.exchange = proof->exchange;
     proof->check.password = password;
     proof->check.totp = totp;
     return true;
+}
+
+struct proof_input {
+    struct text password, totp;
+};
+
+bool proof_read_body(struct proof *proof)
+{
+    static const struct json_field FIELDS[] = {
+        {"password", JSON_FIELD_TEXT, true, offsetof(struct proof_input, password)},
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct proof_input, totp)},
+    };
+    struct proof_input input = {0};
+
+    return exchange_read_body(proof->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) &&
+           proof_read(proof, input.password, input.totp);
 }
 
 void proof_begin(struct proof *proof)
@@ -92,6 +105,30 @@ struct session_proof proof_of_session(const struct proof *proof)
         .attempt = proof->attempt,
         .limits = &proof->exchange->service->session_limits,
     };
+}
+
+void proof_draw_token(struct proof *proof, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
+{
+    const struct exchange *exchange = proof->exchange;
+
+    http_request_defer(exchange->request, token_wipe, &proof->token);
+    token_draw(exchange->service->keyring, bucket_of_account(exchange_account(exchange)), KEYRING_SESSION_DIGEST,
+               &proof->token, ret_digest);
+}
+
+void proof_finish(struct proof *proof, enum store_result result, const struct session_record *session,
+                  const char *message)
+{
+    struct exchange *exchange = proof->exchange;
+
+    if (result != STORE_OK) {
+        proof_refuse(proof, result, session);
+        return;
+    }
+    session_cookie_set(exchange, &proof->token);
+    view_step_up(exchange_answer(exchange, 200), session);
+    proof_log(proof, message);
+    exchange_finish(exchange, STORE_OK);
 }
 
 /* A sign-in may have used a code that authenticators do not show yet, so Retry-After can be up to a minute. */

@@ -14,12 +14,15 @@ struct proof {
     struct password_turn turn;
     bool is_locked;
     struct user_check check;
+    struct token token; /* the session's new one; wiped when the request is freed */
 };
 
 /* Reads the form of the code. False if the exchange has been refused. */
 MUST_CHECK bool proof_read(struct proof *proof, struct text password, struct text totp);
-/* Holds the request. The proof ends in exactly one of: the caller's reply after its script succeeded, proof_refuse(),
- * proof_give_up(). The caller releases the request after its own reply; the other two do so themselves. */
+/* The same for a body of password and totp. */
+MUST_CHECK bool proof_read_body(struct proof *proof);
+/* Holds the request. The proof ends in exactly one of: the caller's reply after its script succeeded, proof_finish(),
+ * proof_refuse(), proof_give_up(). The caller releases the request after its own reply; the others do so themselves. */
 void proof_begin(struct proof *proof);
 /* For the caller's script. Points into the proof. */
 struct session_proof proof_of_session(const struct proof *proof);
@@ -28,5 +31,8 @@ void proof_refuse(struct proof *proof, enum store_result result, const struct se
 /* The proof was right, but its change cannot be made: refuses the exchange with that problem, and counts nothing. */
 void proof_give_up(struct proof *proof, struct problem problem);
 void proof_log(const struct proof *proof, const char *message);
-/* In step_up.c: sets the session's new cookie and replies with its step-up. */
-void step_up_reply(struct proof *proof, const struct token *token, const struct session_record *session);
+/* For scripts that give the session a new token, so that a stolen copy of the old one gains nothing: draws it, and ends
+ * the proof with the new cookie and the step-up, or by proof_refuse(). message: for the log. */
+void proof_draw_token(struct proof *proof, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
+void proof_finish(struct proof *proof, enum store_result result, const struct session_record *session,
+                  const char *message);

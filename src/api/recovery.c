@@ -1,6 +1,5 @@
 /* A lost authenticator: email, password and a recovery code enrol a new one. Nobody is signed in by it. The code is
  * spent only when a code of the new authenticator confirms it, so a lost answer costs none. */
-#include "base/secure.h"
 #include "core/recovery_code.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
@@ -107,17 +106,13 @@ static void reply_ticket(struct recovery *op)
 {
     const struct user_record *user = &op->sign_in.check.user;
     struct exchange *exchange = op->sign_in.exchange;
-    char storage[ANSWER_SMALL_BYTES + VIEW_TOTP_MAX_BYTES];
-    struct buf out;
+    struct json_writer *w = exchange_answer(exchange, 200);
 
-    buf_init_fixed(&out, storage, sizeof storage);
-    struct json_writer w = {.out = &out};
-    json_object_begin(&w);
-    view_put_totp(&w, &op->secret, text_of(op->sign_in.email));
-    json_put_member(&w, "ticket", text_of(op->ticket.text));
-    json_object_end(&w);
-    http_reply_json(exchange->request, 200, &out);
-    secure_wipe(storage, sizeof storage);
+    json_object_begin(w);
+    view_put_totp(w, &op->secret, text_of(op->sign_in.email));
+    json_put_member(w, "ticket", text_of(op->ticket.text));
+    json_object_end(w);
+    exchange_reply(exchange);
     exchange_log(exchange, "recovery begun", id_text(&user->account), (struct text){0}, id_text(&user->id));
 }
 
@@ -142,9 +137,8 @@ struct confirm_input {
     struct text ticket, totp;
 };
 
-static void reply_recovered(struct exchange *exchange, const struct id *account, const struct id *user)
+static void log_recovered(struct exchange *exchange, const struct id *account, const struct id *user)
 {
-    http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
     exchange_log(exchange, "recovery code used", id_text(account), id_text(user), id_text(user));
 }
 
@@ -158,20 +152,18 @@ void recovery_confirm(struct exchange *exchange)
     struct confirm_input input = {0};
     struct token_digests ticket;
 
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
+        !user_check_read_code(exchange, input.totp))
         return;
-    if (!user_check_code_has_form(input.totp)) {
-        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
-        return;
-    }
+    exchange->missing = PROBLEM_AUTHENTICATOR_NOT_FOUND;
     if (!token_digests(exchange->service->keyring, KEYRING_RECOVERY, input.ticket, &ticket)) {
-        exchange_refuse(exchange, PROBLEM_AUTHENTICATOR_NOT_FOUND);
+        exchange_refuse(exchange, exchange->missing);
         return;
     }
     op->exchange = exchange;
     op->code = input.totp;
     op->source = exchange_source(exchange);
-    op->done = reply_recovered;
+    op->done = log_recovered;
     http_request_hold(exchange->request);
     factor_store_find_recovery(exchange->service->partitions, &ticket, new_totp_found, op);
 }

@@ -50,16 +50,26 @@ void revocation_note_end(struct exchange *exchange, const struct key_record *key
                       id_text(&key->account), id_text(exchange_actor(exchange)), id_text(&key->id));
 }
 
-void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor)
+/* Whoever revokes without being known holds the secret. */
+static struct text actor_of(const struct exchange *exchange)
 {
-    append(exchange->service, key);
-    exchange_log(exchange, "key revoked", id_text(&key->account), actor, id_text(&key->id));
+    struct text actor = exchange_known_actor(exchange);
+
+    return actor.len > 0 ? actor : ACTOR_HOLDER;
 }
 
-void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result, struct text account,
-                                 struct text actor, struct text target)
+void revocation_note(struct exchange *exchange, const struct key_record *key)
+{
+    append(exchange->service, key);
+    exchange_log(exchange, "key revoked", id_text(&key->account), actor_of(exchange), id_text(&key->id));
+}
+
+void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result,
+                                 const struct key_record *key)
 {
     if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
-        LOG(LOG_WARN, "revocation not confirmed: repeat it", log_given("target", target), log_text("account", account),
-            log_text("actor", actor), LOG_REQUEST(exchange));
+        LOG(LOG_WARN, "revocation not confirmed: repeat it",
+            log_given("target", key ? id_text(&key->id) : exchange->match.id),
+            log_text("account", key ? id_text(&key->account) : exchange_known_account(exchange)),
+            log_text("actor", actor_of(exchange)), LOG_REQUEST(exchange));
 }

@@ -5,10 +5,10 @@
 
 /* Appends a revoked key to the revocation log, and logs it. If the former fails, that is logged and the response is
  * still 200: the key is revoked. */
-void revocation_note(struct exchange *exchange, const struct key_record *key, struct text actor);
+void revocation_note(struct exchange *exchange, const struct key_record *key);
 /* The same for a key that will be revoked at ends_ms, or no longer (0), as was said at said_ms by the store's time. */
 void revocation_note_end(struct exchange *exchange, const struct key_record *key, int64_t said_ms);
-/* The keys of the target, itself a key or a user, may still be valid, and whoever is called at night must know which
- * ones. Does nothing for results that are certain. */
-void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result, struct text account,
-                                 struct text actor, struct text target);
+/* The key may still be valid, and whoever is called at night must know which one. key: NULL for that of the path, or
+ * those of the user in the path. Does nothing for results that are certain. */
+void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result,
+                                 const struct key_record *key);

@@ -29,27 +29,21 @@ static void put_nodes(struct json_writer *w, const struct canary_summary *canary
     json_object_end(w);
 }
 
-static void reply(struct exchange *exchange, const struct canary_summary *canary)
+static void put_system(struct json_writer *w, const struct service *service, const struct canary_summary *canary)
 {
-    char storage[ANSWER_SMALL_BYTES];
-    struct buf out;
-    struct json_writer w = {.out = &out};
-
-    buf_init_fixed(&out, storage, sizeof storage);
-    json_object_begin(&w);
-    json_key(&w, "canary");
-    json_object_begin(&w);
-    put_integer(&w, "interval_ms", exchange->service->canary_interval_ms);
-    put_integer(&w, "runs", canary->runs);
-    put_integer(&w, "unfinished_runs", canary->unfinished);
-    put_time_ago(&w, "last_run_at", canary->has_run, canary->since_run_ms);
-    put_integer(&w, "effect_us", canary->took_us);
-    put_nodes(&w, canary);
-    put_integer(&w, "violations", canary->violations);
-    put_time_ago(&w, "last_violation_at", canary->since_violation_ms >= 0, canary->since_violation_ms);
-    json_object_end(&w);
-    json_object_end(&w);
-    http_reply_json(exchange->request, 200, &out);
+    json_object_begin(w);
+    json_key(w, "canary");
+    json_object_begin(w);
+    put_integer(w, "interval_ms", service->canary_interval_ms);
+    put_integer(w, "runs", canary->runs);
+    put_integer(w, "unfinished_runs", canary->unfinished);
+    put_time_ago(w, "last_run_at", canary->has_run, canary->since_run_ms);
+    put_integer(w, "effect_us", canary->took_us);
+    put_nodes(w, canary);
+    put_integer(w, "violations", canary->violations);
+    put_time_ago(w, "last_violation_at", canary->since_violation_ms >= 0, canary->since_violation_ms);
+    json_object_end(w);
+    json_object_end(w);
 }
 
 static void canary_was_summed(void *arg, enum store_result result, const struct canary_summary *canary)
@@ -57,10 +51,8 @@ static void canary_was_summed(void *arg, enum store_result result, const struct 
     struct exchange *exchange = arg;
 
     if (result == STORE_OK)
-        reply(exchange, canary);
-    else
-        exchange_refuse_store(exchange, result);
-    http_request_release(exchange->request);
+        put_system(exchange_answer(exchange, 200), exchange->service, canary);
+    exchange_finish(exchange, result);
 }
 
 void system_show(struct exchange *exchange)

@@ -4,7 +4,7 @@
 
 #define ROLE_RULE "role must be \"owner\", \"developer\", \"responder\" or \"auditor\"."
 
-/* As exchange_refuse_store(); STORE_NOT_FOUND: no such user; STORE_REFUSED: the last owner; STORE_FULL: the account has
+/* As exchange_refuse_store(); STORE_REFUSED: the last owner; STORE_FULL: the account has
  * its maximum of people. */
 void people_refuse(struct exchange *exchange, enum store_result result);
 /* 403: keys manage nobody above a developer. */

@@ -159,13 +159,13 @@ static void secret_revoked(void *arg, enum store_result result, const struct key
     struct token_revocation *op = arg;
 
     if (result == STORE_OK && key) {
-        revocation_note(op->exchange, key, ACTOR_HOLDER);
+        revocation_note(op->exchange, key);
     } else if (result == STORE_NOT_FOUND) {
         op->has_unknown = true;
     } else if (result != STORE_OK) {
         op->failure = result;
         if (key)
-            revocation_note_unconfirmed(op->exchange, result, id_text(&key->account), ACTOR_HOLDER, id_text(&key->id));
+            revocation_note_unconfirmed(op->exchange, result, key);
     }
     if (--op->under_way == 0)
         all_revoked(op);

@@ -3,9 +3,6 @@
 #include "base/json.h"
 #include "core/totp.h"
 
-/* Room for the members below, whatever the email. */
-enum { VIEW_TOTP_MAX_BYTES = 12 * 1024 };
-
 /* Two members of an object: totp_uri, the otpauth:// address, and totp_qr, the rows of its QR code. Wipe what they are
  * written to. */
 void view_put_totp(struct json_writer *w, const struct totp_secret *secret, struct text email);

@@ -104,8 +104,7 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
     struct usage_groups *groups = arg;
 
     if (result != STORE_OK) {
-        exchange_refuse_store(groups->exchange, result);
-        http_request_release(groups->exchange->request);
+        exchange_finish(groups->exchange, result);
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -233,15 +232,10 @@ static void usage_found(void *arg, enum store_result result, const struct usage_
                         const struct usage_key *keys, size_t key_count)
 {
     struct usage_groups *groups = arg;
-    struct exchange *exchange = groups->exchange;
-    struct buf out CLEANUP(buf_finish);
 
-    buf_init(&out, ANSWER_MAX_BYTES);
-    if (result == STORE_OK && (groups->count == 0 || key_count == groups->count)) {
-        put_answer(&(struct json_writer){.out = &out}, groups, days, day_count, keys);
-        http_reply_json(exchange->request, 200, &out);
-    } else {
-        exchange_refuse_store(exchange, result == STORE_OK ? STORE_UNAVAILABLE : result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK && groups->count > 0 && key_count != groups->count)
+        result = STORE_UNAVAILABLE;
+    if (result == STORE_OK)
+        put_answer(exchange_answer(groups->exchange, 200), groups, days, day_count, keys);
+    exchange_finish(groups->exchange, result);
 }

@@ -30,15 +30,7 @@ void usage_show(struct exchange *exchange)
 static void usage_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
                         const struct usage_key *keys, size_t key_count)
 {
-    struct exchange *exchange = arg;
-    struct buf out CLEANUP(buf_finish);
-
-    buf_init(&out, ANSWER_MAX_BYTES);
-    if (result == STORE_OK) {
-        view_usage(&(struct json_writer){.out = &out}, days, day_count, keys, key_count);
-        http_reply_json(exchange->request, 200, &out);
-    } else {
-        exchange_refuse_store(exchange, result);
-    }
-    http_request_release(exchange->request);
+    if (result == STORE_OK)
+        view_usage(exchange_answer(arg, 200), days, day_count, keys, key_count);
+    exchange_finish(arg, result);
 }

@@ -18,6 +18,15 @@ bool user_check_code_has_form(struct text totp)
     return true;
 }
 
+bool user_check_read_code(struct exchange *exchange, struct text totp)
+{
+    bool has_form = user_check_code_has_form(totp);
+
+    if (!has_form)
+        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
+    return has_form;
+}
+
 static void user_wipe(void *user)
 {
     secure_wipe(user, sizeof(struct user_record));
