@@ -51,7 +51,7 @@ void audit_events_list(struct exchange *exchange)
     struct audit_source *reader = http_request_alloc(exchange->request, sizeof *reader);
     enum trail_form form;
 
-    if (!exchange_read_query(exchange, query_read_events, query) || !choose_form(exchange, &form))
+    if (!exchange_read_query(exchange, &QUERY_EVENTS, query) || !choose_form(exchange, &form))
         return;
     *reader = exchange_source(exchange);
     query->filter.reader = reader;

@@ -308,12 +308,13 @@ bool exchange_read_body(struct exchange *exchange, const struct json_field *fiel
     return false;
 }
 
-bool exchange_read_query(struct exchange *exchange, query_reader *read, void *target)
+bool exchange_read_query(struct exchange *exchange, const struct query *parameters, void *target)
 {
     struct text query = http_request_query(exchange->request);
     struct problem problem;
 
-    if (query.len == 0 || read(query, http_request_alloc(exchange->request, query.len), target, &problem))
+    if (query.len == 0 ||
+        query_read(parameters, query, http_request_alloc(exchange->request, query.len), target, &problem))
         return true;
     exchange_refuse_with(exchange, problem);
     return false;

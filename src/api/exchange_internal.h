@@ -92,7 +92,7 @@ MUST_CHECK bool exchange_read_body(struct exchange *exchange, const struct json_
 MUST_CHECK bool exchange_read_id(struct exchange *exchange, enum id_kind kind, struct id *ret_id);
 
 /* Reads the query; likewise. */
-MUST_CHECK bool exchange_read_query(struct exchange *exchange, query_reader *read, void *target);
+MUST_CHECK bool exchange_read_query(struct exchange *exchange, const struct query *parameters, void *target);
 
 /* Whether somebody still waits for the answer; for work of many steps. arg: the exchange. */
 bool exchange_is_wanted(void *arg);

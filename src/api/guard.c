@@ -580,7 +580,7 @@ static void enter(struct exchange *exchange)
         return;
     if ((takes_body || http_request_has_body(exchange->request)) && !accept_type(exchange))
         return;
-    if (has_query && !(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, query_read_nothing, NULL))
+    if (has_query && !(route->flags & ROUTE_QUERY) && !exchange_read_query(exchange, &QUERY_NOTHING, NULL))
         return;
     if (takes_body && http_request_has_body(exchange->request)) {
         if (gate_has_places(route->class) && !admission_has_room(exchange))

@@ -157,7 +157,7 @@ void invitations_list(struct exchange *exchange)
 {
     struct people_query query = {.limit = LIST_LIMIT_DEFAULT};
 
-    if (!exchange_read_query(exchange, query_read_invitations, &query))
+    if (!exchange_read_query(exchange, &QUERY_INVITATIONS, &query))
         return;
     http_request_hold(exchange->request);
     link_store_list(exchange_store(exchange), exchange_account(exchange), query.limit, &query.starting_after,

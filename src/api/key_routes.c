@@ -143,7 +143,7 @@ static void list_keys(struct exchange *exchange, enum key_kind kind)
 {
     struct key_query query = {.view = key_view_of(exchange, kind), .limit = LIST_LIMIT_DEFAULT};
 
-    if (!exchange_read_query(exchange, kind == KEY_DEVICE ? query_read_device_keys : query_read_keys, &query))
+    if (!exchange_read_query(exchange, kind == KEY_DEVICE ? &QUERY_DEVICE_KEYS : &QUERY_KEYS, &query))
         return;
     http_request_hold(exchange->request);
     key_store_list(exchange_store(exchange), &query, keys_found, exchange);

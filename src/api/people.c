@@ -27,7 +27,7 @@ void people_list(struct exchange *exchange)
 {
     struct people_query query = {.limit = LIST_LIMIT_DEFAULT};
 
-    if (!exchange_read_query(exchange, query_read_people, &query))
+    if (!exchange_read_query(exchange, &QUERY_PEOPLE, &query))
         return;
     http_request_hold(exchange->request);
     people_store_list(exchange_store(exchange), exchange_account(exchange), query.limit, &query.starting_after,
@@ -124,7 +124,7 @@ void person_remove(struct exchange *exchange)
 {
     struct person_change change = {.kind = PERSON_REMOVE};
 
-    if (exchange_read_query(exchange, query_read_removal, &change.keys))
+    if (exchange_read_query(exchange, &QUERY_REMOVAL, &change.keys))
         change_person(exchange, &change, person_removed);
 }
 
@@ -202,6 +202,6 @@ void team_remove(struct exchange *exchange)
 {
     struct person_change change = {.kind = PERSON_REMOVE, .spares_owners = true};
 
-    if (exchange_read_query(exchange, query_read_removal, &change.keys))
+    if (exchange_read_query(exchange, &QUERY_REMOVAL, &change.keys))
         change_person(exchange, &change, team_ended);
 }

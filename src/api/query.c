@@ -4,9 +4,11 @@
 #include "core/limits.h"
 #include "core/path.h"
 
-struct parameter {
+struct query_row {
     const char *name;
-    bool (*read)(struct text value, void *target);
+    bool (*read)(struct text value, void *field, unsigned arg);
+    size_t offset; /* of what it reads, in the target */
+    unsigned arg;
     const char *rule; /* what its value must be: the message if it is not */
 };
 
@@ -15,7 +17,7 @@ _Static_assert(LIST_LIMIT_MAX == 100, "see PAGE_LIMIT_RULE");
 _Static_assert(USAGE_DAYS_MAX == 366, "see the rule for days");
 
 /* The row's number, or count. */
-static size_t find_parameter(const struct parameter *rows, size_t count, struct text name)
+static size_t find_parameter(const struct query_row *rows, size_t count, struct text name)
 {
     for (size_t i = 0; i < count; i++)
         if (text_equal(text_of(rows[i].name), name))
@@ -23,7 +25,7 @@ static size_t find_parameter(const struct parameter *rows, size_t count, struct 
     return count;
 }
 
-static struct problem unknown_parameter(const struct parameter *rows, size_t count, struct text name)
+static struct problem unknown_parameter(const struct query_row *rows, size_t count, struct text name)
 {
     struct problem problem = problem_param(PROBLEM_PARAMETER_UNKNOWN, name);
     struct text_guess guess = {.written = name};
@@ -42,8 +44,8 @@ static struct problem wrong_parameter(struct text name, const char *message)
     return problem;
 }
 
-static bool read_all(struct text query, char *storage, const struct parameter *rows, size_t count, void *target,
-                     struct problem *ret_problem)
+static bool read_rows(const struct query_row *rows, size_t count, struct text query, char *storage, void *target,
+                      struct problem *ret_problem)
 {
     enum path_query_result result;
     struct text name, value;
@@ -60,7 +62,7 @@ static bool read_all(struct text query, char *storage, const struct parameter *r
             *ret_problem = wrong_parameter(name, "A query parameter must not be repeated.");
             return false;
         }
-        if (!rows[row].read(value, target)) {
+        if (!rows[row].read(value, (char *)target + rows[row].offset, rows[row].arg)) {
             *ret_problem = wrong_parameter(name, rows[row].rule);
             return false;
         }
@@ -72,43 +74,63 @@ static bool read_all(struct text query, char *storage, const struct parameter *r
     return result == PATH_QUERY_END;
 }
 
-static bool read_count(struct text value, uint64_t max, unsigned *ret_count)
+bool query_read(const struct query *parameters, struct text query, char *storage, void *target,
+                struct problem *ret_problem)
+{
+    return read_rows(parameters->rows, parameters->count, query, storage, target, ret_problem) &&
+           (!parameters->agrees || parameters->agrees(target, ret_problem));
+}
+
+#define ROWS(table) .rows = (table), .count = sizeof(table) / sizeof *(table)
+
+const struct query QUERY_NOTHING = {0};
+
+/* Values of many kinds */
+
+/* From 1 to max. */
+static bool read_count(struct text value, void *count, unsigned max)
 {
     uint64_t number;
 
     if (!text_to_u64(value, max, &number) || number == 0)
         return false;
-    *ret_count = (unsigned)number;
+    *(unsigned *)count = (unsigned)number;
     return true;
 }
 
-bool query_read_nothing(struct text query, char *storage, void *target, struct problem *ret_problem)
+static bool read_id(struct text value, void *id, unsigned kind)
 {
-    return read_all(query, storage, NULL, 0, target, ret_problem);
+    return id_parse((enum id_kind)kind, value, id);
 }
 
-static bool read_keys_limit(struct text value, void *target)
+static bool read_id_of_key(struct text value, void *id, unsigned arg UNUSED)
 {
-    struct key_query *query = target;
-
-    return read_count(value, LIST_LIMIT_MAX, &query->limit);
+    return id_parse(ID_KEY, value, id) || id_parse(ID_DEVICE, value, id);
 }
 
-static bool read_keys_starting_after(struct text value, void *target)
+static bool read_text(struct text value, void *text, unsigned arg UNUSED)
 {
-    struct key_query *query = target;
-
-    return id_parse(key_id_kind(query->view.kind), value, &query->starting_after);
+    *(struct text *)text = value;
+    return value.len > 0;
 }
 
-static bool read_keys_ending_before(struct text value, void *target)
+/* A time of 0 would mean none. */
+static bool read_time(struct text value, void *ms, unsigned arg UNUSED)
 {
-    struct key_query *query = target;
+    int64_t *ret_ms = ms;
 
-    return id_parse(key_id_kind(query->view.kind), value, &query->ending_before);
+    if (!clock_read_rfc3339(value, ret_ms))
+        return false;
+    if (*ret_ms < 1)
+        *ret_ms = 1;
+    return true;
 }
 
-static bool read_keys_mode(struct text value, void *target)
+#define TIME_RULE "must be a time such as 2026-01-31T12:00:00Z (RFC 3339; write + as %2B)."
+
+/* Keys */
+
+static bool read_keys_mode(struct text value, void *target, unsigned arg UNUSED)
 {
     struct key_query *query = target;
 
@@ -116,66 +138,50 @@ static bool read_keys_mode(struct text value, void *target)
     return key_mode_parse(value, &query->mode);
 }
 
-static bool read_keys_status(struct text value, void *target)
+static bool read_keys_status(struct text value, void *status, unsigned arg UNUSED)
 {
-    struct key_query *query = target;
     bool active = text_equal(value, TEXT("active"));
 
-    query->status = active ? KEYS_ACTIVE : KEYS_REVOKED;
+    *(enum key_status_filter *)status = active ? KEYS_ACTIVE : KEYS_REVOKED;
     return active || text_equal(value, TEXT("revoked"));
 }
 
-static bool read_key_rows(struct text query, char *storage, const struct parameter *rows, size_t count,
-                          struct key_query *target, struct problem *ret_problem)
+static bool keys_agree(const void *target, struct problem *ret_problem)
 {
-    if (!read_all(query, storage, rows, count, target, ret_problem))
-        return false;
-    if (target->starting_after.text[0] && target->ending_before.text[0]) {
-        *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ending_before"));
-        ret_problem->message = "Send starting_after or ending_before, not both.";
-        return false;
+    const struct key_query *query = target;
+    bool has_both = query->starting_after.text[0] && query->ending_before.text[0];
+
+    if (has_both)
+        *ret_problem = wrong_parameter(TEXT("ending_before"), "Send starting_after or ending_before, not both.");
+    return !has_both;
+}
+
+#define KEY_FIELD(member) offsetof(struct key_query, member)
+#define KEY_LIST_ROWS(kind)                                                                           \
+    {"limit", read_count, KEY_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},                         \
+        {"starting_after", read_id, KEY_FIELD(starting_after), kind,                                  \
+         "starting_after must be the id of a key from this list."},                                   \
+        {"ending_before", read_id, KEY_FIELD(ending_before), kind,                                    \
+         "ending_before must be the id of a key from this list."},                                    \
+    {                                                                                                 \
+        "status", read_keys_status, KEY_FIELD(status), 0, "status must be \"active\" or \"revoked\"." \
     }
-    return true;
-}
 
-/* The last row is only for API keys. */
-static const struct parameter KEY_ROWS[] = {
-    {"limit", read_keys_limit, PAGE_LIMIT_RULE},
-    {"starting_after", read_keys_starting_after, "starting_after must be the id of a key from this list."},
-    {"ending_before", read_keys_ending_before, "ending_before must be the id of a key from this list."},
-    {"status", read_keys_status, "status must be \"active\" or \"revoked\"."},
-    {"mode", read_keys_mode, "mode must be \"test\" or \"live\"."},
+static const struct query_row KEY_ROWS[] = {
+    KEY_LIST_ROWS(ID_KEY),
+    {"mode", read_keys_mode, 0, 0, "mode must be \"test\" or \"live\"."},
 };
-enum { KEY_ROW_COUNT = sizeof KEY_ROWS / sizeof *KEY_ROWS };
+const struct query QUERY_KEYS = {ROWS(KEY_ROWS), .agrees = keys_agree};
 
-bool query_read_keys(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    return read_key_rows(query, storage, KEY_ROWS, KEY_ROW_COUNT, target, ret_problem);
-}
+static const struct query_row DEVICE_KEY_ROWS[] = {KEY_LIST_ROWS(ID_DEVICE)};
+const struct query QUERY_DEVICE_KEYS = {ROWS(DEVICE_KEY_ROWS), .agrees = keys_agree};
 
-bool query_read_device_keys(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    return read_key_rows(query, storage, KEY_ROWS, KEY_ROW_COUNT - 1, target, ret_problem);
-}
-
-static bool read_events_limit(struct text value, void *target)
-{
-    struct event_query *query = target;
-
-    return read_count(value, LIST_LIMIT_MAX, &query->limit);
-}
-
-static bool read_events_starting_after(struct text value, void *target)
-{
-    struct event_query *query = target;
-
-    return id_parse(ID_EVENT, value, &query->starting_after);
-}
+/* Events */
 
 /* An unknown type would be answered with nothing, and read as "never happened". So would whatever no event has. */
-static bool read_events_type(struct text value, void *target)
+static bool read_events_type(struct text value, void *type, unsigned arg UNUSED)
 {
-    ((struct event_query *)target)->filter.type = value;
+    *(struct text *)type = value;
     return audit_type_is_known(value);
 }
 
@@ -187,9 +193,9 @@ static bool is_id(struct text value)
     return kind != ID_NONE && id_parse(kind, value, &id);
 }
 
-static bool read_events_actor(struct text value, void *target)
+static bool read_events_actor(struct text value, void *actor, unsigned arg UNUSED)
 {
-    ((struct event_query *)target)->filter.actor = value;
+    *(struct text *)actor = value;
     return is_id(value) || text_equal(value, TEXT("operator")) || text_equal(value, TEXT("holder")) ||
            text_equal(value, TEXT("system"));
 }
@@ -208,167 +214,96 @@ static bool begins_like_id(struct text value)
     return false;
 }
 
-static bool read_events_target(struct text value, void *target)
+static bool read_events_target(struct text value, void *target, unsigned arg UNUSED)
 {
-    ((struct event_query *)target)->filter.target = value;
+    *(struct text *)target = value;
     return value.len > 0 && value.len <= KEY_NAME_MAX_BYTES && (is_id(value) || !begins_like_id(value));
 }
 
-static bool read_events_ip(struct text value, void *target)
+static bool read_events_ip(struct text value, void *field, unsigned arg UNUSED)
 {
-    struct audit_filter *filter = &((struct event_query *)target)->filter;
+    struct audit_filter *filter = field;
 
     filter->by_address = true;
     return address_parse_block(value, &filter->address, &filter->address_bits);
 }
 
-/* A time of 0 would mean none. */
-static bool read_time(struct text value, int64_t *ret_ms)
+static bool events_agree(const void *target, struct problem *ret_problem)
 {
-    if (!clock_read_rfc3339(value, ret_ms))
-        return false;
-    if (*ret_ms < 1)
-        *ret_ms = 1;
-    return true;
-}
+    const struct audit_filter *filter = &((const struct event_query *)target)->filter;
+    bool is_empty = filter->since_ms > 0 && filter->until_ms > 0 && filter->since_ms >= filter->until_ms;
 
-static bool read_events_since(struct text value, void *target)
-{
-    return read_time(value, &((struct event_query *)target)->filter.since_ms);
-}
-
-static bool read_events_until(struct text value, void *target)
-{
-    return read_time(value, &((struct event_query *)target)->filter.until_ms);
-}
-
-#define TIME_RULE "must be a time such as 2026-01-31T12:00:00Z (RFC 3339; write + as %2B)."
-
-bool query_read_events(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    static const struct parameter ROWS[] = {
-        {"limit", read_events_limit, PAGE_LIMIT_RULE},
-        {"starting_after", read_events_starting_after, "starting_after must be the id of an event."},
-        {"type", read_events_type,
-         "type must be a type of events, such as api_key.revoked, or a family, such as api_key."},
-        {"actor", read_events_actor, "actor must be the id of a user or a key, or operator, holder or system."},
-        {"target", read_events_target,
-         "target must be a whole id of a user, a key or an account, or a device's name of 1 to 800 bytes."},
-        {"ip", read_events_ip, "ip must be an address or a network, such as 192.0.2.7, 192.0.2.0/24 or 2001:db8::/32."},
-        {"since", read_events_since, "since " TIME_RULE},
-        {"until", read_events_until, "until " TIME_RULE},
-    };
-    const struct audit_filter *filter = &((struct event_query *)target)->filter;
-
-    if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))
-        return false;
-    if (filter->since_ms > 0 && filter->until_ms > 0 && filter->since_ms >= filter->until_ms) {
+    if (is_empty)
         *ret_problem = wrong_parameter(TEXT("until"), "until must be later than since.");
-        return false;
-    }
-    return true;
+    return !is_empty;
 }
 
-static bool read_people_limit(struct text value, void *target)
-{
-    struct people_query *query = target;
+#define EVENT_FIELD(member) offsetof(struct event_query, member)
+static const struct query_row EVENT_ROWS[] = {
+    {"limit", read_count, EVENT_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},
+    {"starting_after", read_id, EVENT_FIELD(starting_after), ID_EVENT, "starting_after must be the id of an event."},
+    {"type", read_events_type, EVENT_FIELD(filter.type), 0,
+     "type must be a type of events, such as api_key.revoked, or a family, such as api_key."},
+    {"actor", read_events_actor, EVENT_FIELD(filter.actor), 0,
+     "actor must be the id of a user or a key, or operator, holder or system."},
+    {"target", read_events_target, EVENT_FIELD(filter.target), 0,
+     "target must be a whole id of a user, a key or an account, or a device's name of 1 to 800 bytes."},
+    {"ip", read_events_ip, EVENT_FIELD(filter), 0,
+     "ip must be an address or a network, such as 192.0.2.7, 192.0.2.0/24 or 2001:db8::/32."},
+    {"since", read_time, EVENT_FIELD(filter.since_ms), 0, "since " TIME_RULE},
+    {"until", read_time, EVENT_FIELD(filter.until_ms), 0, "until " TIME_RULE},
+};
+const struct query QUERY_EVENTS = {ROWS(EVENT_ROWS), .agrees = events_agree};
 
-    return read_count(value, LIST_LIMIT_MAX, &query->limit);
+/* People */
+
+#define PEOPLE_FIELD(member) offsetof(struct people_query, member)
+static const struct query_row PEOPLE_ROWS[] = {
+    {"limit", read_count, PEOPLE_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},
+    {"starting_after", read_id, PEOPLE_FIELD(starting_after), ID_USER, "starting_after must be the id of a user."},
+};
+const struct query QUERY_PEOPLE = {ROWS(PEOPLE_ROWS)};
+
+static const struct query_row INVITATION_ROWS[] = {
+    {"limit", read_count, PEOPLE_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},
+    {"starting_after", read_id, PEOPLE_FIELD(starting_after), ID_INVITATION,
+     "starting_after must be the id of an invitation."},
+};
+const struct query QUERY_INVITATIONS = {ROWS(INVITATION_ROWS)};
+
+static bool read_revoke_keys(struct text value, void *fate, unsigned arg UNUSED)
+{
+    return key_fate_parse(value, fate);
 }
 
-static bool read_people_starting_after(struct text value, void *target)
+static const struct query_row REMOVAL_ROWS[] = {{"revoke_keys", read_revoke_keys, 0, 0, REVOKE_KEYS_RULE}};
+const struct query QUERY_REMOVAL = {ROWS(REMOVAL_ROWS)};
+
+/* Watching revocations */
+
+static bool read_watch_acknowledge(struct text value, void *acknowledges, unsigned arg UNUSED)
 {
-    struct people_query *query = target;
-
-    return id_parse(ID_USER, value, &query->starting_after);
-}
-
-static bool read_invitations_starting_after(struct text value, void *target)
-{
-    struct people_query *query = target;
-
-    return id_parse(ID_INVITATION, value, &query->starting_after);
-}
-
-bool query_read_people(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    static const struct parameter ROWS[] = {
-        {"limit", read_people_limit, PAGE_LIMIT_RULE},
-        {"starting_after", read_people_starting_after, "starting_after must be the id of a user."},
-    };
-
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
-}
-
-bool query_read_invitations(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    static const struct parameter ROWS[] = {
-        {"limit", read_people_limit, PAGE_LIMIT_RULE},
-        {"starting_after", read_invitations_starting_after, "starting_after must be the id of an invitation."},
-    };
-
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
-}
-
-static bool read_revoke_keys(struct text value, void *target)
-{
-    return key_fate_parse(value, target);
-}
-
-bool query_read_removal(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    static const struct parameter ROWS[] = {
-        {"revoke_keys", read_revoke_keys, REVOKE_KEYS_RULE},
-    };
-
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
-}
-
-static bool read_watch_since(struct text value, void *target)
-{
-    ((struct watch_query *)target)->since = value;
-    return value.len > 0;
-}
-
-static bool read_watch_acknowledge(struct text value, void *target)
-{
-    ((struct watch_query *)target)->acknowledges = text_equal(value, TEXT("1"));
+    *(bool *)acknowledges = text_equal(value, TEXT("1"));
     return text_equal(value, TEXT("1")) || text_equal(value, TEXT("0"));
 }
 
-bool query_read_watch(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    static const struct parameter ROWS[] = {
-        {"since", read_watch_since, "since must be the id of an event of this stream."},
-        {"acknowledge", read_watch_acknowledge, "acknowledge must be \"0\" or \"1\"."},
-    };
+static const struct query_row WATCH_ROWS[] = {
+    {"since", read_text, offsetof(struct watch_query, since), 0, "since must be the id of an event of this stream."},
+    {"acknowledge", read_watch_acknowledge, offsetof(struct watch_query, acknowledges), 0,
+     "acknowledge must be \"0\" or \"1\"."},
+};
+const struct query QUERY_WATCH = {ROWS(WATCH_ROWS)};
 
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
-}
+static const struct query_row ACKNOWLEDGEMENT_ROWS[] = {
+    {"watcher", read_text, offsetof(struct acknowledgement_query, watcher), 0,
+     "watcher must be the id that came with the event ready."},
+    {"cursor", read_text, offsetof(struct acknowledgement_query, cursor), 0, CURSOR_RULE},
+};
+const struct query QUERY_ACKNOWLEDGEMENT = {ROWS(ACKNOWLEDGEMENT_ROWS)};
 
-static bool read_acknowledgement_watcher(struct text value, void *target)
-{
-    ((struct acknowledgement_query *)target)->watcher = value;
-    return value.len > 0;
-}
+/* Usage */
 
-static bool read_acknowledgement_cursor(struct text value, void *target)
-{
-    ((struct acknowledgement_query *)target)->cursor = value;
-    return value.len > 0;
-}
-
-bool query_read_acknowledgement(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    static const struct parameter ROWS[] = {
-        {"watcher", read_acknowledgement_watcher, "watcher must be the id that came with the event ready."},
-        {"cursor", read_acknowledgement_cursor, "cursor must be an event id that was sent on this stream."},
-    };
-
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
-}
-
-static bool read_usage_from(struct text value, void *target)
+static bool read_usage_from(struct text value, void *target, unsigned arg UNUSED)
 {
     struct usage_period *period = target;
 
@@ -376,7 +311,7 @@ static bool read_usage_from(struct text value, void *target)
     return clock_read_date(value, &period->from_ms);
 }
 
-static bool read_usage_to(struct text value, void *target)
+static bool read_usage_to(struct text value, void *target, unsigned arg UNUSED)
 {
     struct usage_period *period = target;
 
@@ -384,7 +319,7 @@ static bool read_usage_to(struct text value, void *target)
     return clock_read_date(value, &period->to_ms);
 }
 
-static bool read_usage_group(struct text value, void *target)
+static bool read_usage_group(struct text value, void *target, unsigned arg UNUSED)
 {
     static const struct text NAMES[] = {
         [USAGE_BY_DAY] = TEXT("day"), [USAGE_BY_MODE] = TEXT("mode"), [USAGE_BY_KEY] = TEXT("key")};
@@ -400,78 +335,54 @@ static bool read_usage_group(struct text value, void *target)
     return false;
 }
 
-static bool read_usage_limit(struct text value, void *target)
-{
-    return read_count(value, LIST_LIMIT_MAX, &((struct usage_period *)target)->limit);
-}
-
-static bool read_usage_starting_after(struct text value, void *target)
-{
-    struct id *id = &((struct usage_period *)target)->starting_after;
-
-    return id_parse(ID_KEY, value, id) || id_parse(ID_DEVICE, value, id);
-}
-
-#define USAGE_PERIOD_ROWS                                                                                     \
-    {"from", read_usage_from, "from must be a day, such as 2026-01-31."},                                     \
-        {"to", read_usage_to, "to must be a day, such as 2026-01-31."},                                       \
-        {"group_by", read_usage_group, "group_by must be \"day\", \"key\" or \"mode\"."},                     \
-        {"limit", read_usage_limit, PAGE_LIMIT_RULE},                                                         \
-    {                                                                                                         \
-        "starting_after", read_usage_starting_after, "starting_after must be the id of a key from this list." \
+#define PERIOD_FIELD(member) offsetof(struct usage_period, member)
+#define PERIOD_ROWS                                                                             \
+    {"from", read_usage_from, 0, 0, "from must be a day, such as 2026-01-31."},                 \
+        {"to", read_usage_to, 0, 0, "to must be a day, such as 2026-01-31."},                   \
+        {"group_by", read_usage_group, 0, 0, "group_by must be \"day\", \"key\" or \"mode\"."}, \
+        {"limit", read_count, PERIOD_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},            \
+    {                                                                                           \
+        "starting_after", read_id_of_key, PERIOD_FIELD(starting_after), 0,                      \
+            "starting_after must be the id of a key from this list."                            \
     }
+_Static_assert(offsetof(struct usage_query, period) == 0, "PERIOD_ROWS are for both");
 
-bool query_read_usage_period(struct text query, char *storage, void *target, struct problem *ret_problem)
-{
-    static const struct parameter ROWS[] = {USAGE_PERIOD_ROWS};
+static const struct query_row USAGE_PERIOD_ROWS[] = {PERIOD_ROWS};
+const struct query QUERY_USAGE_PERIOD = {ROWS(USAGE_PERIOD_ROWS)};
 
-    return read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem);
-}
-
-static bool read_usage_days(struct text value, void *target)
-{
-    struct usage_query *query = target;
-
-    return read_count(value, USAGE_DAYS_MAX, &query->days);
-}
-
-/* Ids of API keys and device keys, separated by commas. */
-static bool read_usage_key_ids(struct text value, void *target)
+/* Separated by commas. */
+static bool read_usage_key_ids(struct text value, void *target, unsigned arg UNUSED)
 {
     struct usage_query *query = target;
     struct text part;
 
     while (text_next(&value, ',', &part)) {
-        struct id *id = &query->key_ids[query->key_count];
-
-        if (query->key_count == LIST_LIMIT_MAX || (!id_parse(ID_KEY, part, id) && !id_parse(ID_DEVICE, part, id)))
+        if (query->key_count == LIST_LIMIT_MAX || !read_id_of_key(part, &query->key_ids[query->key_count], 0))
             return false;
         query->key_count++;
     }
     return true;
 }
 
-bool query_read_usage(struct text query, char *storage, void *target, struct problem *ret_problem)
+static bool usage_agrees(const void *target, struct problem *ret_problem)
 {
-    static const struct parameter ROWS[] = {
-        {"days", read_usage_days, "days must be a number from 1 to 366."},
-        {"key_ids", read_usage_key_ids,
-         "key_ids must be 1 to 100 ids of API keys or device keys, separated by commas."},
-        USAGE_PERIOD_ROWS,
-    };
     const struct usage_query *usage = target;
+    bool is_mixed = usage->period.is_given && (usage->days || usage->key_count);
+    bool is_too_much = usage->days * usage->key_count > USAGE_CELLS_MAX;
 
-    if (!read_all(query, storage, ROWS, sizeof ROWS / sizeof *ROWS, target, ret_problem))
-        return false;
-    if (usage->period.is_given && (usage->days || usage->key_count)) {
+    if (is_mixed)
         *ret_problem = wrong_parameter(usage->days ? TEXT("days") : TEXT("key_ids"),
                                        "Send from, to and group_by, or days and key_ids, not both.");
-        return false;
-    }
-    if (usage->days * usage->key_count > USAGE_CELLS_MAX) {
-        *ret_problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("key_ids"));
-        ret_problem->message = "This is too much for one request: ask for fewer keys or fewer days.";
-        return false;
-    }
-    return true;
+    else if (is_too_much)
+        *ret_problem =
+            wrong_parameter(TEXT("key_ids"), "This is too much for one request: ask for fewer keys or fewer days.");
+    return !is_mixed && !is_too_much;
 }
+
+static const struct query_row USAGE_ROWS[] = {
+    {"days", read_count, offsetof(struct usage_query, days), USAGE_DAYS_MAX, "days must be a number from 1 to 366."},
+    {"key_ids", read_usage_key_ids, 0, 0,
+     "key_ids must be 1 to 100 ids of API keys or device keys, separated by commas."},
+    PERIOD_ROWS,
+};
+const struct query QUERY_USAGE = {ROWS(USAGE_ROWS), .agrees = usage_agrees};

@@ -6,45 +6,50 @@
 #include "trail/audit_store.h"
 #include "records/key_store.h"
 
+/* The parameters of a route. */
+struct query {
+    const struct query_row *rows;
+    size_t count;
+    /* Whether the values fit together; NULL: always. */
+    bool (*agrees)(const void *target, struct problem *ret_problem);
+};
+
 /* storage: query.len bytes for decoded values, which some targets point into. target: holds the defaults; parameters
  * overwrite them. False, with the reason in *ret_problem, if the query is wrong. */
-typedef bool query_reader(struct text query, char *storage, void *target, struct problem *ret_problem);
+MUST_CHECK bool query_read(const struct query *parameters, struct text query, char *storage, void *target,
+                           struct problem *ret_problem);
 
-/* For routes without parameters; target may be NULL. */
-query_reader query_read_nothing;
-
-/* A struct key_query: limit, starting_after, ending_before, mode, status. */
-query_reader query_read_keys;
-/* The same without mode: all device keys have the same mode. */
-query_reader query_read_device_keys;
+extern const struct query QUERY_NOTHING;
+/* Into a struct key_query. All device keys have the same mode, so that is no parameter. */
+extern const struct query QUERY_KEYS, QUERY_DEVICE_KEYS;
 
 struct event_query {
     unsigned limit;
     struct id starting_after;   /* empty: none */
     struct audit_filter filter; /* its texts point into storage */
 };
-query_reader query_read_events;
+extern const struct query QUERY_EVENTS;
 
 struct people_query {
     unsigned limit;
     struct id starting_after; /* empty: none */
 };
-query_reader query_read_people;
-query_reader query_read_invitations;
+extern const struct query QUERY_PEOPLE, QUERY_INVITATIONS;
 /* revoke_keys, into an enum key_fate. */
 #define REVOKE_KEYS_RULE "revoke_keys must be \"none\", \"made\" or \"all\"."
-query_reader query_read_removal;
+extern const struct query QUERY_REMOVAL;
 
 struct watch_query {
     struct text since; /* empty: from now on */
     bool acknowledges;
 };
-query_reader query_read_watch;
+extern const struct query QUERY_WATCH;
 
 struct acknowledgement_query {
     struct text watcher, cursor; /* empty: not given */
 };
-query_reader query_read_acknowledgement;
+#define CURSOR_RULE "cursor must be an event id that was sent on this stream."
+extern const struct query QUERY_ACKNOWLEDGEMENT;
 
 enum usage_group { USAGE_BY_DAY, USAGE_BY_MODE, USAGE_BY_KEY };
 enum { USAGE_PERIOD_DAYS = 30 }; /* of a period without a beginning */
@@ -55,7 +60,7 @@ struct usage_period {
     unsigned limit;           /* 0: not given */
     struct id starting_after; /* a key; empty: none */
 };
-query_reader query_read_usage_period;
+extern const struct query QUERY_USAGE_PERIOD;
 
 struct usage_query {
     struct usage_period period;        /* first, because its parameters are read the same way */
@@ -63,4 +68,4 @@ struct usage_query {
     struct id key_ids[LIST_LIMIT_MAX]; /* report their daily usage */
     size_t key_count;
 };
-query_reader query_read_usage;
+extern const struct query QUERY_USAGE;

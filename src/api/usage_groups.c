@@ -95,7 +95,7 @@ void usage_period_show(struct exchange *exchange)
 {
     struct usage_period period = {0};
 
-    if (exchange_read_query(exchange, query_read_usage_period, &period))
+    if (exchange_read_query(exchange, &QUERY_USAGE_PERIOD, &period))
         usage_groups_show(exchange, &period);
 }
 

@@ -13,7 +13,7 @@ void usage_show(struct exchange *exchange)
 {
     struct usage_query query = {0};
 
-    if (!exchange_read_query(exchange, query_read_usage, &query))
+    if (!exchange_read_query(exchange, &QUERY_USAGE, &query))
         return;
     if (query.period.is_given) {
         usage_groups_show(exchange, &query.period);

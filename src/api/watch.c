@@ -335,7 +335,7 @@ void watch_begin(struct exchange *exchange)
     }
     if (!may_watch(exchange))
         return;
-    if (!exchange_read_query(exchange, query_read_watch, &query) || !read_since(exchange, &query, &since) ||
+    if (!exchange_read_query(exchange, &QUERY_WATCH, &query) || !read_since(exchange, &query, &since) ||
         !has_room_for_watcher(exchange) || !(peer = enter_peer(exchange)))
         return;
     if ((query.acknowledges && !may_be_waited_for(exchange, peer)) ||
@@ -356,7 +356,7 @@ void watch_begin(struct exchange *exchange)
 
 static bool read_acknowledgement(struct exchange *exchange, struct acknowledgement_query *ret_query)
 {
-    if (!exchange_read_query(exchange, query_read_acknowledgement, ret_query))
+    if (!exchange_read_query(exchange, &QUERY_ACKNOWLEDGEMENT, ret_query))
         return false;
     if (ret_query->watcher.len > 0 && ret_query->cursor.len > 0)
         return true;
@@ -382,7 +382,7 @@ void watch_acknowledge(struct exchange *exchange)
     if (!watcher)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
     else if (!watch_cursor_parse(query.cursor, &cursor) || !watcher_acknowledge(watcher, &cursor))
-        exchange_refuse_value(exchange, "cursor must be an event id that was sent on this stream.");
+        exchange_refuse_value(exchange, CURSOR_RULE);
     else
         http_reply(exchange->request, 204, (struct text){0}, (struct text){0});
 }
