@@ -201,7 +201,7 @@ enum metric_of_users {
 /* Counts the first 32 users of each metric since the start with user="…", all others with user="other". */
 void metric_count_user(enum metric_of_users m, const char *user);
 
-/* Counters by a label whose values, and counts, another layer has. X(id, name, label, help) */
+/* Counters by a label whose values another layer has. X(id, name, label, help) */
 #define METRICS_BY_LABEL_TABLE(X) \
     X(METRICS_REFUSALS, "chatelaine_refusals_total", "code", "Requests answered with an error, by its code.")
 
@@ -211,8 +211,11 @@ enum metrics_by_label {
 #undef METRIC_ENUM
         METRICS_BY_LABEL_COUNT
 };
-/* Appends counts[i] with the label value_of(i), for each i from 1 to count - 1. */
+enum { METRIC_LABELS_MAX = 128 };
+/* i: less than METRIC_LABELS_MAX. */
+void metric_count_label(enum metrics_by_label metrics, size_t i);
+/* Appends the count of each i from 1 to count - 1, with the label value_of(i). */
 void metrics_print_by_label(struct buf *out, enum metrics_by_label metrics, size_t count,
-                            const char *(*value_of)(size_t i), const int64_t *counts);
+                            const char *(*value_of)(size_t i));
 /* Appends all metrics but those of METRICS_BY_LABEL_TABLE, and chatelaine_build_info{version="…"} 1. */
 void metrics_print(struct buf *out, const char *version);

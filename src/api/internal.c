@@ -73,7 +73,7 @@ void readiness_show(struct exchange *exchange)
 
 /* The same on the public listener, for balancers that can probe only the port that they balance. Everybody may ask, so
  * they say nothing else. */
-static void tell(struct exchange *exchange, bool is_well)
+static void reply_probe(struct exchange *exchange, bool is_well)
 {
     if (is_read(exchange))
         http_reply(exchange->request, is_well ? 200 : 503, (struct text){0}, (struct text){0});
@@ -81,15 +81,20 @@ static void tell(struct exchange *exchange, bool is_well)
 
 void liveness_probe(struct exchange *exchange)
 {
-    tell(exchange, true);
+    reply_probe(exchange, true);
 }
 
 void readiness_probe(struct exchange *exchange)
 {
-    tell(exchange, is_ready(exchange->service));
+    reply_probe(exchange, is_ready(exchange->service));
 }
 
 enum { METRICS_MAX_BYTES = 128 * 1024 };
+
+static const char *code_text(size_t code)
+{
+    return problem_code_text((enum problem_code)code);
+}
 
 void metrics_show(struct exchange *exchange)
 {
@@ -103,6 +108,6 @@ void metrics_show(struct exchange *exchange)
     metric_set(METRIC_PARTITIONS_READY, partitions_ready(exchange->service->partitions));
     process_metrics_measure();
     metrics_print(&out, CHATELAINE_VERSION);
-    problem_print_counts(&out);
+    metrics_print_by_label(&out, METRICS_REFUSALS, PROBLEM_COUNT, code_text);
     http_reply(exchange->request, 200, TEXT("text/plain; version=0.0.4"), buf_text(&out));
 }

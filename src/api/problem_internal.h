@@ -133,10 +133,6 @@ void problem_print(const struct problem *p, struct text request_id, struct buf *
 /* The value of WWW-Authenticate (RFC 6750 section 3); empty if the problem has none. */
 void problem_print_challenge(const struct problem *p, struct buf *out);
 
-/* Counts an answered error, for the metric that problem_print_counts() appends. */
-void problem_count(enum problem_code code);
-void problem_print_counts(struct buf *out);
-
 /* If bad_request is for a repeated or malformed Authorization, says what is wrong with it. */
 void problem_blame_authorization(struct problem *problem, struct http_request *request);
 /* Replies with status, body, and the headers WWW-Authenticate, Retry-After and Allow; counts the problem. */

@@ -1,6 +1,7 @@
 #include "problem_internal.h"
 
 #include "base/check.h"
+#include "base/metrics.h"
 #include "oauth_internal.h"
 
 enum { BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
@@ -22,7 +23,7 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     char body_storage[BODY_BYTES], challenge_storage[CHALLENGE_BYTES];
     struct buf body, challenge;
 
-    problem_count(problem->code);
+    metric_count_label(METRICS_REFUSALS, problem->code);
     buf_init_fixed(&body, body_storage, sizeof body_storage);
     buf_init_fixed(&challenge, challenge_storage, sizeof challenge_storage);
     problem_print_challenge(problem, &challenge);

@@ -1,5 +1,6 @@
 #include "base/metrics.h"
 
+#include "base/check.h"
 #include "base/histogram.h"
 
 #include <stdio.h>
@@ -40,14 +41,22 @@ static const struct by_label {
 #undef METRIC_ROW
 };
 
+static int64_t label_counts[METRICS_BY_LABEL_COUNT][METRIC_LABELS_MAX];
+
+void metric_count_label(enum metrics_by_label metrics, size_t i)
+{
+    CHECK(i < METRIC_LABELS_MAX);
+    label_counts[metrics][i]++;
+}
+
 void metrics_print_by_label(struct buf *out, enum metrics_by_label metrics, size_t count,
-                            const char *(*value_of)(size_t i), const int64_t *counts)
+                            const char *(*value_of)(size_t i))
 {
     const struct by_label *by = &by_labels[metrics];
 
     print_head(out, &(struct metric_row){"counter", by->name, "", by->help});
     for (size_t i = 1; i < count; i++)
-        buf_printf(out, "%s{%s=\"%s\"} %lld\n", by->name, by->label, value_of(i), (long long)counts[i]);
+        buf_printf(out, "%s{%s=\"%s\"} %lld\n", by->name, by->label, value_of(i), (long long)label_counts[metrics][i]);
 }
 
 /* Counters by user */
