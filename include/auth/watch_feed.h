@@ -25,15 +25,15 @@ enum watch_end {
 
 /* Calls to the owner of a watcher. Each of them may remove the watcher (watcher_remove()). */
 struct watch_events {
-    /* Every later invalidation, of every partition, will be passed to told(). */
+    /* Every later invalidation, of every partition, will be passed to event(). */
     void (*began)(void *arg, const struct watch_cursor *cursor);
     /* cursor: behind this one. */
-    void (*told)(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor);
+    void (*event)(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor);
     /* Something may have been missed. It goes on from cursor. */
     void (*gap)(void *arg, const struct watch_cursor *cursor);
     /* No more of these for now: send them. */
     void (*flush)(void *arg);
-    /* Whether it may be told a page. If not, call watcher_resume() later. */
+    /* Whether it takes a page. If not, call watcher_resume() later. */
     bool (*has_room)(void *arg);
     /* Several times in each lease. Until valid_ms from now, no confirmed revocation is missing from the stream, except
      * those that it will still send; 0: not known. */

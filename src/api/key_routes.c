@@ -8,7 +8,7 @@
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
 #include "key_name_internal.h"
-#include "receipt_internal.h"
+#include "key_receipt_internal.h"
 #include "revocation_note_internal.h"
 #include "records/key_store.h"
 
@@ -398,7 +398,7 @@ static void revocation_found(void *arg, enum store_result result, const struct k
     struct exchange *exchange = arg;
 
     if (result == STORE_OK)
-        receipt_reply(exchange, revocation);
+        key_receipt_reply(exchange, revocation);
     else
         exchange_refuse_store(exchange, result);
     http_request_release(exchange->request);

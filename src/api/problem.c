@@ -6,19 +6,19 @@
 
 #include <string.h>
 
-struct row {
+struct problem_row {
     int status;
     const char *code;
     const char *message;
 };
 
-static const struct row ROWS[PROBLEM_COUNT] = {
+static const struct problem_row ROWS[PROBLEM_COUNT] = {
 #define PROBLEM_ROW(id, status, code, message) [id] = {status, code, message},
     PROBLEM_TABLE(PROBLEM_ROW)
 #undef PROBLEM_ROW
 };
 
-static const struct row *row_of(enum problem_code code)
+static const struct problem_row *row_of(enum problem_code code)
 {
     CHECK(code > PROBLEM_NONE && code < PROBLEM_COUNT);
     return &ROWS[code];

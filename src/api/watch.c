@@ -23,7 +23,7 @@ enum {
 /* One watcher, from its request until its stream has ended. */
 struct watch {
     struct exchange *exchange;
-    struct watcher *watcher; /* NULL: it is told nothing any more, and ends when all is sent */
+    struct watcher *watcher; /* NULL: it gets no further event, and ends when all is sent */
     struct watch_peer *peer; /* whose it is */
     bool is_waited_for;      /* by revocations */
     struct buf pending;      /* events to send */
@@ -139,7 +139,7 @@ static void put_time(struct json_writer *w, const char *name, int64_t ms)
     json_put_member(w, name, text_of(time));
 }
 
-static void on_told(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor)
+static void on_event(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor)
 {
     static const struct {
         const char *event, *time;
@@ -322,7 +322,7 @@ static bool may_be_waited_for(struct exchange *exchange, const struct watch_peer
 
 void watch_begin(struct exchange *exchange)
 {
-    static const struct watch_events EVENTS = {on_began, on_told, on_gap, on_flush, has_room, on_tick, on_ended};
+    static const struct watch_events EVENTS = {on_began, on_event, on_gap, on_flush, has_room, on_tick, on_ended};
     struct http_request *request = exchange->request;
     struct watch_query query = {0};
     struct watch_cursor since;

@@ -44,7 +44,7 @@ struct canary_part {
     enum canary_phase phase;
     struct secret secret; /* empty unless this node takes part in it */
     struct key_check check;
-    enum canary_finding found, telling, told;
+    enum canary_finding found, reporting, reported;
     bool has_violated;
 
     /* The run that this node runs, as Redis said last. */
@@ -149,7 +149,7 @@ static void leave_if_done(struct canary_part *part)
     bool is_running = part->phase == CANARY_USE || part->phase == CANARY_ASK;
     bool never_used = part->phase == CANARY_ASK && part->found == CANARY_NOTHING;
 
-    if (!is_running || never_used || part->told == CANARY_ASKED)
+    if (!is_running || never_used || part->reported == CANARY_ASKED)
         secret_wipe(&part->secret);
 }
 
@@ -168,7 +168,7 @@ static void follow(struct canary_part *part, const struct canary_view *view)
         secret_wipe(&part->secret);
         part->run = view->run;
         part->key = view->key;
-        part->found = part->told = CANARY_NOTHING;
+        part->found = part->reported = CANARY_NOTHING;
         part->has_violated = false;
     }
     if (is_new && view->phase == CANARY_USE && view->revoke_in_ms > 0)
@@ -342,7 +342,7 @@ static int64_t next_visit_ms(const struct canary_part *part, const struct canary
 
     if (takes_part(part) && has_changed)
         return 0;
-    if (takes_part(part) && part->phase == CANARY_USE && part->told == CANARY_USED && view->revoke_in_ms > 0)
+    if (takes_part(part) && part->phase == CANARY_USE && part->reported == CANARY_USED && view->revoke_in_ms > 0)
         return view->revoke_in_ms;
     if (takes_part(part) || part->running)
         return POLL_MS;
@@ -363,7 +363,7 @@ static void on_visited(void *arg, enum store_result result, const struct canary_
     }
     bool has_changed = is_new_run(part, view) || view->phase != part->phase;
 
-    part->told = part->telling;
+    part->reported = part->reporting;
     if (view->since_finished_ms >= 0)
         part->finished_ms = clock_wall_ms() - view->since_finished_ms;
     tell_last_run(part->canary);
@@ -377,20 +377,20 @@ static void on_visited(void *arg, enum store_result result, const struct canary_
 
 static void visit(struct canary_part *part)
 {
-    part->telling = part->found;
+    part->reporting = part->found;
     call_begins(part);
     canary_store_visit(part->store, &part->canary->node, part->run,
-                       part->found == part->told ? CANARY_NOTHING : part->found, on_visited, part);
+                       part->found == part->reported ? CANARY_NOTHING : part->found, on_visited, part);
 }
 
-/* A violation is told before anything else is found. */
+/* A violation is reported before anything else is found. */
 static void on_timer(uv_timer_t *timer)
 {
     struct canary_part *part = timer->data;
 
     if (store_is_empty(part->store) || !store_is_ready(part->store)) {
         wake_in(part, RETRY_MS);
-    } else if (!takes_part(part) || (part->found == CANARY_VIOLATED && part->told != CANARY_VIOLATED)) {
+    } else if (!takes_part(part) || (part->found == CANARY_VIOLATED && part->reported != CANARY_VIOLATED)) {
         visit(part);
     } else {
         call_begins(part);

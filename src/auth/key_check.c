@@ -61,7 +61,8 @@ struct key_checker *key_checker_create(struct keyring *keyring, const struct par
         list_init(&checker->reads[i]);
     checker->part_count = count;
     for (unsigned i = 0; i < count; i++)
-        checker->parts[i] = (struct part){.checker = checker, .store = partitions_at(partitions, i), .number = i};
+        checker->parts[i] =
+            (struct checker_part){.checker = checker, .store = partitions_at(partitions, i), .number = i};
     if (members && membership_may_cache(members[0])) {
         checker->cache = key_cache_create(memory->entries_max, memory->bytes_max);
         checker->table = table;
@@ -102,7 +103,7 @@ static void age_cache(struct key_checker *checker, uint64_t now_ns)
 
 static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES])
 {
-    const struct part *part = arg;
+    const struct checker_part *part = arg;
 
     key_cache_drop(part->checker->cache, digest);
     metric_set(METRIC_CACHE_ENTRIES, (int64_t)key_cache_count(part->checker->cache));
@@ -110,7 +111,7 @@ static void on_key_invalidated(void *arg, const uint8_t digest[KEY_DIGEST_BYTES]
 
 static void on_membership_ended(void *arg)
 {
-    const struct part *part = arg;
+    const struct checker_part *part = arg;
     struct key_checker *checker = part->checker;
 
     key_cache_clear_partition(checker->cache, part->number, checker->part_count);
@@ -121,7 +122,7 @@ static void on_membership_ended(void *arg)
  * its keys age whenever its lease is renewed. */
 static void on_lease(void *arg)
 {
-    const struct part *part = arg;
+    const struct checker_part *part = arg;
     struct key_checker *checker = part->checker;
     const uint64_t until_ns = membership_lease_until_ns(part->member);
     uint64_t now_ns;
@@ -142,7 +143,7 @@ static void on_lease(void *arg)
  * accounts is in doubt, the cache answers nothing, and so neither does the table. */
 static void on_account(void *arg, const struct id *account)
 {
-    const struct part *part = arg;
+    const struct checker_part *part = arg;
     struct key_checker *checker = part->checker;
 
     if (!checker->table || !RULE(RULE_TABLE_ACCOUNT))
@@ -162,9 +163,9 @@ static void look_again(struct key_checker *checker)
     checker->look++;
 }
 
-static const struct lease *lease_of(struct part *part)
+static const struct checker_lease *lease_of(struct checker_part *part)
 {
-    struct lease *lease = &part->lease;
+    struct checker_lease *lease = &part->lease;
 
     if (part->look == part->checker->look)
         return lease;
@@ -188,7 +189,7 @@ static void make_digest(struct key_check *check)
 static enum answer recall_key(struct key_check *check, struct recalled *ret)
 {
     struct key_checker *checker = check->checker;
-    const struct lease *lease;
+    const struct checker_lease *lease;
 
     if (key_cache_find(checker->cache, check->inner, &ret->packed, &ret->bucket) &&
         lease_of(part_of(checker, ret->bucket))->is_held)

@@ -8,19 +8,19 @@ enum { KEY_READ_LISTS = 1024 };
 
 /* The lease at one moment, under which the node knows the suspended accounts. It decides checks that began before,
  * whatever happens next, and none that begins later. */
-struct lease {
+struct checker_lease {
     bool is_held;
     uint64_t now_ns;
 };
 
 /* One partition of the store. Its keys in the cache are used only under its lease, and dropped when its membership
  * ends. */
-struct part {
+struct checker_part {
     struct key_checker *checker;
     struct store *store;
     struct membership *member; /* NULL: no cache */
     unsigned number;
-    struct lease lease;
+    struct checker_lease lease;
     uint64_t look; /* in which the lease was looked at */
 };
 
@@ -39,10 +39,10 @@ struct key_checker {
     void (*stopped)(void *arg);        /* when there are none any more; NULL: not stopping */
     void *stopped_arg;
     unsigned part_count; /* a power of two */
-    struct part parts[];
+    struct checker_part parts[];
 };
 
-static inline struct part *part_of(struct key_checker *checker, unsigned bucket)
+static inline struct checker_part *part_of(struct key_checker *checker, unsigned bucket)
 {
     return &checker->parts[bucket & (checker->part_count - 1)];
 }

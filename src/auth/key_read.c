@@ -17,8 +17,8 @@ enum { REFRESHES_MAX = 128 };
  * that check began. */
 struct key_read {
     struct list node;
-    struct part *part; /* of the digest, or that of the account, to which an alias led */
-    bool has_followed; /* an alias */
+    struct checker_part *part; /* of the digest, or that of the account, to which an alias led */
+    bool has_followed;         /* an alias */
     uint8_t inner[KEYRING_DIGEST_BYTES], digest[KEY_DIGEST_BYTES];
     enum key_kind kind; /* of the secret, as is the mode */
     enum key_mode mode;
@@ -37,7 +37,7 @@ static bool has_real_ids(const struct key_principal *key)
 }
 
 /* A key's revocation is published in the partition of its account. A tombstone names none, and is not cached. */
-static bool hears_of(const struct part *part, const struct key_principal *key)
+static bool hears_of(const struct checker_part *part, const struct key_principal *key)
 {
     return !key->account.text[0] || part_of(part->checker, bucket_of_account(&key->account)) == part;
 }
@@ -46,7 +46,7 @@ static bool hears_of(const struct part *part, const struct key_principal *key)
  * is read each time. */
 static bool remember(const struct key_read *read, enum store_result result, const struct key_principal *key)
 {
-    const struct part *part = read->part;
+    const struct checker_part *part = read->part;
     struct key_checker *checker = part->checker;
     struct key_packed packed;
     uint64_t now_ns;
@@ -92,7 +92,7 @@ static void read_answered(void *arg, enum store_result result, const struct key_
 
 static void read_send(struct key_read *read)
 {
-    const struct part *part = read->part;
+    const struct checker_part *part = read->part;
 
     read->epoch = membership_epoch(part->member);
     list_init(&read->early);

@@ -23,7 +23,7 @@ enum {
 };
 
 /* How far one partition has read in one log. */
-struct reading {
+struct logged_reading {
     struct background background; /* first: on_read() gets it */
     struct logged_endings *logged;
     const char *path;
@@ -43,9 +43,9 @@ struct reading {
     void *done_arg;
 };
 
-struct part {
+struct logged_part {
     struct ending_logs logs;
-    struct reading readings[LOGS];
+    struct logged_reading readings[LOGS];
 };
 
 struct logged_endings {
@@ -53,7 +53,7 @@ struct logged_endings {
     struct keyring *keyring;
     char *paths[LOGS];
     unsigned partitions;
-    struct part *parts;
+    struct logged_part *parts;
 };
 
 /* Files. On the thread. */
@@ -103,7 +103,7 @@ static void find_renamed(const char *path, struct buf *ret_path)
     free(for_base);
 }
 
-static void open_file(struct reading *reading, const char *path)
+static void open_file(struct logged_reading *reading, const char *path)
 {
     int error = tail_open(&reading->tail, path);
 
@@ -117,7 +117,7 @@ static void open_file(struct reading *reading, const char *path)
     reading->is_open = false;
 }
 
-static bool open_renamed(struct reading *reading)
+static bool open_renamed(struct logged_reading *reading)
 {
     struct buf path CLEANUP(buf_finish) = {0};
 
@@ -131,7 +131,7 @@ static bool open_renamed(struct reading *reading)
     return reading->is_open;
 }
 
-static bool next_line(struct reading *reading, struct text *ret_line)
+static bool next_line(struct logged_reading *reading, struct text *ret_line)
 {
     int error;
 
@@ -156,17 +156,17 @@ static bool next_line(struct reading *reading, struct text *ret_line)
 
 /* A line that was cut names the beginning of its store; those of 0.3 name none, and a key of another store is unknown
  * here. */
-static bool is_of_store(const struct reading *reading, struct text store)
+static bool is_of_store(const struct logged_reading *reading, struct text store)
 {
     return text_starts_with(text_of(reading->id), store) || text_starts_with(text_of(reading->former), store);
 }
 
-static bool is_of_partition(const struct reading *reading, const struct id *account)
+static bool is_of_partition(const struct logged_reading *reading, const struct id *account)
 {
     return (bucket_of_account(account) & (reading->logged->partitions - 1)) == reading->partition;
 }
 
-static void take_revocation(struct reading *reading, struct text line)
+static void take_revocation(struct logged_reading *reading, struct text line)
 {
     struct revocation_line read;
 
@@ -179,7 +179,7 @@ static void take_revocation(struct reading *reading, struct text line)
 }
 
 /* Parsed on the loop, because keys and JSON belong to it. */
-static void take_audit(struct reading *reading, struct text line)
+static void take_audit(struct logged_reading *reading, struct text line)
 {
     if (line.len > AUDIT_LINE_MAX_BYTES || !audit_line_may_end_key(line))
         return;
@@ -188,7 +188,7 @@ static void take_audit(struct reading *reading, struct text line)
     reading->count++;
 }
 
-static bool has_room(const struct reading *reading)
+static bool has_room(const struct logged_reading *reading)
 {
     return reading->count < ENDING_LOGS_AT_ONCE &&
            reading->audit_lines.len + AUDIT_LINE_MAX_BYTES < (size_t)LINES_BYTES;
@@ -196,7 +196,7 @@ static bool has_room(const struct reading *reading)
 
 static void work(struct background *background)
 {
-    struct reading *reading = (struct reading *)background;
+    struct logged_reading *reading = (struct logged_reading *)background;
     struct text line;
 
     while (has_room(reading) && reading->lines < LINES_MAX && next_line(reading, &line)) {
@@ -211,7 +211,7 @@ static void work(struct background *background)
 
 /* On the loop */
 
-static void parse_audit_lines(struct reading *reading)
+static void parse_audit_lines(struct logged_reading *reading)
 {
     struct text rest = buf_text(&reading->audit_lines), line;
     struct audit_key_end end;
@@ -230,7 +230,7 @@ static void parse_audit_lines(struct reading *reading)
 
 static void on_read(struct background *background);
 
-static void read_on(struct reading *reading)
+static void read_on(struct logged_reading *reading)
 {
     reading->count = 0;
     background_start(&reading->background, reading->logged->loop, work, on_read);
@@ -238,7 +238,7 @@ static void read_on(struct reading *reading)
 
 static void on_read(struct background *background)
 {
-    struct reading *reading = (struct reading *)background;
+    struct logged_reading *reading = (struct logged_reading *)background;
     bool has_more;
 
     if (background->status != 0)
@@ -255,8 +255,8 @@ static void on_read(struct background *background)
 static void logs_read(void *arg, unsigned log, const struct store_names *names, bool is_first, ending_logs_read *done,
                       void *done_arg)
 {
-    struct part *part = arg;
-    struct reading *reading = &part->readings[log];
+    struct logged_part *part = arg;
+    struct logged_reading *reading = &part->readings[log];
 
     if (!reading->endings)
         reading->endings = mem_alloc(ENDING_LOGS_AT_ONCE * sizeof *reading->endings);
@@ -274,7 +274,7 @@ static void logs_read(void *arg, unsigned log, const struct store_names *names, 
     read_on(reading);
 }
 
-static void report(const struct reading *reading)
+static void report(const struct logged_reading *reading)
 {
     if (reading->error != 0)
         LOG(LOG_ERROR, "a log cannot be compared with Redis: revocations that only it names may be lost",
@@ -291,7 +291,7 @@ static void report(const struct reading *reading)
             log_int("lines", (int64_t)reading->unreadable));
 }
 
-static void put_away(struct reading *reading)
+static void put_away(struct logged_reading *reading)
 {
     tail_close(&reading->tail);
     reading->is_open = false;
@@ -303,7 +303,7 @@ static void put_away(struct reading *reading)
 
 static void logs_end(void *arg, unsigned log)
 {
-    struct part *part = arg;
+    struct logged_part *part = arg;
 
     report(&part->readings[log]);
     put_away(&part->readings[log]);
@@ -311,9 +311,9 @@ static void logs_end(void *arg, unsigned log)
 
 /* Creating */
 
-static void add_log(struct part *part, struct logged_endings *logged, unsigned partition, bool is_audit)
+static void add_log(struct logged_part *part, struct logged_endings *logged, unsigned partition, bool is_audit)
 {
-    struct reading *reading = &part->readings[part->logs.count];
+    struct logged_reading *reading = &part->readings[part->logs.count];
 
     if (!logged->paths[is_audit])
         return;
@@ -341,7 +341,7 @@ struct logged_endings *logged_endings_create(uv_loop_t *loop, const struct logge
         logged->paths[i] = paths[i] ? mem_copy_text(paths[i], strlen(paths[i])) : NULL;
     logged->parts = mem_alloc(logged->partitions * sizeof *logged->parts);
     for (unsigned i = 0; i < logged->partitions; i++) {
-        struct part *part = &logged->parts[i];
+        struct logged_part *part = &logged->parts[i];
 
         part->logs = (struct ending_logs){.read = logs_read, .end = logs_end, .arg = part};
         add_log(part, logged, i, false);

@@ -22,7 +22,7 @@ struct password_pool {
     uv_timer_t finisher; /* runs as soon as `finished` holds something */
     struct keyring *keyring;
     struct list running, finished;
-    struct part {
+    struct password_queue {
         struct list waiting; /* by round */
         unsigned count;
         uint64_t round; /* of the last job that left */
@@ -203,15 +203,15 @@ static void leave_part(struct job *job)
 }
 
 /* The parts alternate while both have jobs waiting. */
-static struct part *part_to_serve(struct password_pool *pool)
+static struct password_queue *part_to_serve(struct password_pool *pool)
 {
-    struct part *other = &pool->parts[pool->last == PASSWORD_KNOWN ? PASSWORD_STRANGER : PASSWORD_KNOWN];
+    struct password_queue *other = &pool->parts[pool->last == PASSWORD_KNOWN ? PASSWORD_STRANGER : PASSWORD_KNOWN];
     return other->count > 0 ? other : &pool->parts[pool->last];
 }
 
 static void start_waiting(struct password_pool *pool)
 {
-    struct part *part = part_to_serve(pool);
+    struct password_queue *part = part_to_serve(pool);
     if (part->count == 0 || pool->running_count >= pool->parallel)
         return;
     struct job *job = LIST_ENTRY(list_first(&part->waiting), struct job, link);
@@ -256,7 +256,7 @@ static void refuse(struct job *job)
 }
 
 /* One round after the last job of its source, and in no round that is over. */
-static uint64_t round_of(const struct part *part, const struct job *job)
+static uint64_t round_of(const struct password_queue *part, const struct job *job)
 {
     uint64_t round = part->round;
     for (struct list *node = part->waiting.next; node != &part->waiting; node = node->next) {
@@ -268,7 +268,7 @@ static uint64_t round_of(const struct part *part, const struct job *job)
 }
 
 /* Behind all jobs of its round and of earlier ones. */
-static void insert_by_round(struct part *part, struct job *job)
+static void insert_by_round(struct password_queue *part, struct job *job)
 {
     struct list *node = part->waiting.prev;
     while (node != &part->waiting && LIST_ENTRY(node, struct job, link)->round > job->round)
@@ -278,7 +278,7 @@ static void insert_by_round(struct part *part, struct job *job)
 }
 
 /* False: the part is full, and no source has more waiting than this one. */
-static bool make_room(struct password_pool *pool, struct part *part, const struct job *job)
+static bool make_room(struct password_pool *pool, struct password_queue *part, const struct job *job)
 {
     if (part->count < pool->queue)
         return true;
@@ -294,7 +294,7 @@ static bool make_room(struct password_pool *pool, struct part *part, const struc
 static void enqueue(struct job *job)
 {
     struct password_pool *pool = job->pool;
-    struct part *part = &pool->parts[job->turn.part];
+    struct password_queue *part = &pool->parts[job->turn.part];
     if (pool->is_shut) {
         finish(job, PASSWORD_CANCELLED);
         return;

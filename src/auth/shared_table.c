@@ -355,14 +355,14 @@ void shared_table_remove(struct shared_table *table, uint32_t slot, uint32_t own
 }
 
 /* Where a key may go in a set. */
-struct places {
+struct table_places {
     uint32_t same, free; /* slots; SHARED_TABLE_NONE: there is none */
     unsigned free_count;
 };
 
-static struct places places_in(const struct shared_table *table, uint32_t set, uint64_t hint)
+static struct table_places places_in(const struct shared_table *table, uint32_t set, uint64_t hint)
 {
-    struct places places = {SHARED_TABLE_NONE, SHARED_TABLE_NONE, 0};
+    struct table_places places = {SHARED_TABLE_NONE, SHARED_TABLE_NONE, 0};
 
     for (uint32_t slot = set * CHATELAINE_WAYS; slot < (set + 1) * CHATELAINE_WAYS; slot++) {
         if (atomic_load_explicit(hint_of(table, slot), memory_order_relaxed) == hint)
@@ -379,7 +379,7 @@ static struct places places_in(const struct shared_table *table, uint32_t set, u
 static uint32_t choose_slot(struct shared_table *table, const uint64_t hash[2])
 {
     uint32_t sets[2] = {chatelaine_set_of(hash, 0, table->set_mask), chatelaine_set_of(hash, 1, table->set_mask)};
-    struct places first = places_in(table, sets[0], hash[0]), second = places_in(table, sets[1], hash[0]);
+    struct table_places first = places_in(table, sets[0], hash[0]), second = places_in(table, sets[1], hash[0]);
 
     if (first.same != SHARED_TABLE_NONE)
         return first.same;

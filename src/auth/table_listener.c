@@ -12,7 +12,7 @@
 
 enum { TICK_MS = 20, ACCEPTS_AT_ONCE = 16, LOG_PAUSE_MS = 60000 };
 
-struct reader {
+struct table_reader {
     struct list node;
     struct table_listener *listener;
     uv_poll_t poll;
@@ -45,7 +45,7 @@ static void release(struct table_listener *listener)
 
 static void on_reader_closed(uv_handle_t *handle)
 {
-    struct reader *reader = handle->data;
+    struct table_reader *reader = handle->data;
     struct table_listener *listener = reader->listener;
 
     close(reader->fd);
@@ -53,7 +53,7 @@ static void on_reader_closed(uv_handle_t *handle)
     release(listener);
 }
 
-static void reader_end(struct reader *reader)
+static void reader_end(struct table_reader *reader)
 {
     struct table_listener *listener = reader->listener;
 
@@ -92,7 +92,7 @@ static bool greet(const struct table_listener *listener, int fd)
 
 static void reader_begin(struct table_listener *listener, int fd)
 {
-    struct reader *reader = mem_alloc(sizeof *reader);
+    struct table_reader *reader = mem_alloc(sizeof *reader);
 
     reader->fd = fd;
     reader->listener = listener;
@@ -190,7 +190,7 @@ void table_listener_close(struct table_listener *listener, void (*closed)(void *
     listener->closed_arg = arg;
     (void)shared_table_count_uses(listener->table, shared_table_slots(listener->table));
     while ((node = list_first(&listener->readers)))
-        reader_end(LIST_ENTRY(node, struct reader, node));
+        reader_end(LIST_ENTRY(node, struct table_reader, node));
     uv_close((uv_handle_t *)&listener->poll, on_handle_closed);
     unix_socket_close(&listener->socket);
     uv_close((uv_handle_t *)&listener->ticker, on_handle_closed);

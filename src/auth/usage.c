@@ -31,7 +31,7 @@ struct writer {
     uint32_t backoff_ms;
     struct usage_table gathered, writing;
     struct refusal_table refused, refusing; /* likewise, of refused requests */
-    size_t written, told;                   /* entries of `writing` and `refusing` that have been written */
+    size_t written, refusals_written;       /* entries of `writing` and `refusing` that have been written */
     size_t batch, batch_refusals;           /* entries in the batch that is being sent; a retry sends the same ones */
     uint64_t sequence;                      /* of that batch; the same at every attempt */
     char sender[2 * SENDER_BYTES + 1];
@@ -230,7 +230,7 @@ static size_t batch_most(const struct writer *writer)
 
 static size_t next_refusals(const struct writer *writer)
 {
-    const size_t left = writer->refusing.count - writer->told;
+    const size_t left = writer->refusing.count - writer->refusals_written;
     return left < USAGE_REFUSALS_BATCH_MAX ? left : USAGE_REFUSALS_BATCH_MAX;
 }
 
@@ -241,7 +241,7 @@ static void send_batch(struct writer *writer)
     const struct usage_batch batch = {
         .entries = writer->writing.entries + writer->written,
         .count = writer->batch,
-        .refusals = writer->batch_refusals ? writer->refusing.entries + writer->told : NULL,
+        .refusals = writer->batch_refusals ? writer->refusing.entries + writer->refusals_written : NULL,
         .refusal_count = writer->batch_refusals,
     };
     writer->is_sending = true;
@@ -261,7 +261,7 @@ static void swap_tables(struct writer *writer)
     if (writer->is_urgent)
         writer->urgent_ns = clock_boot_ns();
     writer->is_urgent = false;
-    writer->told = 0;
+    writer->refusals_written = 0;
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -301,14 +301,14 @@ static void batch_written(struct writer *writer)
     for (size_t i = 0; i < writer->batch; i++)
         metric_add(METRIC_USAGE_FLUSHED, writer->writing.entries[writer->written + i].uses);
     writer->written += writer->batch;
-    writer->told += writer->batch_refusals;
+    writer->refusals_written += writer->batch_refusals;
     writer->sequence++;
     writer->backoff_ms = 0;
-    if (writer->written < writer->writing.count || writer->told < writer->refusing.count)
+    if (writer->written < writer->writing.count || writer->refusals_written < writer->refusing.count)
         return;
     usage_table_clear(&writer->writing);
     refusal_table_clear(&writer->refusing);
-    writer->written = writer->told = 0;
+    writer->written = writer->refusals_written = 0;
 }
 
 static uint32_t next_backoff(struct writer *writer)

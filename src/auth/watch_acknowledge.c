@@ -75,7 +75,7 @@ void watch_withhold(struct watcher *watcher)
     watch_settle_waits(feed);
 }
 
-static bool was_told(const struct watcher *watcher, const struct watch_cursor *cursor)
+static bool was_sent(const struct watcher *watcher, const struct watch_cursor *cursor)
 {
     if (!watcher->has_begun || !watch_cursor_fits(cursor, &watcher->cursor))
         return false;
@@ -87,7 +87,7 @@ static bool was_told(const struct watcher *watcher, const struct watch_cursor *c
 
 bool watcher_acknowledge(struct watcher *watcher, const struct watch_cursor *cursor)
 {
-    if (!watcher->acknowledges || !was_told(watcher, cursor))
+    if (!watcher->acknowledges || !was_sent(watcher, cursor))
         return false;
     for (unsigned i = 0; i < cursor->count; i++)
         if (log_position_is_after(cursor->at[i], watcher->parts[i].acknowledged))

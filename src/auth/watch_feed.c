@@ -264,7 +264,7 @@ static void tell_entries(struct watcher *watcher, unsigned number, const struct 
         if (entry->kind == INVALIDATION_UNREADABLE)
             tell_gap(watcher);
         else
-            watcher->events->told(watcher->arg, entry, &watcher->cursor);
+            watcher->events->event(watcher->arg, entry, &watcher->cursor);
     }
 }
 

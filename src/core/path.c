@@ -38,17 +38,17 @@ static int read_escape(struct text t)
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
-struct output {
+struct path_output {
     char *bytes;
     size_t len;
 };
 
-static void put(struct output *out, char c)
+static void put(struct path_output *out, char c)
 {
     out->bytes[out->len++] = c;
 }
 
-static void put_escape(struct output *out, int byte)
+static void put_escape(struct path_output *out, int byte)
 {
     put(out, '%');
     put(out, "0123456789ABCDEF"[byte >> 4]);
@@ -56,7 +56,7 @@ static void put_escape(struct output *out, int byte)
 }
 
 /* Escapes beyond ASCII must together be one UTF-8 character, but not a control character (U+0080 to U+009F). */
-static bool put_character(struct text *rest, struct output *out)
+static bool put_character(struct text *rest, struct path_output *out)
 {
     char bytes[UTF8_MAX_BYTES];
     size_t count = 0;
@@ -72,7 +72,7 @@ static bool put_character(struct text *rest, struct output *out)
     return true;
 }
 
-static bool put_escaped(struct text *rest, struct output *out)
+static bool put_escaped(struct text *rest, struct path_output *out)
 {
     const int byte = read_escape(*rest);
     if (byte >= 0x80)
@@ -88,7 +88,7 @@ static bool put_escaped(struct text *rest, struct output *out)
 }
 
 /* One segment, up to the next '/' or the end. */
-static bool put_segment(struct text *rest, struct output *out)
+static bool put_segment(struct text *rest, struct path_output *out)
 {
     while (rest->len && rest->ptr[0] != '/') {
         if (rest->ptr[0] == '%') {
@@ -114,7 +114,7 @@ static bool is_dots_with_parameter(struct text segment)
     return (dots == 1 || dots == 2) && (text_starts_with(behind, TEXT(";")));
 }
 
-static void drop_last_segment(struct output *out)
+static void drop_last_segment(struct path_output *out)
 {
     while (out->bytes[--out->len] != '/')
         continue;
@@ -125,7 +125,7 @@ static void drop_last_segment(struct output *out)
  * first and "/b" to those that fold first. floor begins at 0, which is the rule against climbing above the root. */
 bool path_normalise(struct text path, char *ret_path, size_t *ret_len)
 {
-    struct output out = {ret_path, 0};
+    struct path_output out = {ret_path, 0};
     struct text rest = path;
     size_t floor = 0;
     bool ends_in_slash = false;

@@ -178,7 +178,7 @@ void conn_write_on(struct conn *conn)
 static void conn_go_on(struct conn *conn)
 {
     if (!conn->is_consuming && (conn->stash.len > 0 || conn->is_input_ended))
-        ready_add(&conn->all->ready, &conn->in_ready);
+        next_turn_add(&conn->all->ready, &conn->in_ready);
 }
 
 void conn_linger(struct conn *conn)
@@ -212,7 +212,7 @@ static void conn_answered(struct conn *conn)
     } else if (!conn->request->parser.is_complete) {
         conn_enter(conn, CONN_DISCARDING);
         if (!conn->is_consuming)
-            ready_add(&conn->all->ready, &conn->in_ready);
+            next_turn_add(&conn->all->ready, &conn->in_ready);
     } else {
         conn_next_request(conn);
     }
@@ -223,7 +223,7 @@ static void conn_piece_written(struct conn *conn)
 {
     conn_enter(conn, CONN_STREAMING);
     if (conn->request->stream.drained)
-        ready_add(&conn->all->ready, &conn->in_ready);
+        next_turn_add(&conn->all->ready, &conn->in_ready);
 }
 
 static void conn_written(struct conn *conn)
@@ -288,7 +288,7 @@ void conn_want_body(struct conn *conn)
     conn->body_begun_ms = conn->body_last_ms = uv_now(conn->all->loop);
     conn_enter(conn, CONN_BODY);
     if (!conn->is_consuming)
-        ready_add(&conn->all->ready, &conn->in_ready);
+        next_turn_add(&conn->all->ready, &conn->in_ready);
 }
 
 /* Deadlines. */

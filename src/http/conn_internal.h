@@ -7,7 +7,7 @@
 #include "deadline_internal.h"
 #include "handshake_internal.h"
 #include "proxy_internal.h"
-#include "ready_internal.h"
+#include "next_turn_internal.h"
 #include "response_internal.h"
 #include "tls/session.h"
 
@@ -27,7 +27,7 @@ struct conns {
     size_t count;
     struct deadlines deadlines;
     struct burdens burdens;
-    struct ready ready;      /* connections that go on with their input in the next turn */
+    struct next_turn ready;  /* connections that go on with their input in the next turn */
     char *read_buffer;       /* lent to one read at a time */
     struct tls_context *tls; /* NULL: connections are plain */
     struct handshakes handshakes;

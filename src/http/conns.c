@@ -18,7 +18,7 @@ void conns_init(struct conns *conns)
     list_init(&conns->all);
     deadlines_init(&conns->deadlines, conns->loop, conns->settings, conn_expire);
     burdens_init(&conns->burdens, conns->loop, (size_t)conns->settings->waiting_max_bytes, conn_cut);
-    ready_init(&conns->ready, conns->loop, conn_resume);
+    next_turn_init(&conns->ready, conns->loop, conn_resume);
     handshakes_init(&conns->handshakes, conns->loop, (size_t)conns->settings->tls_handshakes_max, conn_shake_hands);
     conns->read_buffer = mem_alloc(READ_BUFFER_BYTES);
     conn_init_tls(conns);
@@ -27,7 +27,7 @@ void conns_init(struct conns *conns)
 void conns_close(struct conns *conns, uv_close_cb closed, void *arg)
 {
     deadlines_close(&conns->deadlines, closed, arg);
-    ready_close(&conns->ready, closed, arg);
+    next_turn_close(&conns->ready, closed, arg);
     handshakes_close(&conns->handshakes, closed, arg);
 }
 

@@ -55,7 +55,7 @@ static void tell(enum invalidation_kind kind, const char *key, int64_t at_ms)
     struct invalidation invalidation = {.kind = kind, .at_ms = at_ms, .account = {ACCOUNT}};
 
     snprintf(invalidation.key.text, sizeof invalidation.key.text, "%s", key);
-    fake_watch.events.told(fake_watch.arg, &invalidation, &CURSOR);
+    fake_watch.events.event(fake_watch.arg, &invalidation, &CURSOR);
 }
 
 /* The listener for gateways looks for no secrets, but it must not say one again: neither whole nor in part. */

@@ -1,8 +1,8 @@
-#include "receipt_internal.h"
+#include "key_receipt_internal.h"
 #include "core/receipt.h"
 #include "handlers_internal.h"
 
-void receipt_reply(struct exchange *exchange, const struct key_revocation *revocation)
+void key_receipt_reply(struct exchange *exchange, const struct key_revocation *revocation)
 {
     char storage[RECEIPT_MAX_BYTES];
     struct buf out;

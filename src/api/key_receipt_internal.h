@@ -4,4 +4,4 @@
 #include "records/key_revocation.h"
 
 /* 200 with a JWS in compact form, signed now. */
-void receipt_reply(struct exchange *exchange, const struct key_revocation *revocation);
+void key_receipt_reply(struct exchange *exchange, const struct key_revocation *revocation);
