@@ -9,7 +9,11 @@
 #include "refusal_internal.h"
 #include "records/change_missed.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { MESSAGE_BYTES = 256 };
 
 /* Nearly every path is in normal form already; the server has refused bytes that are never valid. */
 static bool is_normal(struct text path)
@@ -147,6 +151,17 @@ void exchange_refuse_name(struct exchange *exchange, struct text name)
     buf_init_fixed(&why, storage, sizeof storage);
     label_explain(name, "name", &why);
     exchange_refuse_value(exchange, http_request_copy(exchange->request, buf_text(&why)).ptr);
+}
+
+const char *exchange_format(const struct exchange *exchange, const char *format, ...)
+{
+    char storage[MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(storage, sizeof storage, format, args);
+    va_end(args);
+    return http_request_copy(exchange->request, text_of(storage)).ptr;
 }
 
 void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)

@@ -65,6 +65,8 @@ void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s);
 void exchange_refuse_value(struct exchange *exchange, const char *rule);
 /* parameter_invalid of `name`, with what is wrong with it. */
 void exchange_refuse_name(struct exchange *exchange, struct text name);
+/* For the message of a problem; lives as long as the request. */
+const char *exchange_format(const struct exchange *exchange, const char *format, ...) PRINTF_LIKE(2, 3);
 /* 429: too many attempts. */
 void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s);
 /* Maps a store failure to a problem, including a credential that ended meanwhile. Callers handle results with a special

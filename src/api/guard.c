@@ -492,15 +492,10 @@ static void answer(struct exchange *exchange)
 static struct problem wrong_charset(struct exchange *exchange, struct text charset)
 {
     struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
-    char storage[2 * CHARSET_SHOWN_BYTES];
-    struct buf message;
 
     problem.message = "Send the body in UTF-8.";
-    if (charset.len > 0 && charset.len <= CHARSET_SHOWN_BYTES && !secret_begins_within(charset)) {
-        buf_init_fixed(&message, storage, sizeof storage);
-        buf_printf(&message, "Send the body in UTF-8, not in %.*s.", TEXT_ARG(charset));
-        problem.message = http_request_copy(exchange->request, buf_text(&message)).ptr;
-    }
+    if (charset.len > 0 && charset.len <= CHARSET_SHOWN_BYTES && !secret_begins_within(charset))
+        problem.message = exchange_format(exchange, "Send the body in UTF-8, not in %.*s.", TEXT_ARG(charset));
     return problem;
 }
 
@@ -600,13 +595,9 @@ static void body_free(void *body)
 
 static void refuse_json(struct exchange *exchange, const char *why)
 {
-    char storage[192];
-    struct buf message;
     struct problem problem = problem_of(PROBLEM_INVALID_JSON);
 
-    buf_init_fixed(&message, storage, sizeof storage);
-    buf_printf(&message, "The body is not a valid JSON object: %s.", why);
-    problem.message = http_request_copy(exchange->request, buf_text(&message)).ptr;
+    problem.message = exchange_format(exchange, "The body is not a valid JSON object: %s.", why);
     exchange_refuse_with(exchange, problem);
 }
 

@@ -19,13 +19,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct join_input {
-    struct text code, password, totp;
-};
-
 struct join {
     struct exchange *exchange;
-    struct text password, totp; /* point into the exchange's body */
+    struct text code, password, totp; /* point into the exchange's body */
     char ip_tag[THROTTLE_TAG_CHARS + 1];
     struct password_turn turn;
     struct link_record link; /* wiped when the request is freed, as are the next three */
@@ -64,7 +60,7 @@ static void join_refuse(struct join *op, enum store_result result, uint32_t retr
 }
 
 /* Looks the code up, in the turn of the address. What has not the form of a code is none. */
-static void join_find(struct join *op, struct text code, link_found *found)
+static void join_find(struct join *op, link_found *found)
 {
     struct exchange *exchange = op->exchange;
     struct keyring *keyring = exchange->service->keyring;
@@ -76,22 +72,26 @@ static void join_find(struct join *op, struct text code, link_found *found)
     op->turn.part = PASSWORD_STRANGER;
     memcpy(&op->turn.source, op->ip_tag + THROTTLE_NETWORK_CHARS, sizeof op->turn.source);
     http_request_hold(exchange->request);
-    if (token_digests(keyring, KEYRING_LINK, code, &digests))
+    if (token_digests(keyring, KEYRING_LINK, op->code, &digests))
         link_store_find(exchange->service->partitions, &digests, text_of(op->ip_tag), found, op);
     else
         join_refuse(op, STORE_NOT_FOUND, 0);
 }
 
+static const struct json_field JOIN_FIELDS[] = {
+    {"code", JSON_FIELD_TEXT, true, offsetof(struct join, code)},
+    {"password", JSON_FIELD_TEXT, true, offsetof(struct join, password)},
+    {"totp", JSON_FIELD_TEXT, true, offsetof(struct join, totp)},
+};
+
 /* The body has a code alone. */
 static void join_by_code(struct exchange *exchange, link_found *found)
 {
-    static const struct json_field FIELDS[] = {{"code", JSON_FIELD_TEXT, true, offsetof(struct join_input, code)}};
     struct join *op = http_request_alloc(exchange->request, sizeof *op);
-    struct join_input input = {0};
 
     op->exchange = exchange;
-    if (exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        join_find(op, input.code, found);
+    if (exchange_read_body(exchange, JOIN_FIELDS, 1, op))
+        join_find(op, found);
 }
 
 /* POST /v1/auth/join/begin */
@@ -210,21 +210,12 @@ void join_start(struct exchange *exchange)
 
 void join_finish(struct exchange *exchange)
 {
-    static const struct json_field FIELDS[] = {
-        {"code", JSON_FIELD_TEXT, true, offsetof(struct join_input, code)},
-        {"password", JSON_FIELD_TEXT, true, offsetof(struct join_input, password)},
-        {"totp", JSON_FIELD_TEXT, true, offsetof(struct join_input, totp)},
-    };
     struct join *op = http_request_alloc(exchange->request, sizeof *op);
-    struct join_input input = {0};
 
     op->exchange = exchange;
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
-        !user_check_read_code(exchange, input.totp))
-        return;
-    op->password = input.password;
-    op->totp = input.totp;
-    join_find(op, input.code, join_found);
+    if (exchange_read_body(exchange, JOIN_FIELDS, sizeof JOIN_FIELDS / sizeof *JOIN_FIELDS, op) &&
+        user_check_read_code(exchange, op->totp))
+        join_find(op, join_found);
 }
 
 static void join_found(void *arg, enum store_result result, const struct link_record *link, uint32_t retry_after_s)

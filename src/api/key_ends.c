@@ -159,12 +159,8 @@ static void replacement_delivered(struct key_grant *grant)
 static void refuse_replaced(struct exchange *exchange, struct text successor)
 {
     struct problem problem = problem_of(PROBLEM_ALREADY_REPLACED);
-    char storage[128];
-    struct buf why;
 
-    buf_init_fixed(&why, storage, sizeof storage);
-    buf_printf(&why, "This key was replaced by %.*s, which is in use.", TEXT_ARG(successor));
-    problem.message = http_request_copy(exchange->request, buf_text(&why)).ptr;
+    problem.message = exchange_format(exchange, "This key was replaced by %.*s, which is in use.", TEXT_ARG(successor));
     exchange_refuse_with(exchange, problem);
 }
 

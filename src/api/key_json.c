@@ -12,7 +12,7 @@ struct key_input {
 };
 
 /* Long enough for every scope, and no secret of ours is so short; of one that was cut, nothing is repeated. */
-enum { SCOPE_SHOWN_BYTES = 32, SCOPE_WHY_BYTES = 160 };
+enum { SCOPE_SHOWN_BYTES = 32 };
 _Static_assert((int)SCOPE_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "no secret is shown as a scope");
 
 /* item: the one at fault, at this place in the list; NULL: the list is empty. */
@@ -20,23 +20,20 @@ static void refuse_scope(struct exchange *exchange, const struct json *item, siz
 {
     struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("scopes"));
     struct text_guess guess = {.written = item && json_type(item) == JSON_STRING ? json_text(item) : TEXT("")};
-    char storage[SCOPE_WHY_BYTES];
-    struct buf why;
 
-    buf_init_fixed(&why, storage, sizeof storage);
     if (!item)
-        buf_append_str(&why, "scopes must have at least one scope. Without scopes, a key has every one.");
+        problem.message = "scopes must have at least one scope. Without scopes, a key has every one.";
     else if (guess.written.len > SCOPE_SHOWN_BYTES || text_has_control(guess.written) ||
              secret_begins_within(guess.written))
-        buf_printf(&why, "Unknown scope at scopes[%zu].", at);
+        problem.message = exchange_format(exchange, "Unknown scope at scopes[%zu].", at);
     else if (json_type(item) != JSON_STRING)
-        buf_printf(&why, "scopes[%zu] must be a string: the name of a scope.", at);
+        problem.message = exchange_format(exchange, "scopes[%zu] must be a string: the name of a scope.", at);
     else
-        buf_printf(&why, "Unknown scope \"%.*s\" at scopes[%zu].", TEXT_ARG(guess.written), at);
+        problem.message =
+            exchange_format(exchange, "Unknown scope \"%.*s\" at scopes[%zu].", TEXT_ARG(guess.written), at);
     for (unsigned n = 0; item && n < SCOPE_COUNT; n++)
         text_guess_try(&guess, scope_name(n).ptr);
     problem.meant = guess.found;
-    problem.message = http_request_copy(exchange->request, buf_text(&why)).ptr;
     exchange_refuse_with(exchange, problem);
 }
 

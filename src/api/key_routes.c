@@ -242,13 +242,9 @@ static const char *const RULE_OF_IDS = "ids must be a list of 1 to 10000 ids of 
 
 static void refuse_ids(struct exchange *exchange, size_t at)
 {
-    char storage[96];
     struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ids"));
-    struct buf why;
 
-    buf_init_fixed(&why, storage, sizeof storage);
-    buf_printf(&why, "ids[%zu] is not the id of an API key (key_…). None was revoked.", at);
-    problem.message = http_request_copy(exchange->request, buf_text(&why)).ptr;
+    problem.message = exchange_format(exchange, "ids[%zu] is not the id of an API key (key_…). None was revoked.", at);
     exchange_refuse_with(exchange, problem);
 }
 

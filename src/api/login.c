@@ -36,10 +36,6 @@ static void put_session(struct exchange *exchange, const struct session_record *
 /* POST /v1/auth/login: count the attempt, check password and code, then mark the code as used and create the
  * session. */
 
-struct login_input {
-    struct text email, password, totp;
-};
-
 struct login {
     struct sign_in sign_in; /* first, so that a pointer to it is one to this */
     struct token token;     /* wiped when the request is freed */
@@ -77,29 +73,17 @@ void login_begin(struct exchange *exchange)
         sign_in_begin(&op->sign_in);
 }
 
-/* Checks only the form of the input: a 400 must not reveal which emails exist. False if the exchange has been
- * refused. */
+/* False if the exchange has been refused. */
 static bool login_read(struct sign_in *op)
 {
     static const struct json_field FIELDS[] = {
-        {"email", JSON_FIELD_TEXT, true, offsetof(struct login_input, email)},
-        {"password", JSON_FIELD_TEXT, true, offsetof(struct login_input, password)},
-        {"totp", JSON_FIELD_TEXT, true, offsetof(struct login_input, totp)},
+        {"email", JSON_FIELD_TEXT, true, offsetof(struct sign_in, written)},
+        {"password", JSON_FIELD_TEXT, true, offsetof(struct sign_in, check.password)},
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct sign_in, check.totp)},
     };
-    struct login_input input = {0};
-    const char *wrong = NULL;
 
-    if (!exchange_read_body(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        return false;
-    if (!account_normalise_email(input.email, op->email))
-        wrong = "email";
-    else if (!user_check_code_has_form(input.totp))
-        wrong = "totp";
-    if (wrong)
-        exchange_refuse_with(op->exchange, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
-    op->check.password = input.password;
-    op->check.totp = input.totp;
-    return !wrong;
+    return sign_in_read(op, FIELDS, sizeof FIELDS / sizeof *FIELDS) &&
+           user_check_read_code(op->exchange, op->check.totp);
 }
 
 static void sid_mint(char ret_sid[ID_TEXT_BYTES])

@@ -7,10 +7,6 @@
 
 #include <stdio.h>
 
-struct password_input {
-    struct text current_password, totp, new_password;
-};
-
 struct password_change {
     struct proof proof; /* first, so that a pointer to it is one to this */
     struct text new_password;
@@ -54,7 +50,7 @@ static bool is_same(struct text a, struct text b)
 }
 
 /* Judges the new password before anything is counted: that depends only on what was sent and who sent it. */
-static bool refuse_new(struct password_change *op, struct text current)
+static bool refuse_new(struct password_change *op)
 {
     const struct user_record *user = &op->proof.exchange->session->user;
     const struct password_context context = {text_of(user->email), text_of(user->account_name)};
@@ -63,7 +59,7 @@ static bool refuse_new(struct password_change *op, struct text current)
 
     if (verdict != PASSWORD_OK)
         problem.message = account_explain_password(verdict);
-    else if (is_same(op->new_password, current))
+    else if (is_same(op->new_password, op->proof.check.password))
         problem.message = "new_password must not be the current one.";
     else
         return false;
@@ -75,17 +71,12 @@ static bool refuse_new(struct password_change *op, struct text current)
 static bool change_read(struct password_change *op)
 {
     static const struct json_field FIELDS[] = {
-        {"current_password", JSON_FIELD_TEXT, true, offsetof(struct password_input, current_password)},
-        {"totp", JSON_FIELD_TEXT, true, offsetof(struct password_input, totp)},
-        {"new_password", JSON_FIELD_TEXT, true, offsetof(struct password_input, new_password)},
+        {"current_password", JSON_FIELD_TEXT, true, offsetof(struct password_change, proof.check.password)},
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct password_change, proof.check.totp)},
+        {"new_password", JSON_FIELD_TEXT, true, offsetof(struct password_change, new_password)},
     };
-    struct password_input input = {0};
 
-    if (!exchange_read_body(op->proof.exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
-        !proof_read(&op->proof, input.current_password, input.totp))
-        return false;
-    op->new_password = input.new_password;
-    return !refuse_new(op, input.current_password);
+    return proof_read(&op->proof, FIELDS, sizeof FIELDS / sizeof *FIELDS) && !refuse_new(op);
 }
 
 static void change_hash(struct proof *proof)

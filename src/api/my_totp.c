@@ -38,7 +38,7 @@ void new_totp_begin(struct exchange *exchange)
     op->proof.throttled_line = "new authenticator throttled";
     op->proof.refused_line = "new authenticator refused";
     op->proof.given = begin_store;
-    if (proof_read_body(&op->proof))
+    if (proof_read(&op->proof, NULL, 0))
         proof_begin(&op->proof);
 }
 

@@ -14,30 +14,16 @@ void proof_log(const struct proof *proof, const char *message)
     exchange_log_own(proof->exchange, message, text_of(proof->exchange->session->sid));
 }
 
-bool proof_read(struct proof *proof, struct text password, struct text totp)
-{
-    if (!user_check_read_code(proof->exchange, totp))
-        return false;
-    proof->check.exchange = proof->exchange;
-    proof->check.password = password;
-    proof->check.totp = totp;
-    return true;
-}
-
-struct proof_input {
-    struct text password, totp;
-};
-
-bool proof_read_body(struct proof *proof)
+bool proof_read(struct proof *proof, const struct json_field *fields, size_t count)
 {
     static const struct json_field FIELDS[] = {
-        {"password", JSON_FIELD_TEXT, true, offsetof(struct proof_input, password)},
-        {"totp", JSON_FIELD_TEXT, true, offsetof(struct proof_input, totp)},
+        {"password", JSON_FIELD_TEXT, true, offsetof(struct proof, check.password)},
+        {"totp", JSON_FIELD_TEXT, true, offsetof(struct proof, check.totp)},
     };
-    struct proof_input input = {0};
 
-    return exchange_read_body(proof->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) &&
-           proof_read(proof, input.password, input.totp);
+    proof->check.exchange = proof->exchange;
+    return exchange_read_body(proof->exchange, fields ? fields : FIELDS, fields ? count : 2, proof) &&
+           user_check_read_code(proof->exchange, proof->check.totp);
 }
 
 void proof_begin(struct proof *proof)

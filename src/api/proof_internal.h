@@ -17,10 +17,9 @@ struct proof {
     struct token token; /* the session's new one; wiped when the request is freed */
 };
 
-/* Reads the form of the code. False if the exchange has been refused. */
-MUST_CHECK bool proof_read(struct proof *proof, struct text password, struct text totp);
-/* The same for a body of password and totp. */
-MUST_CHECK bool proof_read_body(struct proof *proof);
+/* Reads password and code from the body, by other fields than `password` and `totp` if fields is not NULL; their target
+ * begins with the proof. False if the exchange has been refused. */
+MUST_CHECK bool proof_read(struct proof *proof, const struct json_field *fields, size_t count);
 /* Holds the request. The proof ends in exactly one of: the caller's reply after its script succeeded, proof_finish(),
  * proof_refuse(), proof_give_up(). The caller releases the request after its own reply; the others do so themselves. */
 void proof_begin(struct proof *proof);

@@ -9,12 +9,9 @@
 
 /* POST /v1/auth/recover */
 
-struct recovery_input {
-    struct text email, password, recovery_code;
-};
-
 struct recovery {
-    struct sign_in sign_in;       /* first, so that a pointer to it is one to this */
+    struct sign_in sign_in; /* first, so that a pointer to it is one to this */
+    struct text code_text;
     struct recovery_code written; /* wiped when the request is freed */
     struct token_digests code;
     struct token ticket; /* wiped when the request is freed */
@@ -51,28 +48,22 @@ void recovery_begin(struct exchange *exchange)
     sign_in_begin(&op->sign_in);
 }
 
-/* Checks only the form of the input, as for a login. False if the exchange has been refused. */
+/* False if the exchange has been refused. */
 static bool recovery_read(struct recovery *op)
 {
     static const struct json_field FIELDS[] = {
-        {"email", JSON_FIELD_TEXT, true, offsetof(struct recovery_input, email)},
-        {"password", JSON_FIELD_TEXT, true, offsetof(struct recovery_input, password)},
-        {"recovery_code", JSON_FIELD_TEXT, true, offsetof(struct recovery_input, recovery_code)},
+        {"email", JSON_FIELD_TEXT, true, offsetof(struct recovery, sign_in.written)},
+        {"password", JSON_FIELD_TEXT, true, offsetof(struct recovery, sign_in.check.password)},
+        {"recovery_code", JSON_FIELD_TEXT, true, offsetof(struct recovery, code_text)},
     };
     struct sign_in *sign_in = &op->sign_in;
-    struct recovery_input input = {0};
-    const char *wrong = NULL;
 
-    if (!exchange_read_body(sign_in->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+    if (!sign_in_read(sign_in, FIELDS, sizeof FIELDS / sizeof *FIELDS))
         return false;
-    if (!account_normalise_email(input.email, sign_in->email))
-        wrong = "email";
-    else if (!recovery_code_parse(input.recovery_code, &op->written))
-        wrong = "recovery_code";
-    if (wrong)
-        exchange_refuse_with(sign_in->exchange, problem_param(PROBLEM_PARAMETER_INVALID, text_of(wrong)));
-    sign_in->check.password = input.password;
-    return !wrong;
+    if (recovery_code_parse(op->code_text, &op->written))
+        return true;
+    exchange_refuse_with(sign_in->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("recovery_code")));
+    return false;
 }
 
 /* The digests of a user's codes are made with the email. */

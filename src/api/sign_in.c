@@ -18,6 +18,16 @@ static void attempt_begun(void *arg, enum store_result result, const struct logi
 static void attempt_checked(void *arg, enum user_check_result result);
 static void failure_recorded(void *arg, enum store_result result, const struct login_failure *failure);
 
+bool sign_in_read(struct sign_in *op, const struct json_field *fields, size_t count)
+{
+    if (!exchange_read_body(op->exchange, fields, count, op))
+        return false;
+    if (account_normalise_email(op->written, op->email))
+        return true;
+    exchange_refuse_with(op->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("email")));
+    return false;
+}
+
 void sign_in_begin(struct sign_in *op)
 {
     struct exchange *exchange = op->exchange;

@@ -8,12 +8,13 @@
 struct sign_in {
     struct exchange *exchange;
 
-    /* Set before sign_in_begin(), with check.password and what else is judged. */
+    /* Set before sign_in_begin(), after sign_in_read(). */
     const char *throttled_line, *refused_line; /* for the log */
     const struct token_digests *recovery_code; /* judged instead of a code; NULL: none */
     void (*named)(struct sign_in *op);         /* the email is known, before anything is judged; NULL: nobody asks */
     void (*proven)(struct sign_in *op);        /* all was right; the caller's script decides. Exactly once, or never */
 
+    struct text written;             /* the email in the body */
     char email[EMAIL_MAX_BYTES + 1]; /* as written at first; from `named` on as the user has it */
     char meant[EMAIL_MAX_BYTES + 1];
     struct attempt_counters of_strangers, of_browser;
@@ -26,6 +27,10 @@ struct sign_in {
     struct token browser; /* wiped when the request is freed */
 };
 
+/* Reads email, password and what else is judged from the body, by fields whose target is the sign-in or begins with it,
+ * and checks the form of the email: a 400 must not reveal which emails exist. False if the exchange has been refused.
+ */
+MUST_CHECK bool sign_in_read(struct sign_in *op, const struct json_field *fields, size_t count);
 /* Holds the request. Every attempt ends in exactly one of: the caller's reply after its script succeeded,
  * sign_in_fail(), sign_in_refuse(). The caller releases the request after its own reply; the other two do so
  * themselves. */

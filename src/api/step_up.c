@@ -15,7 +15,7 @@ void step_up_begin(struct exchange *exchange)
     proof->throttled_line = "step-up throttled";
     proof->refused_line = "step-up refused";
     proof->given = step_up_given;
-    if (proof_read_body(proof))
+    if (proof_read(proof, NULL, 0))
         proof_begin(proof);
 }
 

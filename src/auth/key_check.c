@@ -254,26 +254,9 @@ static void recall(struct key_check *check, struct recalled *ret)
 
 enum key_verdict key_check_verdict(enum store_result result, const struct key_principal *key)
 {
-    switch (result) {
-    case STORE_OK:
+    if (result == STORE_OK)
         return key_verdict_of(key);
-    case STORE_NOT_FOUND:
-        return KEY_INVALID;
-    case STORE_CONFLICT:
-    case STORE_REFUSED:
-    case STORE_ACTOR_REVOKED:
-    case STORE_ACTOR_UNKNOWN:
-    case STORE_ACTOR_UNPROVEN:
-    case STORE_ACTOR_ROLE:
-    case STORE_SUSPENDED:
-    case STORE_FULL:
-    case STORE_LIMITED:
-    case STORE_LEAVING:
-    case STORE_UNAVAILABLE:
-    case STORE_UNKNOWN:
-        break;
-    }
-    return KEY_UNDECIDED;
+    return result == STORE_NOT_FOUND ? KEY_INVALID : KEY_UNDECIDED;
 }
 
 static void finish(struct key_check *check, enum store_result result, const struct key_principal *key)
