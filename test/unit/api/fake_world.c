@@ -24,61 +24,21 @@ struct world world;
 
 /* Completions */
 
-enum pending_kind {
-    PENDING_CHECK,
-    PENDING_SESSION,
-    PENDING_INSERT,
-    PENDING_KEY,
-    PENDING_KEYS,
-    PENDING_SCHEDULED,
-    PENDING_REPLACED,
-    PENDING_ATTEMPT,
-    PENDING_PASSWORD,
-    PENDING_CREATE,
-    PENDING_DONE,
-    PENDING_FAILED,
-    PENDING_BODY,
-    PENDING_DELIVERY,
-    PENDING_OTHER,
-};
-
-struct pending {
-    enum pending_kind kind;
-    union {
-        key_checked *check;
-        session_found *session;
-        store_done *stored;
-        key_inserted *inserted;
-        key_found *key;
-        keys_listed *keys;
-        key_scheduled *scheduled;
-        key_replaced *replaced;
-        login_begun *attempt;
-        password_verified *password;
-        login_failed *failed;
-        http_body_done *body;
-        void (*delivered)(void *arg, bool delivered);
-        void (*other)(void *arg);
-    } fn;
-    void *arg;
-    enum store_result result;
-    enum key_verdict verdict;
-    struct http_request *request;
-};
-
 enum { QUEUE_MAX = 128 };
-static struct pending queue[QUEUE_MAX];
+static struct completion queue[QUEUE_MAX];
 static size_t queue_length;
 
-static void queue_add(struct pending pending)
+void world_complete(struct completion completion)
 {
     CHECK(queue_length < QUEUE_MAX);
-    queue[queue_length++] = pending;
+    queue[queue_length++] = completion;
 }
+
+COMPLETION(run_later, void(void *arg))
 
 void world_later(void (*run)(void *arg), void *arg)
 {
-    queue_add((struct pending){PENDING_OTHER, {.other = run}, .arg = arg});
+    ANSWER_LATER(run_later, run, arg);
 }
 
 /* Requests */
@@ -137,82 +97,13 @@ static struct http_request *request_make(enum http_method method, const char *ta
     return request;
 }
 
-/* The attempt that the store has reserved last. */
-static struct login_attempt begun;
-enum { FORGIVEN_MS = 12345 };
-
-static void run_pending(struct pending p)
-{
-    const struct user_record *user = world.user_known ? &world.session.user : NULL;
-    const struct key_principal key = key_principal_of(&world.key);
-
-    switch (p.kind) {
-    case PENDING_CHECK:
-        p.fn.check(p.arg, p.verdict, &key);
-        break;
-    case PENDING_SESSION:
-        p.fn.session(p.arg, p.result, &world.session);
-        break;
-    case PENDING_INSERT:
-        p.fn.inserted(p.arg, p.result, p.result == STORE_LIMITED ? 17 : 0);
-        break;
-    case PENDING_DONE:
-        p.fn.stored(p.arg, p.result);
-        break;
-    case PENDING_KEY:
-        p.fn.key(p.arg, p.result, &world.key);
-        break;
-    case PENDING_KEYS:
-        p.fn.keys(p.arg, p.result, &world.key, 1, false);
-        break;
-    case PENDING_SCHEDULED:
-        p.fn.scheduled(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0,
-                       p.result == STORE_REFUSED ? KEY_SCHEDULE_LATER : 0, p.result == STORE_LIMITED ? 17 : 0);
-        break;
-    case PENDING_REPLACED:
-        p.fn.replaced(p.arg, p.result, p.result == STORE_OK ? &world.key : NULL, 0, (struct text){0},
-                      p.result == STORE_LIMITED ? 17 : 0);
-        break;
-    case PENDING_ATTEMPT:
-        p.fn.attempt(p.arg, p.result,
-                     &(struct login_begin){.user = user,
-                                           .attempt = begun,
-                                           .browser_is_known = world.browser_known,
-                                           .is_locked = world.user_locked,
-                                           .recovery_code_fits = world.recovery_code_fits,
-                                           .retry_after_s = 30});
-        break;
-    case PENDING_FAILED:
-        p.fn.failed(p.arg, p.result, &world.failure);
-        break;
-    case PENDING_PASSWORD:
-        p.fn.password(p.arg, world.password_result);
-        break;
-    case PENDING_CREATE:
-        world.session.retry_after_s = world.retry_after_s;
-        world.session.notices = &world.notices;
-        p.fn.session(p.arg, p.result, &world.session);
-        break;
-    case PENDING_BODY:
-        p.fn.body(p.arg, HTTP_BODY_OK, p.request->body);
-        http_request_release(p.request);
-        break;
-    case PENDING_DELIVERY:
-        p.fn.delivered(p.arg, world.delivered);
-        break;
-    case PENDING_OTHER:
-        p.fn.other(p.arg);
-        break;
-    }
-}
-
 static void run_queue(void)
 {
     while (queue_length) {
-        struct pending first = queue[0];
+        struct completion first = queue[0];
 
         memmove(queue, queue + 1, --queue_length * sizeof *queue);
-        run_pending(first);
+        first.run(&first);
     }
 }
 
@@ -220,13 +111,11 @@ static bool must_turn;
 
 static void gate_wake(void *arg, uint64_t in_ms)
 {
-    (void)arg;
     must_turn = in_ms == 0;
 }
 
 static void gate_spent(void *arg)
 {
-    (void)arg;
 }
 
 void world_run(void)
@@ -349,31 +238,26 @@ struct text http_request_header_at(const struct http_request *request, struct te
 
 struct text http_request_id(const struct http_request *request)
 {
-    (void)request;
     return TEXT("req_01jd0000000000000000000001");
 }
 
 int64_t http_request_wall_ms(const struct http_request *request)
 {
-    (void)request;
     return clock_wall_ms();
 }
 
 struct text http_request_peer(const struct http_request *request)
 {
-    (void)request;
     return text_of(world.peer);
 }
 
 bool http_request_has_client_certificate(const struct http_request *request)
 {
-    (void)request;
     return world.has_client_certificate;
 }
 
 struct text http_request_client_name(const struct http_request *request)
 {
-    (void)request;
     return text_of(world.client_name ? world.client_name : "");
 }
 
@@ -384,7 +268,6 @@ bool http_request_has_body(const struct http_request *request)
 
 void http_request_raise_body(struct http_request *request, size_t max_bytes)
 {
-    (void)request;
     world.body_raised_to = max_bytes;
 }
 
@@ -411,7 +294,6 @@ void http_request_defer(struct http_request *request, void (*fn)(void *arg), voi
 
 uint64_t http_request_age_ns(const struct http_request *request)
 {
-    (void)request;
     return world.age_ns;
 }
 
@@ -437,10 +319,18 @@ bool http_request_given_up(const struct http_request *request)
     return request->gone;
 }
 
+static void run_body(const struct completion *completion)
+{
+    struct http_request *request = completion->request;
+
+    ((http_body_done *)completion->done)(completion->arg, HTTP_BODY_OK, request->body);
+    http_request_release(request);
+}
+
 void http_request_read_body(struct http_request *request, http_body_done *done, void *arg)
 {
     http_request_hold(request);
-    queue_add((struct pending){PENDING_BODY, {.body = done}, .arg = arg, .request = request});
+    world_complete((struct completion){run_body, (void (*)(void))done, arg, .request = request});
 }
 
 void http_response_header(struct http_request *request, struct text name, struct text value)
@@ -448,9 +338,10 @@ void http_response_header(struct http_request *request, struct text name, struct
     buf_printf(&request->headers, "%.*s: %.*s\n", TEXT_ARG(name), TEXT_ARG(value));
 }
 
+COMPLETION(run_delivery, void(void *arg, bool delivered), world.delivered)
+
 void http_reply(struct http_request *request, int status, struct text content_type, struct text body)
 {
-    (void)content_type;
     cr_assert(request->status == 0, "a second answer");
     if (request->gone)
         return;
@@ -461,13 +352,11 @@ void http_reply(struct http_request *request, int status, struct text content_ty
     buf_append_char(&request->answer, '\0');
     buf_append_char(&request->headers, '\0');
     if (request->delivered)
-        queue_add((struct pending){
-            PENDING_DELIVERY, {.delivered = request->delivered}, .arg = request->delivered_arg, .request = request});
+        ANSWER_LATER(run_delivery, request->delivered, request->delivered_arg);
 }
 
 void console_answer(const struct console *console, struct http_request *request)
 {
-    (void)console;
     http_reply(request, 200, TEXT("text/html"), TEXT("a page"));
 }
 
@@ -518,31 +407,23 @@ void http_response_on_delivered(struct http_request *request, void (*done)(void 
 
 /* Changes that changed nothing */
 
-struct missed_later {
-    missed_done *done;
-    void *arg;
-};
-
-static void missed_tell(void *arg)
-{
-    struct missed_later later = *(struct missed_later *)arg;
-
-    free(arg);
-    later.done(later.arg, world.missed_result, world.missed_result == STORE_LIMITED ? 7 : 0);
-}
+COMPLETION(run_missed, missed_done, world.missed_result, world.missed_result == STORE_LIMITED ? 7 : 0)
 
 void change_missed(struct store *store, const struct missed_change *missed, missed_done *done, void *arg)
 {
-    struct missed_later *later = mem_alloc(sizeof *later);
-
-    (void)store;
-    *later = (struct missed_later){done, arg};
     world.missed += missed->count;
     world.misses_email = missed->is_email_taken;
-    world_later(missed_tell, later);
+    ANSWER_LATER(run_missed, done, arg);
 }
 
 /* Keys */
+
+static void run_check(const struct completion *completion)
+{
+    const struct key_principal key = key_principal_of(&world.key);
+
+    ((key_checked *)completion->done)(completion->arg, (enum key_verdict)completion->result, &key);
+}
 
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
                      void *arg)
@@ -550,8 +431,6 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
     const struct key_principal key = key_principal_of(&world.key);
     enum key_verdict verdict = KEY_INVALID;
 
-    (void)checker;
-    (void)check;
     if (text_equal(token, TEXT("good")))
         verdict = KEY_ACCEPTED;
     else if (text_equal(token, TEXT("revoked")))
@@ -561,14 +440,13 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
     if (world.checks_at_once)
         done(arg, verdict, &key);
     else
-        queue_add((struct pending){PENDING_CHECK, {.check = done}, .arg = arg, .verdict = verdict});
+        ANSWER_WITH(run_check, done, arg, verdict);
     if (world.policy_later)
         world.service.policy = world.policy_later;
 }
 
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])
 {
-    (void)check;
     memset(ret_digest, 9, KEY_DIGEST_BYTES);
 }
 
@@ -596,8 +474,6 @@ void world_expect_bucket(const uint8_t digest[KEYRING_DIGEST_BYTES], const struc
 
 void usage_count(struct usage *usage, const struct key_principal *key, uint32_t uses, int64_t wall_ms)
 {
-    (void)usage;
-    (void)wall_ms;
     cr_assert(id_equal(&key->id, &world.key.id));
     world.uses += uses;
 }
@@ -605,9 +481,6 @@ void usage_count(struct usage *usage, const struct key_principal *key, uint32_t 
 struct usage_refusal *usage_refuse(struct usage *usage, const struct key_principal *key, enum usage_reason reason,
                                    int64_t wall_ms)
 {
-    (void)usage;
-    (void)key;
-    (void)wall_ms;
     world.refusals[reason]++;
     return world.refusals[reason] == 1 ? &world.refusal : NULL;
 }
@@ -616,49 +489,41 @@ struct usage_refusal *usage_refuse(struct usage *usage, const struct key_princip
 
 struct store *partition_of_account(const struct partitions *partitions, const struct id *account)
 {
-    (void)partitions, (void)account;
     return NULL;
 }
 
 bool store_has_aliases(const struct store *store)
 {
-    (void)store;
     return false;
 }
 
 void alias_find(struct store *store, const uint8_t digest[KEYRING_DIGEST_BYTES], alias_found *done, void *arg)
 {
-    (void)store, (void)digest, (void)done, (void)arg;
     cr_assert_fail("there are no aliases");
 }
 
 struct store *partition_of_bucket(const struct partitions *partitions, unsigned bucket)
 {
-    (void)bucket;
     return partitions_at(partitions, 0);
 }
 
 struct store *partition_of_digest(const struct partitions *partitions, const uint8_t digest[KEYRING_DIGEST_BYTES])
 {
-    (void)partitions, (void)digest;
     return NULL;
 }
 
 struct store *partitions_at(const struct partitions *partitions, unsigned number)
 {
-    (void)partitions, (void)number;
     return NULL;
 }
 
 unsigned partitions_count(const struct partitions *partitions)
 {
-    (void)partitions;
     return 1;
 }
 
 unsigned partitions_ready(const struct partitions *partitions)
 {
-    (void)partitions;
     return world.session_result == STORE_OK;
 }
 
@@ -669,81 +534,82 @@ void partitions_trouble(const struct partitions *partitions, struct buf *out)
 
 const char *partitions_refusal(const struct partitions *partitions, enum store_result result)
 {
-    (void)partitions;
     return result == STORE_UNAVAILABLE ? world.store_refusal : NULL;
 }
 
 bool partitions_are_empty(const struct partitions *partitions)
 {
-    (void)partitions;
     return false;
 }
+
+COMPLETION(run_inserted, key_inserted, world.insert_result, world.insert_result == STORE_LIMITED ? 17 : 0)
 
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
                       const struct audit_source *source, key_inserted *done, void *arg)
 {
-    (void)store;
     world_expect_bucket(digest, &key->account);
     world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
     world.inserts++;
     key_copy(&world.inserted, key);
-    queue_add((struct pending){PENDING_INSERT, {.inserted = done}, .arg = arg, .result = world.insert_result});
+    ANSWER_LATER(run_inserted, done, arg);
 }
+
+COMPLETION(run_scheduled, key_scheduled, world.revoke_result, world.revoke_result == STORE_OK ? &world.key : NULL, 0,
+           world.revoke_result == STORE_REFUSED ? KEY_SCHEDULE_LATER : 0, world.revoke_result == STORE_LIMITED ? 17 : 0)
 
 void key_store_schedule(struct store *store, const struct key_view *view, const struct id *id, int64_t ends_ms,
                         bool may_delay, const struct audit_source *source, key_scheduled *done, void *arg)
 {
-    (void)store, (void)id;
     world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
     world.view = *view;
     world.ends_ms = ends_ms;
     world.may_delay = may_delay;
-    queue_add((struct pending){PENDING_SCHEDULED, {.scheduled = done}, .arg = arg, .result = world.revoke_result});
+    ANSWER_LATER(run_scheduled, done, arg);
 }
+
+COMPLETION(run_replaced, key_replaced, world.insert_result, world.insert_result == STORE_OK ? &world.key : NULL, 0,
+           (struct text){0}, world.insert_result == STORE_LIMITED ? 17 : 0)
 
 void key_store_replace(struct store *store, const struct key_replacement *replacement,
                        const struct audit_source *source, key_replaced *done, void *arg)
 {
-    (void)store;
     world_expect_bucket(replacement->digest, &replacement->key->account);
     world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
     world.inserts++;
     key_copy(&world.inserted, replacement->key);
-    queue_add((struct pending){PENDING_REPLACED, {.replaced = done}, .arg = arg, .result = world.insert_result});
+    ANSWER_LATER(run_replaced, done, arg);
 }
 
 void key_store_discard(struct store *store, const struct id *id, const struct audit_source *source)
 {
-    (void)store;
     cr_assert(id_equal(id, &world.inserted.id) && text_equal(source->actor, TEXT("system")));
     cr_assert_eq(source->credential.kind, CREDENTIAL_NONE);
     world.discards++;
 }
 
+COMPLETION(run_key, key_found, (enum store_result)completion->result, &world.key)
+
 void key_store_get(struct store *store, const struct key_view *view, const struct id *id, key_found *done, void *arg)
 {
-    (void)store;
-    (void)id;
     world.view = *view;
-    queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = STORE_OK});
+    ANSWER_WITH(run_key, done, arg, STORE_OK);
 }
+
+COMPLETION(run_keys, keys_listed, STORE_OK, &world.key, 1, false)
 
 void key_store_list(struct store *store, const struct key_query *query, keys_listed *done, void *arg)
 {
-    (void)store;
     world.view = query->view;
-    queue_add((struct pending){PENDING_KEYS, {.keys = done}, .arg = arg, .result = STORE_OK});
+    ANSWER_LATER(run_keys, done, arg);
 }
 
 void key_store_revoke(struct store *store, const struct key_view *view, const struct id *id,
                       const struct audit_source *source, key_found *done, void *arg)
 {
-    (void)store;
-    (void)id;
     world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
     world.revokes++;
     world.view = *view;
-    queue_add((struct pending){PENDING_KEY, {.key = done}, .arg = arg, .result = world.revoke_result});
+    ANSWER_WITH(run_key, done, arg, world.revoke_result);
 }
 
 /* The last character of an id decides: 1: the key is revoked now; 2: it was revoked before; else: not found. */
@@ -770,7 +636,6 @@ void key_store_revoke_list(struct store *store, const struct key_view *view, con
 {
     struct fake_list *list = mem_alloc(sizeof *list + count * sizeof list->keys[0]);
 
-    (void)store;
     world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
     *list = (struct fake_list){.observer = *observer, .count = count};
     for (size_t i = 0; i < count; i++) {
@@ -791,9 +656,6 @@ void key_store_revoke_list(struct store *store, const struct key_view *view, con
 void key_store_revocation(struct store *store, const struct key_view *view, const struct id *id,
                           const struct audit_source *source, key_revocation_found *done, void *arg)
 {
-    (void)store;
-    (void)id;
-    (void)source;
     world.view = *view;
     done(arg, STORE_NOT_FOUND, NULL);
 }
@@ -802,31 +664,38 @@ void key_store_revocation(struct store *store, const struct key_view *view, cons
 void key_revocation_certify(const struct key_revocation *revocation, struct text issuer, const struct keyring *keyring,
                             struct buf *out)
 {
-    (void)revocation;
-    (void)issuer;
-    (void)keyring;
-    (void)out;
     cr_assert(false);
 }
 
 /* Sessions and passwords */
 
+COMPLETION(run_session, session_found, world.session_result, &world.session)
+
 void session_store_load(struct store *store, const uint8_t token_digest[32], const struct session_limits *limits,
                         struct text ip, session_found *done, void *arg)
 {
-    (void)store;
-    (void)token_digest;
-    (void)limits;
     snprintf(world.client_ip, sizeof world.client_ip, "%.*s", TEXT_ARG(ip));
-    queue_add((struct pending){PENDING_SESSION, {.session = done}, .arg = arg, .result = world.session_result});
+    ANSWER_LATER(run_session, done, arg);
 }
+
+/* The attempt that the store has reserved last. */
+static struct login_attempt begun;
+enum { FORGIVEN_MS = 12345 };
+
+COMPLETION(run_attempt, login_begun, world.attempt_result,
+           &(struct login_begin){.user = world.user_known ? &world.session.user : NULL,
+                                 .attempt = begun,
+                                 .browser_is_known = world.browser_known,
+                                 .is_locked = world.user_locked,
+                                 .recovery_code_fits = world.recovery_code_fits,
+                                 .retry_after_s = 30})
 
 static void count_attempt(const struct login_attempt *attempt, struct text counters, login_begun *done, void *arg)
 {
     begun = *attempt;
     begun.counters = counters;
     begun.forgiven_ms = FORGIVEN_MS;
-    queue_add((struct pending){PENDING_ATTEMPT, {.attempt = done}, .arg = arg, .result = world.attempt_result});
+    ANSWER_LATER(run_attempt, done, arg);
 }
 
 /* What ends must be what the store has reserved. */
@@ -846,7 +715,6 @@ void session_store_begin_login(const struct partitions *partitions, struct text 
                                const struct login_attempt *attempt, const struct login_browser *browser,
                                const struct token_digests *recovery_code, login_begun *done, void *arg)
 {
-    (void)partitions;
     snprintf(world.attempted, sizeof world.attempted, "%.*s", TEXT_ARG(email));
     world.had_recovery_code = recovery_code != NULL;
     note_attempt(attempt);
@@ -857,7 +725,6 @@ void session_store_begin_login(const struct partitions *partitions, struct text 
 void session_store_begin_step_up(struct store *store, const struct id *user, const struct login_attempt *attempt,
                                  login_begun *done, void *arg)
 {
-    (void)store;
     cr_assert(id_equal(user, &world.session.user.id));
     note_attempt(attempt);
     count_attempt(attempt, attempt->counters, done, arg);
@@ -865,8 +732,6 @@ void session_store_begin_step_up(struct store *store, const struct id *user, con
 
 bool password_hash_generation(struct keyring *keyring, const char *hash, size_t *ret_generation)
 {
-    (void)keyring;
-    (void)hash;
     *ret_generation = 0;
     return true;
 }
@@ -874,48 +739,39 @@ bool password_hash_generation(struct keyring *keyring, const char *hash, size_t 
 void seal_store_put_user(struct store *store, const struct user_record *was, const struct user_record *is,
                          store_done *done, void *arg)
 {
-    (void)store;
-    (void)was;
-    (void)is;
-    (void)done;
-    (void)arg;
     cr_assert_fail("no master key has retired");
 }
 
 struct text store_id(const struct store *store)
 {
-    (void)store;
     return TEXT("5707e5707e5707e5707e5707e5707e57");
 }
 
 bool store_takes_unsealed(const struct store *store)
 {
-    (void)store;
     return false;
 }
 
 bool password_hash_is_bound(const char *hash)
 {
-    (void)hash;
     return true;
 }
+
+COMPLETION(run_password, password_verified, world.password_result)
 
 void password_verify(struct password_pool *pool, const struct password_turn *turn, struct text password,
                      struct text user, const char *hash, password_verified *done, void *arg)
 {
-    (void)user;
-    (void)pool;
     world.proofs++;
     world.turn = *turn;
     world.had_hash = hash != NULL;
     world.password_bytes = password.len;
     world.wall_ms += world.password_takes_ms;
-    queue_add((struct pending){PENDING_PASSWORD, {.password = done}, .arg = arg});
+    ANSWER_LATER(run_password, done, arg);
 }
 
 uint32_t password_pool_retry_after_s(const struct password_pool *pool)
 {
-    (void)pool;
     return 7;
 }
 
@@ -923,9 +779,6 @@ void session_store_create(const struct partitions *partitions, const struct sess
                           const struct session_limits *limits, const struct audit_source *source, session_found *done,
                           void *arg)
 {
-    (void)partitions;
-    (void)limits;
-    (void)source;
     cr_assert(start->sid[0] && start->totp_step > 0 && start->verified);
     world_expect_bucket(start->token_digest, &start->account);
     note_attempt(&start->attempt);
@@ -935,23 +788,29 @@ void session_store_create(const struct partitions *partitions, const struct sess
     world_create_later(done, arg);
 }
 
+const struct session_record *world_refused_session(void)
+{
+    world.session.retry_after_s = world.retry_after_s;
+    world.session.notices = &world.notices;
+    return &world.session;
+}
+
+COMPLETION(run_created, session_found, world.create_result, world_refused_session())
+
 void world_create_later(session_found *done, void *arg)
 {
     world.creations++;
-    queue_add((struct pending){PENDING_CREATE, {.session = done}, .arg = arg, .result = world.create_result});
+    ANSWER_LATER(run_created, done, arg);
 }
 
 void store_know_clock(struct store *store, void (*then)(void *arg), void *arg)
 {
-    (void)store;
     then(arg);
 }
 
 void session_store_step_up(struct store *store, const struct session_proof *proof, const uint8_t new_digest[32],
                            const struct audit_source *source, session_found *done, void *arg)
 {
-    (void)store;
-    (void)source;
     note_attempt(&proof->attempt);
     cr_assert(id_equal(&proof->session->user.id, &world.session.user.id));
     cr_assert(proof->totp_step > 0 && memcmp(proof->digest, new_digest, 32) != 0);
@@ -959,42 +818,39 @@ void session_store_step_up(struct store *store, const struct session_proof *proo
     world_create_later(done, arg);
 }
 
+COMPLETION(run_failed, login_failed, world.fail_result, &world.failure)
+
 void session_store_fail_login(const struct partitions *partitions, const struct id *user,
                               const struct login_attempt *attempt, bool only_code_wrong,
                               const struct audit_source *source, login_failed *done, void *arg)
 {
-    (void)partitions;
-    (void)source;
     cr_assert_eq(user != NULL, world.user_known);
     expect_begun(attempt);
     note_attempt(attempt);
     world.only_code_wrong = only_code_wrong;
     world.failures++;
-    queue_add((struct pending){PENDING_FAILED, {.failed = done}, .arg = arg, .result = world.fail_result});
+    ANSWER_LATER(run_failed, done, arg);
 }
 
 void session_store_give_back(const struct partitions *partitions, const struct login_attempt *attempt)
 {
-    (void)partitions;
     cr_assert(attempt->id.len > 0);
     expect_begun(attempt);
     world.given_back++;
 }
 
+COMPLETION(run_ended, store_done, world.end_result)
+
 void session_store_end(struct store *store, const uint8_t token_digest[32], const struct audit_source *source,
                        store_done *done, void *arg)
 {
-    (void)store;
-    (void)token_digest;
-    (void)source;
-    queue_add((struct pending){PENDING_DONE, {.stored = done}, .arg = arg, .result = world.end_result});
+    ANSWER_LATER(run_ended, done, arg);
 }
 
 /* Streams */
 
 bool http_stream_begin(struct http_request *request, int status, struct text content_type)
 {
-    (void)content_type;
     cr_assert(request->status == 0, "a second answer");
     if (request->gone)
         return false;
@@ -1016,14 +872,12 @@ void http_stream_send(struct http_request *request, struct text piece, void (*dr
 
 void http_stream_end(struct http_request *request)
 {
-    (void)request;
     cr_assert_eq(world.stream, STREAM_UNENDED);
     world.stream = STREAM_WHOLE;
 }
 
 void http_stream_break(struct http_request *request)
 {
-    (void)request;
     cr_assert_eq(world.stream, STREAM_UNENDED);
     world.stream = STREAM_BROKEN;
 }
@@ -1042,7 +896,6 @@ static void run_search(void *arg)
         .events = &event, .count = 1, .has_more = ++world.searches < world.trail_pages, .next = world.key.id};
     audit_found *done = search.done;
 
-    (void)arg;
     search.done = NULL;
     if (world.searches == world.search_fails_at)
         done(search.arg, STORE_UNAVAILABLE, &(struct audit_page){0});
@@ -1053,10 +906,6 @@ static void run_search(void *arg)
 void audit_store_search(struct store *store, const struct id *account, const struct audit_filter *filter,
                         unsigned limit, const struct id *starting_after, audit_found *done, void *arg)
 {
-    (void)store;
-    (void)account;
-    (void)filter;
-    (void)limit;
     cr_assert_null(search.done);
     cr_assert_eq(starting_after->text[0] == '\0', world.searches == 0);
     search.done = done;
@@ -1066,26 +915,17 @@ void audit_store_search(struct store *store, const struct id *account, const str
 
 void audit_heads_read(struct store *store, audit_heads_found *done, void *arg)
 {
-    (void)store;
-    (void)done;
-    (void)arg;
     cr_assert_fail("no case reads heads");
 }
 
 void usage_store_read(struct store *store, const struct id *account, const struct usage_wanted *wanted,
                       usage_read *done, void *arg)
 {
-    (void)store;
-    (void)account;
-    (void)wanted;
-    (void)done;
-    (void)arg;
     cr_assert_fail("no case reads usage");
 }
 
 bool store_asserts_durability(const struct store *store)
 {
-    (void)store;
     return world.asserts_durability;
 }
 

@@ -72,7 +72,7 @@ struct world {
     struct usage_refusal refusal;      /* of the first */
     size_t body_raised_to, list_count; /* of the last list of keys to revoke */
     struct id list_first;
-    unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, visits, helds, misses;
+    unsigned uses, inserts, discards, revokes, proofs, failures, creations, begins, polls, user_codes, helds, misses;
     struct token_digests held_secret;      /* of the last revocation by secret */
     const char *written_email;             /* of a user of an earlier version; NULL: none */
     char attempted[EMAIL_MAX_BYTES + 1];   /* the email of the last sign-in */
@@ -106,10 +106,30 @@ void world_end(void);
 
 /* For fakes of changes. world_create_later() completes like a session that was created. */
 void world_create_later(session_found *done, void *arg);
+/* The session with the retry_after_s of the world. */
+const struct session_record *world_refused_session(void);
 void world_expect_bucket(const uint8_t digest[KEYRING_DIGEST_BYTES], const struct id *account);
 void world_expect_credential(const struct audit_source *source, bool by_key);
 
+/* A call of the store that answers later: run calls done, by its own type. */
+struct completion {
+    void (*run)(const struct completion *completion);
+    void (*done)(void);
+    void *arg;
+    int result; /* if it does not depend on the world alone */
+    struct http_request *request;
+};
+/* Defines a `run` for done functions of that type, which takes arg and these. */
+#define COMPLETION(name, type, ...)                                                         \
+    static void name(const struct completion *completion)                                   \
+    {                                                                                       \
+        ((__typeof__(type) *)completion->done)(completion->arg __VA_OPT__(, ) __VA_ARGS__); \
+    }
+#define ANSWER_LATER(run, done, arg) ANSWER_WITH(run, done, arg, 0)
+#define ANSWER_WITH(run, done, arg, result) \
+    world_complete((struct completion){run, (void (*)(void))(done), arg, (int)(result), NULL})
 /* Queues a completion behind those that were begun before. */
+void world_complete(struct completion completion);
 void world_later(void (*run)(void *arg), void *arg);
 /* Runs them, and those that they queue. */
 void world_run(void);

@@ -349,7 +349,7 @@ Test(devices, what_is_no_user_code_is_not_asked_for)
         cr_expect(answer_status(request) == 404 || answer_status(request) == 400, "%s", CODES[i]);
         request_forget(request);
     }
-    cr_assert_eq(world.visits, 0);
+    cr_assert_eq(world.user_codes, 0);
 }
 
 Test(devices, unknown_codes_and_a_store_that_is_away)
@@ -389,7 +389,7 @@ Test(devices, approving_needs_a_step_up_and_denying_does_not)
     request = request_send(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/deny", SESSION_COOKIE, NULL);
     cr_assert_eq(answer_problem(request)->code, PROBLEM_CSRF_FAILED);
     request_forget(request);
-    cr_assert_eq(world.visits, 0);
+    cr_assert_eq(world.user_codes, 0);
     request = request_send(HTTP_POST, "/v1/console/device_enrolments/WDJB-MJHT/deny", SESSION_COOKIE RIGHT_CSRF, NULL);
     cr_assert_eq(answer_status(request), 200);
     cr_assert_not(world.needs_step_up);
