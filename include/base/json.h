@@ -111,5 +111,8 @@ static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text openi
 }
 /* A member: json_key() and json_put_text(). */
 void json_put_member(struct json_writer *w, const char *name, struct text value);
+/* The same for other values. */
+void json_put_number(struct json_writer *w, const char *name, int64_t value);
+void json_put_flag(struct json_writer *w, const char *name, bool value);
 /* A member whose name is not a constant, and may need escapes. */
 void json_put_named(struct json_writer *w, struct text name, struct text value);

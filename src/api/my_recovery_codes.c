@@ -71,8 +71,7 @@ static void codes_counted(void *arg, enum store_result result, int64_t count, in
     struct json_writer *w = exchange_answer(arg, 200);
 
     json_object_begin(w);
-    json_key(w, "remaining");
-    json_put_integer(w, count);
+    json_put_number(w, "remaining", count);
     view_put_time_or_null(w, "created_at", made_ms);
     json_object_end(w);
     exchange_finish(arg, result);

@@ -47,8 +47,7 @@ static void others_ended(void *arg, enum store_result result, int64_t count)
     struct json_writer *w = exchange_answer(exchange, 200);
 
     json_object_begin(w);
-    json_key(w, "sessions_ended");
-    json_put_integer(w, count);
+    json_put_number(w, "sessions_ended", count);
     json_object_end(w);
     if (result == STORE_OK)
         exchange_log_own(exchange, "other sessions ended", (struct text){0});

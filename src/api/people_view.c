@@ -36,8 +36,7 @@ void view_person_changed(struct json_writer *w, const struct person_changed *cha
     json_object_begin(w);
     json_key(w, "user");
     view_person(w, &changed->person);
-    json_key(w, "sessions_ended");
-    json_put_integer(w, changed->sessions_ended);
+    json_put_number(w, "sessions_ended", changed->sessions_ended);
     put_ids(w, "keys_revoked", changed->revoked, changed->revoked_count);
     put_ids(w, "keys_kept", changed->kept, changed->kept_count);
     json_object_end(w);
@@ -68,8 +67,7 @@ void view_reset(struct json_writer *w, const struct link_record *link, struct te
     json_object_begin(w);
     json_put_member(w, "url", url);
     view_put_time(w, "expires_at", link->expires_ms);
-    json_key(w, "sessions_ended");
-    json_put_integer(w, sessions_ended);
+    json_put_number(w, "sessions_ended", sessions_ended);
     json_object_end(w);
 }
 

@@ -7,12 +7,6 @@
 #include "base/clock.h"
 #include "auth/canary_summary.h"
 
-static void put_integer(struct json_writer *w, const char *name, int64_t value)
-{
-    json_key(w, name);
-    json_put_integer(w, value);
-}
-
 static void put_time_ago(struct json_writer *w, const char *name, bool is_known, int64_t since_ms)
 {
     view_put_time_or_null(w, name, is_known ? clock_wall_ms() - since_ms : 0);
@@ -22,10 +16,10 @@ static void put_nodes(struct json_writer *w, const struct canary_summary *canary
 {
     json_key(w, "nodes");
     json_object_begin(w);
-    put_integer(w, "asked", canary->refused + canary->accepted + canary->silent);
-    put_integer(w, "refused", canary->refused);
-    put_integer(w, "accepted", canary->accepted);
-    put_integer(w, "silent", canary->silent);
+    json_put_number(w, "asked", canary->refused + canary->accepted + canary->silent);
+    json_put_number(w, "refused", canary->refused);
+    json_put_number(w, "accepted", canary->accepted);
+    json_put_number(w, "silent", canary->silent);
     json_object_end(w);
 }
 
@@ -34,13 +28,13 @@ static void put_system(struct json_writer *w, const struct service *service, con
     json_object_begin(w);
     json_key(w, "canary");
     json_object_begin(w);
-    put_integer(w, "interval_ms", service->canary_interval_ms);
-    put_integer(w, "runs", canary->runs);
-    put_integer(w, "unfinished_runs", canary->unfinished);
+    json_put_number(w, "interval_ms", service->canary_interval_ms);
+    json_put_number(w, "runs", canary->runs);
+    json_put_number(w, "unfinished_runs", canary->unfinished);
     put_time_ago(w, "last_run_at", canary->has_run, canary->since_run_ms);
-    put_integer(w, "effect_us", canary->took_us);
+    json_put_number(w, "effect_us", canary->took_us);
     put_nodes(w, canary);
-    put_integer(w, "violations", canary->violations);
+    json_put_number(w, "violations", canary->violations);
     put_time_ago(w, "last_violation_at", canary->since_violation_ms >= 0, canary->since_violation_ms);
     json_object_end(w);
     json_object_end(w);

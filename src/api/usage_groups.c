@@ -129,12 +129,9 @@ static void add(struct sums *sums, enum key_mode mode, int64_t requests, int64_t
 
 static void put_sums(struct json_writer *w, const struct sums *sums)
 {
-    json_key(w, "requests");
-    json_put_integer(w, sums->requests);
-    json_key(w, "billable");
-    json_put_integer(w, sums->billable);
-    json_key(w, "refused");
-    json_put_integer(w, sums->refused);
+    json_put_number(w, "requests", sums->requests);
+    json_put_number(w, "billable", sums->billable);
+    json_put_number(w, "refused", sums->refused);
     json_object_end(w);
 }
 
@@ -218,8 +215,7 @@ static void put_answer(struct json_writer *w, const struct usage_groups *groups,
     else
         put_days(w, groups, days, day_count);
     json_array_end(w);
-    json_key(w, "has_more");
-    json_put_bool(w, groups->has_more);
+    json_put_flag(w, "has_more", groups->has_more);
     json_put_member(w, "from", text_of(days[0].date));
     json_put_member(w, "to", text_of(days[day_count - 1].date));
     json_key(w, "total");

@@ -52,8 +52,7 @@ void view_list_begin(struct json_writer *w)
 void view_list_end(struct json_writer *w, bool has_more)
 {
     json_array_end(w);
-    json_key(w, "has_more");
-    json_put_bool(w, has_more);
+    json_put_flag(w, "has_more", has_more);
     json_object_end(w);
 }
 
@@ -63,8 +62,7 @@ static void put_notices(struct json_writer *w, const struct session_notices *not
     json_object_begin(w);
     view_put_time_or_null(w, "last_sign_in_at", notices->last_sign_in_ms);
     view_put_text_or_null(w, "last_sign_in_ip", text_of(notices->last_sign_in_ip));
-    json_key(w, "failed_sign_ins");
-    json_put_integer(w, notices->failed_sign_ins);
+    json_put_number(w, "failed_sign_ins", notices->failed_sign_ins);
     json_key(w, "new_browsers");
     json_array_begin(w);
     for (size_t i = 0; i < notices->browser_count; i++) {
@@ -96,8 +94,7 @@ static void put_login_members(struct json_writer *w, const struct session_answer
     json_put_member(w, "csrf_token", answer->csrf_token);
     view_put_time(w, "expires_at", session->expires_ms);
     view_put_time(w, "idle_expires_at", idle_ms < session->expires_ms ? idle_ms : session->expires_ms);
-    json_key(w, "password_change_required");
-    json_put_bool(w, session->password_expired);
+    json_put_flag(w, "password_change_required", session->password_expired);
     put_notices(w, answer->notices);
 }
 
@@ -128,8 +125,7 @@ static void put_session_row(struct json_writer *w, const struct session_row *row
     view_put_time(w, "last_seen_at", row->seen_ms);
     view_put_text_or_null(w, "ip", text_of(row->ip));
     json_put_member(w, "browser", row->browser[0] ? text_of(row->browser) : TEXT("Unknown browser"));
-    json_key(w, "current");
-    json_put_bool(w, is_current);
+    json_put_flag(w, "current", is_current);
     json_object_end(w);
 }
 
@@ -171,8 +167,7 @@ void view_event(struct json_writer *w, const struct audit_event *event)
     view_put_text_or_null(w, "ip", event->ip);
     view_put_text_or_null(w, "request_id", event->request_id);
     if (event->count) {
-        json_key(w, "count");
-        json_put_integer(w, event->count);
+        json_put_number(w, "count", event->count);
     }
     if (event->data_count > 0) {
         json_key(w, "data");
@@ -187,8 +182,7 @@ void view_events(struct json_writer *w, const struct audit_page *page)
     for (size_t i = 0; i < page->count; i++)
         view_event(w, &page->events[i]);
     json_array_end(w);
-    json_key(w, "has_more");
-    json_put_bool(w, page->has_more);
+    json_put_flag(w, "has_more", page->has_more);
     view_put_text_or_null(w, "next_starting_after", id_text(&page->next));
     json_object_end(w);
 }
@@ -199,12 +193,9 @@ static void put_usage_day(struct json_writer *w, const char *date, enum key_mode
     json_object_begin(w);
     json_put_member(w, "date", text_of(date));
     json_put_member(w, "mode", key_mode_text(mode));
-    json_key(w, "requests");
-    json_put_integer(w, requests);
-    json_key(w, "billable");
-    json_put_integer(w, mode == MODE_LIVE ? requests : 0);
-    json_key(w, "refused");
-    json_put_integer(w, refused);
+    json_put_number(w, "requests", requests);
+    json_put_number(w, "billable", mode == MODE_LIVE ? requests : 0);
+    json_put_number(w, "refused", refused);
     json_object_end(w);
 }
 
@@ -220,13 +211,11 @@ static void put_refused(struct json_writer *w, const int64_t refused[USAGE_REASO
 
     for (size_t i = 0; i < USAGE_REASONS; i++)
         sum += refused[i];
-    json_key(w, "refused");
-    json_put_integer(w, sum);
+    json_put_number(w, "refused", sum);
     json_key(w, "refused_reasons");
     json_object_begin(w);
     for (size_t i = 0; i < USAGE_REASONS; i++) {
-        json_key(w, NAMES[i]);
-        json_put_integer(w, refused[i]);
+        json_put_number(w, NAMES[i], refused[i]);
     }
     json_object_end(w);
 }
@@ -237,8 +226,7 @@ static void put_usage_key(struct json_writer *w, const struct usage_key *key, si
     json_put_member(w, "id", id_text(&key->key));
     view_put_text_or_null(w, "name", key->name);
     view_put_text_or_null(w, "mode", key->mode);
-    json_key(w, "requests");
-    json_put_integer(w, key->requests);
+    json_put_number(w, "requests", key->requests);
     put_refused(w, key->refused);
     if (key->by_day) {
         json_key(w, "by_day");
@@ -324,10 +312,8 @@ void view_device_codes(struct json_writer *w, const struct token *device, const 
     json_put_member(w, "user_code", text_of(user->text));
     put_address(w, "verification_uri", origin, "/console/activate", "");
     put_address(w, "verification_uri_complete", origin, "/console/activate", query);
-    json_key(w, "expires_in");
-    json_put_integer(w, DEVICE_LIFETIME_S);
-    json_key(w, "interval");
-    json_put_integer(w, DEVICE_INTERVAL_S);
+    json_put_number(w, "expires_in", DEVICE_LIFETIME_S);
+    json_put_number(w, "interval", DEVICE_INTERVAL_S);
     json_object_end(w);
 }
 

@@ -124,10 +124,8 @@ static void on_began(void *arg, const struct watch_cursor *cursor)
     buf_printf(&watch->pending, "retry: %d\n", RECONNECT_MS);
     print_begin(watch, "ready", cursor, &w);
     json_put_member(&w, "watcher", text_of(watcher_id(watch->watcher)));
-    json_key(&w, "wait_ms");
-    json_put_integer(&w, watch_feed_wait_ms(watch->exchange->service->watch_feed));
-    json_key(&w, "waited_for");
-    json_put_bool(&w, watch->is_waited_for);
+    json_put_number(&w, "wait_ms", watch_feed_wait_ms(watch->exchange->service->watch_feed));
+    json_put_flag(&w, "waited_for", watch->is_waited_for);
     print_end(&w);
 }
 
@@ -195,8 +193,7 @@ static void on_tick(void *arg, uint32_t valid_ms)
         return;
     if (valid_ms > 0) {
         print_begin(watch, "current", NULL, &w);
-        json_key(&w, "valid_ms");
-        json_put_integer(&w, valid_ms);
+        json_put_number(&w, "valid_ms", valid_ms);
         print_end(&w);
     } else {
         buf_append_str(&watch->pending, ": not current\n\n");

@@ -159,3 +159,15 @@ void json_put_member(struct json_writer *w, const char *name, struct text value)
     json_key(w, name);
     json_put_text(w, value);
 }
+
+void json_put_number(struct json_writer *w, const char *name, int64_t value)
+{
+    json_key(w, name);
+    json_put_integer(w, value);
+}
+
+void json_put_flag(struct json_writer *w, const char *name, bool value)
+{
+    json_key(w, name);
+    json_put_bool(w, value);
+}

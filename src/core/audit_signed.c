@@ -75,8 +75,7 @@ static void put_claims(const struct audit_signing *signing, struct buf *out)
     json_put_member(&w, "jti", buf_text(&salt));
     json_key(&w, "heads");
     put_heads(signing, buf_text(&salt), &w);
-    json_key(&w, "iat");
-    json_put_integer(&w, signing->issued_s);
+    json_put_number(&w, "iat", signing->issued_s);
     json_object_end(&w);
 }
 

@@ -138,12 +138,6 @@ static void put_time(struct json_writer *w, const char *name, int64_t ms)
     json_put_member(w, name, text_of(printed));
 }
 
-static void put_number(struct json_writer *w, const char *name, int64_t value)
-{
-    json_key(w, name);
-    json_put_integer(w, value);
-}
-
 static void put_claims(const struct receipt *receipt, struct buf *out)
 {
     struct json_writer w = {.out = out};
@@ -154,15 +148,15 @@ static void put_claims(const struct receipt *receipt, struct buf *out)
     json_put_member(&w, "store", receipt->store);
     put_time(&w, "revoked_at", receipt->revoked_ms);
     put_time(&w, "effective_at", receipt->effective_ms);
-    put_number(&w, "nodes", receipt->nodes);
-    put_number(&w, "waited_for", receipt->waited_for);
+    json_put_number(&w, "nodes", receipt->nodes);
+    json_put_number(&w, "waited_for", receipt->waited_for);
     if (receipt->event.len > 0) {
         json_put_member(&w, "event", receipt->event);
     } else {
         json_key(&w, "event");
         json_put_null(&w);
     }
-    put_number(&w, "iat", receipt->issued_s);
+    json_put_number(&w, "iat", receipt->issued_s);
     json_object_end(&w);
 }
 
