@@ -193,10 +193,8 @@ static void put_day(struct export *export, const char *date, enum key_mode mode,
     w = line_begin(export, "usage");
     json_put_member(&w, "date", text_of(date));
     json_put_member(&w, "mode", key_mode_text(mode));
-    json_key(&w, "requests");
-    json_put_integer(&w, requests);
-    json_key(&w, "refused");
-    json_put_integer(&w, refused);
+    json_put_number(&w, "requests", requests);
+    json_put_number(&w, "refused", refused);
     line_end(export, &w);
 }
 

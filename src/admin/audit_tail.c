@@ -86,8 +86,7 @@ void put_event(struct json_writer *w, const struct id *account, const struct aud
     put_text_member(w, "ip", event->ip);
     put_text_member(w, "request_id", event->request_id);
     if (event->count > 0) {
-        json_key(w, "count");
-        json_put_integer(w, event->count);
+        json_put_number(w, "count", event->count);
     }
     if (event->data_count > 0) {
         json_key(w, "data");

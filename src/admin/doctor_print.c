@@ -105,8 +105,7 @@ static void print_json(const struct doctor_report *report, struct buf *out)
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
-    json_key(&w, "fit");
-    json_put_bool(&w, doctor_is_fit(report));
+    json_put_flag(&w, "fit", doctor_is_fit(report));
     json_key(&w, "checks");
     json_array_begin(&w);
     for (size_t i = 0; i < report->count; i++) {

@@ -335,10 +335,8 @@ static int print_outcome(struct revoking *revoking)
 
     if (revoking->line->json) {
         json_object_begin(&w);
-        json_key(&w, "revoked");
-        json_put_integer(&w, (int64_t)outcomes[KEY_WAS_REVOKED]);
-        json_key(&w, "already_revoked");
-        json_put_integer(&w, (int64_t)outcomes[KEY_WAS_REVOKED_BEFORE]);
+        json_put_number(&w, "revoked", (int64_t)outcomes[KEY_WAS_REVOKED]);
+        json_put_number(&w, "already_revoked", (int64_t)outcomes[KEY_WAS_REVOKED_BEFORE]);
         json_object_end(&w);
         buf_append_char(&revoking->out, '\n');
     } else {

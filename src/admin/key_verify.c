@@ -21,8 +21,7 @@ static int print_verdict(const struct command_line *line, bool is_whole, enum ke
     if (line->json) {
         struct json_writer w = {.out = &out};
         json_object_begin(&w);
-        json_key(&w, "well_formed");
-        json_put_bool(&w, is_whole);
+        json_put_flag(&w, "well_formed", is_whole);
         if (is_whole) {
             json_put_member(&w, "kind", key_kind_text(kind));
             json_put_member(&w, "mode", key_mode_text(mode));

@@ -347,8 +347,7 @@ static int print_changed(const struct people_run *run, const char *done)
 
         json_object_begin(&w);
         put_person_members(&w, &run->person);
-        json_key(&w, "sessions_ended");
-        json_put_integer(&w, run->sessions_ended);
+        json_put_number(&w, "sessions_ended", run->sessions_ended);
         put_ids(&w, "keys_revoked", &run->revoked);
         put_ids(&w, "keys_kept", &run->kept);
         json_object_end(&w);

@@ -72,17 +72,14 @@ static void print_json(const struct receipt *receipt, struct buf *out)
     json_put_member(&w, "store", receipt->store);
     json_put_member(&w, "revoked_at", text_of(revoked));
     json_put_member(&w, "effective_at", text_of(effective));
-    json_key(&w, "nodes");
-    json_put_integer(&w, receipt->nodes);
-    json_key(&w, "waited_for");
-    json_put_integer(&w, receipt->waited_for);
+    json_put_number(&w, "nodes", receipt->nodes);
+    json_put_number(&w, "waited_for", receipt->waited_for);
     json_key(&w, "event");
     if (receipt->event.len > 0)
         json_put_text(&w, receipt->event);
     else
         json_put_null(&w);
-    json_key(&w, "iat");
-    json_put_integer(&w, receipt->issued_s);
+    json_put_number(&w, "iat", receipt->issued_s);
     json_object_end(&w);
     buf_append_char(out, '\n');
 }

@@ -335,8 +335,7 @@ static void print_json(const struct replay *replay, struct buf *out)
 
     json_object_begin(&w);
     for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++) {
-        json_key(&w, MEMBERS[i].name);
-        json_put_integer(&w, (int64_t)MEMBERS[i].count);
+        json_put_number(&w, MEMBERS[i].name, (int64_t)MEMBERS[i].count);
     }
     json_object_end(&w);
 }

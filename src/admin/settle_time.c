@@ -96,12 +96,9 @@ static int print(const struct command_line *line, const struct settling *settlin
     buf_init_fixed(&out, storage, sizeof storage);
     if (line->json) {
         json_object_begin(&w);
-        json_key(&w, "settled");
-        json_put_bool(&w, settling->is_other && !line->dry_run);
-        json_key(&w, "ahead_ms");
-        json_put_integer(&w, settling->ahead_ms);
-        json_key(&w, "ending");
-        json_put_integer(&w, settling->ending);
+        json_put_flag(&w, "settled", settling->is_other && !line->dry_run);
+        json_put_number(&w, "ahead_ms", settling->ahead_ms);
+        json_put_number(&w, "ending", settling->ending);
         json_object_end(&w);
     } else if (!settling->is_other) {
         buf_append_str(&out, "Scheduled revocations go by Redis' clock; nothing was changed.");

@@ -78,8 +78,7 @@ void status_put_certificates(const struct status_node *node, bool is_known, stru
         json_put_member(w, "listener", text_of(certificate->listener));
         json_put_member(w, "files", text_of(certificate->files));
         put_time_member(w, "not_after", certificate->not_after_s * MS_PER_S);
-        json_key(w, "rejected_newer");
-        json_put_bool(w, certificate->has_rejected);
+        json_put_flag(w, "rejected_newer", certificate->has_rejected);
         json_object_end(w);
     }
     json_array_end(w);

@@ -257,12 +257,6 @@ void status_print(const struct status *status, struct buf *out)
 
 /* JSON */
 
-static void put_integer(struct json_writer *w, const char *name, int64_t value)
-{
-    json_key(w, name);
-    json_put_integer(w, value);
-}
-
 /* null: unknown */
 static void put_known(struct json_writer *w, const char *name, int64_t value, bool is_known)
 {
@@ -271,12 +265,6 @@ static void put_known(struct json_writer *w, const char *name, int64_t value, bo
         json_put_integer(w, value);
     else
         json_put_null(w);
-}
-
-static void put_flag(struct json_writer *w, const char *name, bool value)
-{
-    json_key(w, name);
-    json_put_bool(w, value);
 }
 
 static void put_known_flag(struct json_writer *w, const char *name, bool value, bool is_known)
@@ -316,8 +304,8 @@ static void put_node(struct json_writer *w, const struct status *status, const s
     put_text_member(w, "version", text_of(node->version));
     put_known(w, "pid", node->pid, node->is_readable);
     put_time_member(w, "started_at", node->started_ms);
-    put_integer(w, "heard_ms_ago", node->age_ms);
-    put_flag(w, "silent", node->age_ms > STATUS_SILENT_MS);
+    json_put_number(w, "heard_ms_ago", node->age_ms);
+    json_put_flag(w, "silent", node->age_ms > STATUS_SILENT_MS);
     put_known_flag(w, "draining", node->is_draining, is_known);
     json_put_member(w, "lease", text_of(lease_of(node)));
     put_time_member(w, "lease_since", is_known ? node->lease_since_ms : 0);
@@ -338,13 +326,13 @@ static void put_redis(struct json_writer *w, const struct status *status)
     json_key(w, "redis");
     json_object_begin(w);
     json_put_member(w, "address", text_of(status->target));
-    put_flag(w, "reachable", status->is_reachable);
+    json_put_flag(w, "reachable", status->is_reachable);
     put_text_member(w, "version", text_of(status->facts.redis_version));
     put_known(w, "schema", status->facts.schema, status->is_reachable);
     put_known(w, "replicas", status->facts.replicas, status->is_reachable && !status->facts.replication_hidden);
     put_known_flag(w, "durability_asserted", status->facts.durability_asserted, status->is_reachable);
-    put_integer(w, "partitions", status->partitions);
-    put_integer(w, "partitions_fit", status->partitions_well);
+    json_put_number(w, "partitions", status->partitions);
+    json_put_number(w, "partitions_fit", status->partitions_well);
     put_known(w, "longest_lease_ms", status->lease_max_ms, status->is_listed);
     put_known(w, "missing_endings", status->facts.missing_endings, status->is_reachable);
     put_known(w, "lost_changes", status->facts.lost_changes, status->is_reachable);
@@ -365,19 +353,19 @@ static void put_canary(struct json_writer *w, const struct status *status)
 
     json_key(w, "canary");
     json_object_begin(w);
-    put_integer(w, "interval_ms", status_canary_interval_ms(status));
-    put_integer(w, "runs", canary->runs);
+    json_put_number(w, "interval_ms", status_canary_interval_ms(status));
+    json_put_number(w, "runs", canary->runs);
     put_age(w, "last_run_ms_ago", canary->has_run ? canary->since_run_ms : -1);
     put_text_member(w, "last_run_by", text_of(canary->run_by));
-    put_integer(w, "effect_us", canary->took_us);
-    put_integer(w, "nodes_refused", canary->refused);
-    put_integer(w, "nodes_accepted", canary->accepted);
-    put_integer(w, "nodes_silent", canary->silent);
+    json_put_number(w, "effect_us", canary->took_us);
+    json_put_number(w, "nodes_refused", canary->refused);
+    json_put_number(w, "nodes_accepted", canary->accepted);
+    json_put_number(w, "nodes_silent", canary->silent);
     put_text_member(w, "last_node_to_refuse", text_of(canary->slowest));
     put_age(w, "last_node_refused_within_ms", canary->has_run ? canary->slowest_ms : -1);
-    put_integer(w, "unfinished_runs", canary->unfinished);
+    json_put_number(w, "unfinished_runs", canary->unfinished);
     put_text_member(w, "unfinished_because", text_of(canary->unfinished_why));
-    put_integer(w, "violations", canary->violations);
+    json_put_number(w, "violations", canary->violations);
     put_age(w, "last_violation_ms_ago", canary->violations > 0 ? canary->since_violation_ms : -1);
     put_text_member(w, "last_violation_by", text_of(canary->violated_by));
     json_object_end(w);
@@ -388,7 +376,7 @@ void status_print_json(const struct status *status, struct buf *out)
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
-    put_flag(&w, "degraded", status->problem_count > 0);
+    json_put_flag(&w, "degraded", status->problem_count > 0);
     json_key(&w, "problems");
     json_array_begin(&w);
     for (size_t i = 0; i < status->problem_count; i++)
@@ -400,7 +388,7 @@ void status_print_json(const struct status *status, struct buf *out)
     for (size_t i = 0; i < status->node_count; i++)
         put_node(&w, status, &status->nodes[i]);
     json_array_end(&w);
-    put_integer(&w, "unnamed_memberships", (int64_t)status->unnamed);
+    json_put_number(&w, "unnamed_memberships", (int64_t)status->unnamed);
     put_canary(&w, status);
     json_object_end(&w);
     buf_append_char(out, '\n');

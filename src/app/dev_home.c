@@ -204,10 +204,8 @@ static int cluster_file_make(struct dev_home *home)
         server->port = choose_port(home);
         server->bus_port = choose_port(home);
         json_object_begin(&w);
-        json_key(&w, "port");
-        json_put_integer(&w, server->port);
-        json_key(&w, "bus_port");
-        json_put_integer(&w, server->bus_port);
+        json_put_number(&w, "port", server->port);
+        json_put_number(&w, "bus_port", server->bus_port);
         json_object_end(&w);
     }
     json_array_end(&w);

@@ -131,10 +131,8 @@ void listener_tls_put(const struct listener_tls *tls, struct json_writer *w)
     json_put_member(w, "listener", tls->settings.listener);
     files.len = files.len > FILES_TOLD_BYTES ? FILES_TOLD_BYTES : files.len;
     json_put_member(w, "files", files);
-    json_key(w, "not_after_s");
-    json_put_integer(w, tls_context_not_after_s(tls->context));
-    json_key(w, "has_rejected");
-    json_put_bool(w, tls->has_rejected);
+    json_put_number(w, "not_after_s", tls_context_not_after_s(tls->context));
+    json_put_flag(w, "has_rejected", tls->has_rejected);
     json_object_end(w);
 }
 

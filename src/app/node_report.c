@@ -48,18 +48,6 @@ static void make_name(struct node_report *report)
         snprintf(report->name, sizeof report->name, "%s %.100s", report->host, address);
 }
 
-static void put_integer(struct json_writer *w, const char *name, int64_t value)
-{
-    json_key(w, name);
-    json_put_integer(w, value);
-}
-
-static void put_flag(struct json_writer *w, const char *name, bool value)
-{
-    json_key(w, name);
-    json_put_bool(w, value);
-}
-
 static void put_losses(struct json_writer *w, const struct node_report *report)
 {
     struct revocation_log *log = report->about.revocation_log;
@@ -114,7 +102,7 @@ static void put_settings(struct json_writer *w, const struct node_reported *abou
     json_key(w, "settings");
     json_object_begin(w);
     agreement_put(w, about->settings);
-    put_integer(w, "policy", route_policy_digest(*about->policy));
+    json_put_number(w, "policy", route_policy_digest(*about->policy));
     json_object_end(w);
 }
 
@@ -154,25 +142,25 @@ static void print(const struct node_report *report, struct buf *out)
     json_put_member(&w, "address", text_of(about->address));
     json_put_member(&w, "internal_address", text_of(about->internal_address));
     json_put_member(&w, "version", TEXT(CHATELAINE_VERSION));
-    put_integer(&w, "pid", getpid());
-    put_integer(&w, "started_ms", report->started_ms);
-    put_flag(&w, "is_draining", report->is_draining);
+    json_put_number(&w, "pid", getpid());
+    json_put_number(&w, "started_ms", report->started_ms);
+    json_put_flag(&w, "is_draining", report->is_draining);
     put_memberships(&w, about);
-    put_integer(&w, "lease_ms", membership_lease_ms(about->members[0]));
-    put_flag(&w, "has_lease", report->has_lease);
-    put_integer(&w, "lease_since_ms", report->lease_since_ms);
-    put_integer(&w, "revocations", histogram_count(HISTOGRAM_BARRIER));
-    put_integer(&w, "barrier_p99_us", p99_ns == UINT64_MAX ? -1 : (int64_t)(p99_ns / US_PER_NS));
+    json_put_number(&w, "lease_ms", membership_lease_ms(about->members[0]));
+    json_put_flag(&w, "has_lease", report->has_lease);
+    json_put_number(&w, "lease_since_ms", report->lease_since_ms);
+    json_put_number(&w, "revocations", histogram_count(HISTOGRAM_BARRIER));
+    json_put_number(&w, "barrier_p99_us", p99_ns == UINT64_MAX ? -1 : (int64_t)(p99_ns / US_PER_NS));
     json_put_member(&w, "master_key", keyring_short_name(about->keyring, 0));
-    put_flag(&w, "has_revocation_log", about->settings->revocation_log);
-    put_flag(&w, "has_audit_log", about->settings->audit_log);
+    json_put_flag(&w, "has_revocation_log", about->settings->revocation_log);
+    json_put_flag(&w, "has_audit_log", about->settings->audit_log);
     put_names_of_losses(&w);
     json_key(&w, "certificates");
     node_tls_put(about->tls, &w);
     if (redis_clock_ahead(store_redis_clock(partitions_at(about->partitions, 0)), &ahead_ms))
-        put_integer(&w, "clock_ahead_ms", ahead_ms);
+        json_put_number(&w, "clock_ahead_ms", ahead_ms);
     put_settings(&w, about);
-    put_integer(&w, "canary_ms", about->settings->canary_interval_ms);
+    json_put_number(&w, "canary_ms", about->settings->canary_interval_ms);
     put_degraded(&w, report);
     json_object_end(&w);
 }

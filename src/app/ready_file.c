@@ -29,8 +29,7 @@ bool ready_file_write(const char *path, const char *listen, const char *internal
 
     buf_init_fixed(&out, storage, sizeof storage);
     json_object_begin(&w);
-    json_key(&w, "pid");
-    json_put_integer(&w, getpid());
+    json_put_number(&w, "pid", getpid());
     json_put_member(&w, "listen", text_of(listen));
     json_put_member(&w, "internal_listen", text_of(internal_listen));
     json_object_end(&w);

@@ -14,8 +14,7 @@ static void put_row(struct json_writer *w, const struct option_row *row, const s
     CHECK(strlen(row->name) < AGREEMENT_NAME_BYTES);
     buf_init(&value, VALUE_MAX_BYTES);
     options_print_value(row, settings, &value);
-    json_key(w, row->name);
-    json_put_integer(w, crc32_of(buf_text(&value)));
+    json_put_number(w, row->name, crc32_of(buf_text(&value)));
 }
 
 void agreement_put(struct json_writer *w, const struct settings *settings)
