@@ -23,7 +23,7 @@ struct command;
 /* Options and operands of every command. Each command uses only some fields. */
 struct command_line {
     struct settings settings; /* must be first: option rows in config/ use offsets into struct settings */
-    const struct command *command;
+    const struct command *command, *commands; /* commands: the table, for those that print it */
     const char *name;
     const char *account;
     const char *email;

@@ -33,15 +33,15 @@ static int print_help(const struct command *command, const char *group)
     else if (group && strcmp(group, CONNECTION) == 0)
         connection_print_help(&out);
     else
-        commands_print_help(group, &out);
+        commands_print_help(COMMANDS, group, &out);
     return command_print(buf_text(&out));
 }
 
 static int refuse_unknown(const char *word, const char *next)
 {
-    const struct command *meant = command_suggest(word);
+    const struct command *meant = command_suggest(COMMANDS, word);
 
-    if (command_is_group(word))
+    if (command_is_group(COMMANDS, text_of(word)))
         return command_fail(EXIT_USAGE, "there is no command '%s %s'; 'chatelaine %s --help' lists those of '%s'", word,
                             next, word, word);
     if (meant)
@@ -66,6 +66,7 @@ static int run(const struct command *command, int argc, char **argv)
     else
         log_configure(LOG_ERROR, LOG_LOGFMT);
     process_harden();
+    line.commands = COMMANDS;
     code = command->run(&line);
     command_line_finish(&line);
     return code;
@@ -85,7 +86,7 @@ static bool processor_fits(void)
 /* Help on a subject, or a list of the commands that begin with this word. */
 static bool is_help_subject(const char *word, bool is_help)
 {
-    return command_is_group(word) || (is_help && strcmp(word, CONNECTION) == 0);
+    return command_is_group(COMMANDS, text_of(word)) || (is_help && strcmp(word, CONNECTION) == 0);
 }
 
 /* argv: without the program's name; not empty, and not "help" alone. */
@@ -96,7 +97,7 @@ static int dispatch(int argc, char **argv)
 
     argc -= is_help;
     argv += is_help;
-    const struct command *command = command_find(argc, argv, &words);
+    const struct command *command = command_find(COMMANDS, argc, argv, &words);
     if (command)
         return is_help ? print_help(command, NULL) : run(command, argc - words, argv + words);
     if (!is_help_subject(argv[0], is_help) || (argc > 1 && !is_help && !asks_for_help(argc - 1, argv + 1)))

@@ -114,12 +114,11 @@ int man_run(const struct command_line *line)
 {
     struct buf out CLEANUP(buf_finish);
 
-    (void)line;
     buf_init(&out, MAN_MAX_BYTES);
     put_head(&out);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (!COMMANDS[i].hidden)
-            put_command(&out, &COMMANDS[i]);
+    for (const struct command *command = line->commands; command->name; command++)
+        if (!command->hidden)
+            put_command(&out, command);
     buf_append_str(&out, ".Sh SHARED OPTIONS\n");
     put_shared(&out, "Redis", &SETTINGS_STORE);
     put_shared(&out, "Keys", &SETTINGS_KEYS);

@@ -139,7 +139,7 @@ static int run(const char *name, const char *arguments, const char *key_file)
         cr_assert_lt(argc, WORDS_MAX);
         argv[argc++] = strdup(strcmp(word, "@redis") == 0 ? server.url : meaning_of(word));
     }
-    cr_assert_eq(command_find(argc, argv, &used), command, "%s", name);
+    cr_assert_eq(command_find(COMMANDS, argc, argv, &used), command, "%s", name);
     cr_assert_eq(command_read(command, argc - used, argv + used, &line), EXIT_DONE, "%s %s", name, arguments);
     int code = run_captured(command, &line);
     for (int i = 0; i < argc; i++)

@@ -49,7 +49,7 @@ Test(commands, are_found_by_one_word_or_two)
     for (size_t i = 0; i < COUNT(CASES); i++) {
         char storage[WORDS_MAX][32], *argv[WORDS_MAX];
         int words = 0, argc = split(CASES[i].line, storage, argv);
-        const struct command *command = command_find(argc, argv, &words);
+        const struct command *command = command_find(COMMANDS, argc, argv, &words);
 
         cr_expect_eq(words, CASES[i].words, "%s", CASES[i].line);
         cr_expect_eq(command != NULL, CASES[i].name != NULL, "%s", CASES[i].line);
@@ -67,7 +67,7 @@ Test(commands, are_suggested_for_what_was_probably_meant)
                  {"xyz", NULL},        {"", NULL}};
 
     for (size_t i = 0; i < COUNT(CASES); i++) {
-        const struct command *command = command_suggest(CASES[i].word);
+        const struct command *command = command_suggest(COMMANDS, CASES[i].word);
 
         cr_expect_eq(command != NULL, CASES[i].name != NULL, "%s", CASES[i].word);
         if (command && CASES[i].name)
@@ -109,7 +109,8 @@ Test(commands, take_their_options_and_operands)
         char name_storage[WORDS_MAX][32], *name[WORDS_MAX], storage[WORDS_MAX][32], *argv[WORDS_MAX];
         struct command_line line;
         int words, argc = CASES[i].arguments[0] ? split(CASES[i].arguments, storage, argv) : 0;
-        const struct command *command = command_find(split(CASES[i].command, name_storage, name), name, &words);
+        const struct command *command =
+            command_find(COMMANDS, split(CASES[i].command, name_storage, name), name, &words);
 
         cr_assert(command);
         cr_expect_eq(command_read(command, argc, argv, &line), CASES[i].code, "%s %s", CASES[i].command,
@@ -122,7 +123,7 @@ Test(commands, list_themselves_but_for_the_hidden)
     struct buf out;
 
     buf_init(&out, 64 * 1024);
-    commands_print_help(NULL, &out);
+    commands_print_help(COMMANDS, NULL, &out);
     buf_append_char(&out, '\0');
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char row[64];
@@ -138,7 +139,7 @@ Test(commands, of_a_group_are_listed_alone)
     struct buf out;
 
     buf_init(&out, 64 * 1024);
-    commands_print_help("user", &out);
+    commands_print_help(COMMANDS, "user", &out);
     buf_append_char(&out, '\0');
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char row[64];
@@ -147,11 +148,11 @@ Test(commands, of_a_group_are_listed_alone)
         cr_expect_eq(strstr(out.ptr, row) != NULL, strncmp(COMMANDS[i].name, "user ", 5) == 0, "%s", COMMANDS[i].name);
     }
     buf_finish(&out);
-    cr_expect(command_is_group("user"));
-    cr_expect(command_is_group("master-key"));
-    cr_expect_not(command_is_group("serve"));
-    cr_expect_not(command_is_group("use"));
-    cr_expect_not(command_is_group(""));
+    cr_expect(command_is_group(COMMANDS, TEXT("user")));
+    cr_expect(command_is_group(COMMANDS, TEXT("master-key")));
+    cr_expect_not(command_is_group(COMMANDS, TEXT("serve")));
+    cr_expect_not(command_is_group(COMMANDS, TEXT("use")));
+    cr_expect_not(command_is_group(COMMANDS, TEXT("")));
 }
 
 Test(commands, help_names_every_option_in_lines_that_fit)
@@ -253,7 +254,7 @@ static bool is_of_another(const char *help, const char *at, struct text name)
     copy_words(quote + 1, at, line);
     bool has_program = strncmp(line, "chatelaine ", strlen("chatelaine ")) == 0;
     int argc = split(line + (has_program ? strlen("chatelaine ") : 0), storage, argv);
-    const struct command *other = command_find(argc, argv, &words);
+    const struct command *other = command_find(COMMANDS, argc, argv, &words);
     return other && find_row(other, name);
 }
 
@@ -343,7 +344,8 @@ static void expect_parses(const struct command *command, struct text example)
     start = strstr(line, "chatelaine ");
     cr_assert(start, "%s: %s", command->name, line);
     argc = split_as_shell(start, argv);
-    cr_expect_eq(command_find(argc - 1, argv + 1, &words), command, "%s: %.*s", command->name, TEXT_ARG(example));
+    cr_expect_eq(command_find(COMMANDS, argc - 1, argv + 1, &words), command, "%s: %.*s", command->name,
+                 TEXT_ARG(example));
     cr_expect_eq(command_read(command, argc - 1 - words, argv + 1 + words, &read), EXIT_DONE, "%s: %.*s", command->name,
                  TEXT_ARG(example));
 }
@@ -364,7 +366,8 @@ Test(commands, have_examples_that_parse)
 Test(commands, note_where_settings_came_from)
 {
     char option[] = "--lease-ms=2s", *argv[] = {option};
-    const struct command *command = command_find(2, (char *[]){(char[]){"config"}, (char[]){"show"}}, &(int){0});
+    const struct command *command =
+        command_find(COMMANDS, 2, (char *[]){(char[]){"config"}, (char[]){"show"}}, &(int){0});
     struct command_line line;
     size_t at = command->groups[0].table->count;
 
