@@ -25,6 +25,8 @@ void user_hash_password(struct store_client *client, struct keyring *keyring, co
 /* email: normalised. Also finds a user who has it as email_read() reads it. */
 MUST_CHECK int user_find(struct store_client *client, const char *email, bool *ret_is_known,
                          struct known_user *ret_user);
+/* The same; it is an error if there is none. */
+MUST_CHECK int user_require(struct store_client *client, const char *email, struct known_user *ret_user);
 /* Replaces the secrets that are not NULL, ends the user's sessions and unlocks the user. must_change: the new password,
  * before the user may do anything else. */
 MUST_CHECK int user_reset(struct store_client *client, const struct id *user, const char *password_hash,

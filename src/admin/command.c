@@ -1,7 +1,6 @@
 #include "admin/command.h"
 
 #include "admin_internal.h"
-#include "base/check.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -119,41 +118,6 @@ struct keyring *command_keyring(const struct command_line *line, int *ret_code)
     struct keyring *keyring = key_file_load(&line->settings, &why);
     *ret_code = keyring ? EXIT_DONE : command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     return keyring;
-}
-
-/* Each command warns about a key file that every user can read, and goes on: ending something must not wait for a
- * chmod. */
-static void warn_of_keys(const struct settings *settings)
-{
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
-
-    buf_init_fixed(&why, storage, sizeof storage);
-    struct keyring *keyring = settings->master_key_file ? key_file_load(settings, &why) : NULL;
-    if (why.len > 0)
-        fprintf(stderr, "chatelaine: %.*s. This command needs no master key, and goes on.\n", TEXT_ARG(buf_text(&why)));
-    keyring_destroy(keyring);
-}
-
-int command_open(const struct command_line *line, struct store_client *client, struct keyring *keyring)
-{
-    enum command_keys needs = line->command->keys;
-    struct keyring *loaded = NULL;
-    int code = EXIT_DONE;
-
-    CHECK(needs != COMMAND_KEYS_UNSAID && needs != COMMAND_KEYS_JUDGED);
-    if (!keyring && needs == COMMAND_KEYS_ANY)
-        warn_of_keys(&line->settings);
-    if (!keyring && needs != COMMAND_KEYS_ANY)
-        keyring = loaded = command_keyring(line, &code);
-    if (code == EXIT_DONE)
-        code = needs == COMMAND_KEYS_ROTATE ? store_client_open_to_rotate(client, &line->settings, keyring)
-                                            : store_client_open(client, &line->settings, keyring);
-    if (code == EXIT_DONE)
-        client->keyring = loaded;
-    else
-        keyring_destroy(loaded);
-    return code;
 }
 
 void apart_print(int64_t ahead_ms, char ret_text[APART_BYTES])

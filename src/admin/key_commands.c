@@ -95,26 +95,6 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
     store_client_done(revocation->client);
 }
 
-int key_print_revoked(const struct command_line *line, const struct key_record *key)
-{
-    char revoked[CLOCK_RFC3339_BYTES];
-    struct buf out CLEANUP(buf_finish);
-
-    clock_print_rfc3339(key->revoked_ms, revoked);
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
-    if (line->json) {
-        struct json_writer w = {.out = &out};
-        json_object_begin(&w);
-        json_put_member(&w, "id", id_text(&key->id));
-        json_put_member(&w, "revoked_at", text_of(revoked));
-        json_object_end(&w);
-    } else {
-        buf_printf(&out, "Key %s was revoked at %s; no node accepts it.", key->id.text, revoked);
-    }
-    buf_append_char(&out, '\n');
-    return command_print(buf_text(&out));
-}
-
 static enum store_result revoke_here(struct store_client *client, void *arg)
 {
     static const struct key_view EVERYTHING = {.any_kind = true};
@@ -144,12 +124,6 @@ static int revoke_in_store(const struct command_line *line, const struct id *id,
     return code;
 }
 
-int key_fail_unlogged(const struct command_line *line, int error)
-{
-    return command_fail(EXIT_FAILED, "the key is revoked, but could not be added to the revocation log %s: %s",
-                        line->settings.revocation_log, strerror(error));
-}
-
 static int revoke_one(const struct command_line *line, const struct id *id, struct revocation_log *log)
 {
     struct key_record key;
@@ -159,15 +133,6 @@ static int revoke_one(const struct command_line *line, const struct id *id, stru
         return code;
     code = key_print_revoked(line, &key);
     return error != 0 ? key_fail_unlogged(line, error) : code;
-}
-
-int key_operand_read(const char *operand, struct id *ret_id)
-{
-    struct text t = text_of(operand);
-
-    if (id_parse(ID_KEY, t, ret_id) || id_parse(ID_DEVICE, t, ret_id))
-        return EXIT_DONE;
-    return command_fail(EXIT_USAGE, "'%s' is not a key id (key_… or dev_…)", operand);
 }
 
 /* id NULL: those of --secret-file, or that the options select. */

@@ -70,16 +70,6 @@ struct people_run {
     struct buf revoked, kept; /* ids, each with a blank behind it */
 };
 
-static int find_user(struct people_run *run)
-{
-    bool is_known;
-    int code = user_find(&run->client, run->email, &is_known, &run->user);
-
-    if (code == EXIT_DONE && !is_known)
-        return command_fail(EXIT_FAILED, "no user has the email %s; 'chatelaine user list' shows them", run->email);
-    return code;
-}
-
 typedef int people_act(struct people_run *run);
 
 /* Opens the store, finds the user unless the email is a new one, acts, and closes it. */
@@ -93,7 +83,8 @@ static int run_with(const struct command_line *line, bool is_new, people_act *ac
     if (code == EXIT_DONE)
         code = command_open(line, &run.client, NULL);
     if (code == EXIT_DONE) {
-        code = is_new ? user_refuse_known(&run.client, line->email, run.email) : find_user(&run);
+        code = is_new ? user_refuse_known(&run.client, line->email, run.email)
+                      : user_require(&run.client, run.email, &run.user);
         if (code == EXIT_DONE)
             code = act(&run);
         store_client_close(&run.client);
@@ -238,18 +229,6 @@ int user_reset_run(const struct command_line *line)
 }
 
 /* Showing */
-
-void put_person_members(struct json_writer *w, const struct person *person)
-{
-    json_put_member(w, "id", id_text(&person->user.id));
-    json_put_member(w, "account_id", id_text(&person->user.account));
-    json_put_member(w, "email", text_of(person->user.email));
-    json_put_member(w, "role", role_text(person->user.role));
-    json_put_member(w, "status", text_of(person_status(person)));
-    put_time_member(w, "created_at", person->user.created_ms);
-    put_time_member(w, "last_sign_in_at", person->last_sign_in_ms);
-    put_time_member(w, "disabled_at", person->user.disabled_ms);
-}
 
 static void print_time(struct buf *out, const char *name, int64_t ms)
 {

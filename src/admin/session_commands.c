@@ -115,14 +115,10 @@ static int walk_account(void *arg, const struct account_row *account)
 static int find_owner(struct store_client *client, const char *email, struct known_user *ret_user)
 {
     char normal[EMAIL_MAX_BYTES + 1];
-    bool is_known;
 
     if (!account_normalise_email(text_of(email), normal))
         return command_fail(EXIT_USAGE, "--user '%s' is not an email address", email);
-    int code = user_find(client, normal, &is_known, ret_user);
-    if (code == EXIT_DONE && !is_known)
-        return command_fail(EXIT_FAILED, "no user has the email %s; 'chatelaine user list' shows them", normal);
-    return code;
+    return user_require(client, normal, ret_user);
 }
 
 /* session list */

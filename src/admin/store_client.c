@@ -1,5 +1,7 @@
 #include "admin/store_client.h"
 
+#include "admin_internal.h"
+
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/secure.h"
@@ -10,7 +12,7 @@
 #include <stdio.h>
 
 /* Commands wait longer for Redis than a node's calls do, because it may just be starting. */
-enum { READY_TIMEOUTS = 2, WHY_MAX_BYTES = 1024 };
+enum { READY_TIMEOUTS = 2 };
 /* Sooner, nobody would wonder. */
 enum { NOTICE_MS = 250, ROUND_UP_MS = 50, MS_PER_S = 1000 };
 
@@ -158,7 +160,7 @@ void store_client_close(struct store_client *client)
 static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
                         enum store_key_use use, bool may_lie_beside)
 {
-    char storage[WHY_MAX_BYTES];
+    char storage[ADMIN_WHY_MAX_BYTES];
     struct buf why;
 
     *client = (struct store_client){0};
@@ -195,7 +197,7 @@ int store_client_open_to_copy(struct store_client *client, const struct settings
 struct opening {
     struct store_client *client;
     bool is_open, is_unfit, is_elsewhere; /* by the gate's result */
-    char storage[WHY_MAX_BYTES];
+    char storage[ADMIN_WHY_MAX_BYTES];
     struct buf why;
 };
 
@@ -277,6 +279,41 @@ int store_client_open(struct store_client *client, const struct settings *settin
 int store_client_open_to_rotate(struct store_client *client, const struct settings *settings, struct keyring *keyring)
 {
     return open_ready(client, settings, keyring, STORE_KEY_ROTATES);
+}
+
+/* Each command warns about a key file that every user can read, and goes on: ending something must not wait for a
+ * chmod. */
+static void warn_of_keys(const struct settings *settings)
+{
+    char storage[ADMIN_WHY_MAX_BYTES];
+    struct buf why;
+
+    buf_init_fixed(&why, storage, sizeof storage);
+    struct keyring *keyring = settings->master_key_file ? key_file_load(settings, &why) : NULL;
+    if (why.len > 0)
+        fprintf(stderr, "chatelaine: %.*s. This command needs no master key, and goes on.\n", TEXT_ARG(buf_text(&why)));
+    keyring_destroy(keyring);
+}
+
+int command_open(const struct command_line *line, struct store_client *client, struct keyring *keyring)
+{
+    enum command_keys needs = line->command->keys;
+    struct keyring *loaded = NULL;
+    int code = EXIT_DONE;
+
+    CHECK(needs != COMMAND_KEYS_UNSAID && needs != COMMAND_KEYS_JUDGED);
+    if (!keyring && needs == COMMAND_KEYS_ANY)
+        warn_of_keys(&line->settings);
+    if (!keyring && needs != COMMAND_KEYS_ANY)
+        keyring = loaded = command_keyring(line, &code);
+    if (code == EXIT_DONE)
+        code = needs == COMMAND_KEYS_ROTATE ? store_client_open_to_rotate(client, &line->settings, keyring)
+                                            : store_client_open(client, &line->settings, keyring);
+    if (code == EXIT_DONE)
+        client->keyring = loaded;
+    else
+        keyring_destroy(loaded);
+    return code;
 }
 
 /* The trouble of every partition that has some: an operation may need others than the chosen one. */

@@ -64,28 +64,6 @@ const struct option_group USER_RESET_TOTP_OPTIONS[] = ADMIN_OPTIONS(RESET_TOTP_T
 const struct option_group USER_RESET_PASSWORD_OPTIONS[] = ADMIN_OPTIONS(RESET_PASSWORD_TABLE);
 const struct option_group USER_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
 
-int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
-{
-    int code = command_require(line->email, "--email");
-
-    if (code == EXIT_DONE && !account_normalise_email(text_of(line->email), ret_email))
-        return command_fail(EXIT_USAGE, "--email '%s' is not an email address", line->email);
-    return code;
-}
-
-int email_option_read_new(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
-{
-    char storage[EMAIL_WHY_BYTES];
-    struct buf why;
-    int code = command_require(line->email, "--email");
-
-    if (code != EXIT_DONE || email_read(text_of(line->email), ret_email))
-        return code;
-    buf_init_fixed(&why, storage, sizeof storage);
-    email_explain(text_of(line->email), &why);
-    return command_fail(EXIT_USAGE, "--%.*s", (int)why.len - 1, storage); /* without the full stop */
-}
-
 /* For people: prints the address as text and, on a terminal, as a QR code. */
 static void put_totp(struct buf *out, const char *uri)
 {
@@ -329,13 +307,10 @@ static int open_and_find(const struct command_line *line, struct store_client *c
                          const char *email, struct known_user *ret_user)
 {
     int code = command_open(line, client, keyring);
-    bool is_known;
 
     if (code != EXIT_DONE)
         return code;
-    code = user_find(client, email, &is_known, ret_user);
-    if (code == EXIT_DONE && !is_known)
-        code = command_fail(EXIT_FAILED, "no user has the email %s; 'chatelaine user list' shows them", email);
+    code = user_require(client, email, ret_user);
     if (code != EXIT_DONE)
         store_client_close(client);
     return code;
@@ -374,15 +349,7 @@ static int print_done(const struct command_line *line, const struct id *user, co
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, ADMIN_WHY_MAX_BYTES);
-    if (line->json) {
-        struct json_writer w = {.out = &out};
-        json_object_begin(&w);
-        json_put_member(&w, "id", id_text(user));
-        json_object_end(&w);
-    } else {
-        buf_printf(&out, "User %s (%s) %s", user->text, email, what);
-    }
-    buf_append_char(&out, '\n');
+    buf_printf(&out, line->json ? "{\"id\":\"%s\"}\n" : "User %s (%s) %s\n", user->text, email, what);
     return command_print(buf_text(&out));
 }
 

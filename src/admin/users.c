@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/secure.h"
 #include "core/email.h"
+#include "store/people_store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +143,16 @@ int user_find(struct store_client *client, const char *email, bool *ret_is_known
     return store_client_explain(client, search.result, &NONE);
 }
 
+int user_require(struct store_client *client, const char *email, struct known_user *ret_user)
+{
+    bool is_known;
+    int code = user_find(client, email, &is_known, ret_user);
+
+    if (code == EXIT_DONE && !is_known)
+        return command_fail(EXIT_FAILED, "no user has the email %s; 'chatelaine user list' shows them", email);
+    return code;
+}
+
 int user_refuse_known(struct store_client *client, const char *written, const char *meant)
 {
     char before[EMAIL_MAX_BYTES + 1];
@@ -172,4 +183,38 @@ int user_unlock(struct store_client *client, const struct id *user)
     account_store_unlock_user(client->store, user, &OPERATOR, user_stored, &stored);
     store_client_wait(client);
     return store_client_explain(client, stored.result, &USER_REFUSALS);
+}
+
+int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
+{
+    int code = command_require(line->email, "--email");
+
+    if (code == EXIT_DONE && !account_normalise_email(text_of(line->email), ret_email))
+        return command_fail(EXIT_USAGE, "--email '%s' is not an email address", line->email);
+    return code;
+}
+
+int email_option_read_new(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
+{
+    char storage[EMAIL_WHY_BYTES];
+    struct buf why;
+    int code = command_require(line->email, "--email");
+
+    if (code != EXIT_DONE || email_read(text_of(line->email), ret_email))
+        return code;
+    buf_init_fixed(&why, storage, sizeof storage);
+    email_explain(text_of(line->email), &why);
+    return command_fail(EXIT_USAGE, "--%.*s", (int)why.len - 1, storage); /* without the full stop */
+}
+
+void put_person_members(struct json_writer *w, const struct person *person)
+{
+    json_put_member(w, "id", id_text(&person->user.id));
+    json_put_member(w, "account_id", id_text(&person->user.account));
+    json_put_member(w, "email", text_of(person->user.email));
+    json_put_member(w, "role", role_text(person->user.role));
+    json_put_member(w, "status", text_of(person_status(person)));
+    put_time_member(w, "created_at", person->user.created_ms);
+    put_time_member(w, "last_sign_in_at", person->last_sign_in_ms);
+    put_time_member(w, "disabled_at", person->user.disabled_ms);
 }

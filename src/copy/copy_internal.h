@@ -42,6 +42,7 @@ struct store_copy {
     uint32_t connect_ms;
     copy_step *then;
     copy_step *failed; /* the step after a failure */
+    copy_step *end;    /* says what became of the copy, which is over */
     unsigned due;      /* calls that are not answered */
     bool is_closing;
     unsigned open; /* links, Sentinels and the timer, while closing */
@@ -79,9 +80,6 @@ struct store_copy {
     struct copy_counting *counting;
     struct store_copy_counts counted[2]; /* of the source, of the target */
 };
-
-/* store_copy.c: the copy is over; says what became of it. */
-void copy_end(struct store_copy *copy);
 
 /* copy_links.c */
 void copy_call(struct copy_side *side, unsigned partition, size_t argc, const struct text *argv,

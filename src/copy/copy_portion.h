@@ -40,6 +40,9 @@ struct copy_portion {
 };
 
 /* A copy that lasts as long as the portion. */
-struct text copy_keep(struct store_copy *copy, struct text t);
+static inline struct text copy_keep(struct store_copy *copy, struct text t)
+{
+    return arena_copy(&copy->portion->arena, t);
+}
 /* copy_compare.c: compares the records that are there at both sides. Ends by going on to `then`. */
 void copy_compare(struct store_copy *copy, copy_step *then);

@@ -42,11 +42,6 @@ void copy_records_finish(struct store_copy *copy)
     copy->portion = NULL;
 }
 
-struct text copy_keep(struct store_copy *copy, struct text t)
-{
-    return arena_copy(&copy->portion->arena, t);
-}
-
 /* Scanning */
 
 static void scan(struct store_copy *copy, struct copy_side *side, copy_answered *scanned)

@@ -296,12 +296,12 @@ void copy_source_leave(struct store_copy *copy, copy_step *then)
 static void returned(struct store_copy *copy)
 {
     copy->may_have_left = false;
-    copy_end(copy);
+    copy->end(copy);
 }
 
 void copy_source_return(struct store_copy *copy)
 {
-    copy->failed = copy_end;
+    copy->failed = copy->end;
     memcpy(copy->cause, copy->trouble, sizeof copy->cause);
     copy->trouble[0] = '\0';
     for (unsigned i = 0; i < copy->from.settings->partitions; i++)

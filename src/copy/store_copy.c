@@ -36,6 +36,7 @@ static void source_judge_again(struct store_copy *copy);
 static void undo_judge(struct store_copy *copy);
 static void target_finish(struct store_copy *copy);
 static void replicas_ask(struct store_copy *copy);
+static void copy_end(struct store_copy *copy);
 
 /* Connecting. The links of a source of unknown size come in two steps. */
 
@@ -93,7 +94,7 @@ static struct store_copy *copy_create(uv_loop_t *loop, const struct store_settin
     copy->loop = loop;
     copy->done = done;
     copy->arg = arg;
-    copy->failed = copy_end;
+    copy->failed = copy->end = copy_end;
     arena_init(&copy->arena, NULL, 0);
     CHECK(uv_timer_init(loop, &copy->timer) == 0);
     copy->timer.data = copy;
@@ -496,7 +497,7 @@ static void links_close(struct copy_side *side)
     side->copy->open += side->open;
 }
 
-void copy_end(struct store_copy *copy)
+static void copy_end(struct store_copy *copy)
 {
     if (copy->is_closing)
         return;
