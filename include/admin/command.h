@@ -19,6 +19,8 @@ enum command_keys {
 };
 
 struct command;
+struct command_line;
+typedef int command_run(const struct command_line *line); /* returns an exit code */
 
 /* Options and operands of every command. Each command uses only some fields. */
 struct command_line {
@@ -87,7 +89,7 @@ struct command {
     const char *text;                  /* more help, in lines of at most 100 characters; NULL if none */
     const char *examples;              /* whole command lines, one per line, each of which parses; NULL if none */
     const struct option_group *groups; /* ends with a NULL table */
-    int (*run)(const struct command_line *line);
+    command_run *run;
     /* Adds a line for each further mistake to the settings' own, so that one run lists them all; NULL: the command has
      * nothing else to judge. */
     void (*judge)(const struct settings *settings, struct buf *mistakes);

@@ -12,21 +12,15 @@
 #include <unistd.h>
 
 static const struct option_row ROWS[] = {
-    {.name = "export",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(file),
-     .value_name = "PATH",
-     .help = "First write what 'account export' writes to this new file. Nothing is changed if that fails."},
-    {.name = "erase",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(erase),
-     .help = "Also forget the emails of its former people, by which the trail names them, and bury its keys at once "
-             "instead of a day later: they have no receipts then. Also for an account that is closed already."},
+    ROW_TEXT("export", file, "PATH",
+             "First write what 'account export' writes to this new file. Nothing is changed if that fails."),
+    ROW_FLAG("erase", erase,
+             "Also forget the emails of its former people, by which the trail names them, and bury its keys at once "
+             "instead of a day later: they have no receipts then. Also for an account that is closed already."),
     ROW_YES,
     ROW_JSON,
 };
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group ACCOUNT_CLOSE_OPTIONS[] = ADMIN_OPTIONS(TABLE);
+const struct option_group ACCOUNT_CLOSE_OPTIONS[] = ADMIN_OPTIONS(ROWS);
 
 struct closing {
     struct store_client *client;

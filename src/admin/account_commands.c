@@ -11,26 +11,11 @@
 #include <string.h>
 
 static const struct option_row CREATE_ROWS[] = {
-    {.name = "name",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(name),
-     .value_name = "NAME",
-     .help = "The name of the account, 1 to 200 characters. Required."},
+    ROW_TEXT("name", name, "NAME", "The name of the account, 1 to 200 characters. Required."),
     ROW_JSON,
 };
-static const struct option_row LIST_ROWS[] = {
-    ROW_JSON,
-};
-static const struct option_row STATE_ROWS[] = {ROW_JSON};
-static const struct option_table STATE_TABLE = OPTION_TABLE(STATE_ROWS);
-static const struct option_table CREATE_TABLE = OPTION_TABLE(CREATE_ROWS);
-static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
 
-const struct option_group ACCOUNT_CREATE_OPTIONS[] = ADMIN_OPTIONS(CREATE_TABLE);
-const struct option_group ACCOUNT_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
-
-const struct option_group ACCOUNT_SUSPEND_OPTIONS[] = ADMIN_OPTIONS(STATE_TABLE);
-const struct option_group ACCOUNT_RESUME_OPTIONS[] = ADMIN_OPTIONS(STATE_TABLE);
+const struct option_group ACCOUNT_CREATE_OPTIONS[] = ADMIN_OPTIONS(CREATE_ROWS);
 
 static void put_account(struct json_writer *w, const struct id *id, struct text name, enum account_status status)
 {

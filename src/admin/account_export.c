@@ -18,14 +18,10 @@
 #include <unistd.h>
 
 static const struct option_row ROWS[] = {
-    {.name = "output",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(file),
-     .value_name = "PATH",
-     .help = "Write to this new file, which only its owner can read. Without it: to standard output."},
+    ROW_TEXT("output", file, "PATH",
+             "Write to this new file, which only its owner can read. Without it: to standard output."),
 };
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group ACCOUNT_EXPORT_OPTIONS[] = ADMIN_OPTIONS(TABLE);
+const struct option_group ACCOUNT_EXPORT_OPTIONS[] = ADMIN_OPTIONS(ROWS);
 
 enum { PAGE_MAX_BYTES = 4 * 1024 * 1024, FILE_MODE = 0600 };
 

@@ -16,11 +16,7 @@
 enum { LINES_MAX = 1000, PAGE = 100, READS_PER_PAUSE = 50, PAUSE_MS = 250, ROUND_MS = 1000, TYPE_COLUMNS = 24 };
 
 static const struct option_row ROWS[] = {
-    {.name = "account",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(account),
-     .value_name = "ID",
-     .help = "Print only events of this account."},
+    ROW_TEXT("account", account, "ID", "Print only events of this account."),
     {.name = "follow",
      .type = OPTION_FLAG,
      .offset = COMMAND_OFFSET(follow),
@@ -35,10 +31,9 @@ static const struct option_row ROWS[] = {
      .value_name = "N",
      .letter = 'n',
      .help = "Begin with the N newest events."},
-    {.name = "json", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(json), .help = "Print JSON, one event per line."},
+    ROW_FLAG("json", json, "Print JSON, one event per line."),
 };
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group AUDIT_TAIL_OPTIONS[] = ADMIN_OPTIONS(TABLE);
+const struct option_group AUDIT_TAIL_OPTIONS[] = ADMIN_OPTIONS(ROWS);
 
 /* An event, printed. */
 struct line {

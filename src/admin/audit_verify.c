@@ -21,17 +21,13 @@ enum { OUTPUT_MAX_BYTES = 64 * 1024 * 1024, FINDINGS_PRINTED_MAX = 10000 };
 enum { HEAD_IS_CURRENT_MS = 2 * 60 * 1000 };
 
 static const struct option_row ROWS[] = {
-    {.name = "expect",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(expect),
-     .value_name = "HEADS",
-     .help = "What an earlier run printed: CHAIN:SEQ:MAC, separated by commas. These chains must go on from there, "
+    ROW_TEXT("expect", expect, "HEADS",
+             "What an earlier run printed: CHAIN:SEQ:MAC, separated by commas. These chains must go on from there, "
              "so files that were verified then need not be given again. Or files with heads that an account got "
-             "from GET /v1/audit/heads: they must be in these logs."},
+             "from GET /v1/audit/heads: they must be in these logs."),
     ROW_JSON,
 };
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group AUDIT_VERIFY_OPTIONS[] = ADMIN_OPTIONS(TABLE);
+const struct option_group AUDIT_VERIFY_OPTIONS[] = ADMIN_OPTIONS(ROWS);
 
 /* Reading */
 
@@ -151,7 +147,7 @@ static bool asks_redis(const struct command_line *line)
         const char *name = SETTINGS_STORE.rows[i].name;
 
         if ((strcmp(name, "redis") == 0 || strcmp(name, "redis-file") == 0) &&
-            line->origins[TABLE.count + i] != OPTION_FROM_DEFAULT)
+            line->origins[sizeof ROWS / sizeof *ROWS + i] != OPTION_FROM_DEFAULT)
             return true;
     }
     return false;

@@ -15,6 +15,9 @@ enum { MESSAGE_MAX_BYTES = 8 * 1024, FAILURE_BYTES = 256 };
 
 #define PROGRAM "chatelaine: "
 
+static const struct option_row JSON_ROWS[] = {ROW_JSON};
+const struct option_group JSON_OPTIONS[] = ADMIN_OPTIONS(JSON_ROWS);
+
 /* Not a path, an address or an option. */
 static bool begins_with_word(const char *message)
 {

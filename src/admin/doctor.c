@@ -19,9 +19,7 @@
 enum { MS_PER_S = 1000 };
 
 static const struct option_row DOCTOR_ROWS[] = {ROW_JSON};
-static const struct option_table DOCTOR_TABLE = OPTION_TABLE(DOCTOR_ROWS);
-const struct option_group DOCTOR_OPTIONS[] = {
-    {"Options", &DOCTOR_TABLE}, SERVE_GROUPS, {"Gateway", &GATEWAY_TABLE}, {0}};
+const struct option_group DOCTOR_OPTIONS[] = {OPTIONS_OF(DOCTOR_ROWS), SERVE_GROUPS, {"Gateway", &GATEWAY_TABLE}, {0}};
 
 static bool is_of_this_machine(const struct sockaddr *address)
 {

@@ -28,22 +28,12 @@ static const struct option_row ROWS[] = {
      .help =
          "Attack this gateway, as a client would, in place of checking Redis and settings. The URL's path is one of "
          "your backend that the key may read. Up to 60 requests, all GET but two uploads without a key."},
-    {.name = "gateway-ca",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(gateway_ca),
-     .value_name = "PATH",
-     .help = "CA certificates that the gateway's certificate must lead to. Default: those of the system."},
-    {.name = "key-file",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(key_file),
-     .value_name = "PATH",
-     .help = "A file with a key for the attacks that need one ('-': standard input). Take a test key: an attack that "
-             "succeeds acts with it."},
-    {.name = "revoked-key-file",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(revoked_key_file),
-     .value_name = "PATH",
-     .help = "A file with a revoked key, which must be refused."},
+    ROW_TEXT("gateway-ca", gateway_ca, "PATH",
+             "CA certificates that the gateway's certificate must lead to. Default: those of the system."),
+    ROW_TEXT("key-file", key_file, "PATH",
+             "A file with a key for the attacks that need one ('-': standard input). Take a test key: an attack that "
+             "succeeds acts with it."),
+    ROW_TEXT("revoked-key-file", revoked_key_file, "PATH", "A file with a revoked key, which must be refused."),
 };
 const struct option_table GATEWAY_TABLE = OPTION_TABLE(ROWS);
 

@@ -12,71 +12,38 @@
 #include <string.h>
 
 static const struct option_row REVOKE_ROWS[] = {
-    {.name = "from-log",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(from_log),
-     .help = "Read the operands as revocation logs, and revoke every key named in them."},
+    ROW_FLAG("from-log", from_log, "Read the operands as revocation logs, and revoke every key named in them."),
     ROW_SECRET_FILE,
-    {.name = "account",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(account),
-     .value_name = "ID",
-     .help = "Revoke the active keys of this account."},
-    {.name = "created-by",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(created_by),
-     .value_name = "ID",
-     .help = "Revoke the active keys that this user or key created, and what replaces them."},
-    {.name = "descendants",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(descendants),
-     .help = "With --created-by: also the keys that such keys created or replaced, and so on; of a key, also the key "
-             "itself."},
-    {.name = "created-before",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(created_before),
-     .value_name = "TIME",
-     .help = "Revoke the active keys that were created before this time: 2026-01-31T12:00:00Z."},
-    {.name = "unused-since",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(unused_since),
-     .value_name = "TIME",
-     .help = "Revoke the active keys that were created before this time and not used since."},
-    {.name = "scope",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(scope),
-     .value_name = "SCOPE",
-     .help = "Revoke the active keys that have this scope."},
-    {.name = "dry-run",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(dry_run),
-     .help = "Only print which keys these options select."},
+    ROW_TEXT("account", account, "ID", "Revoke the active keys of this account."),
+    ROW_TEXT("created-by", created_by, "ID",
+             "Revoke the active keys that this user or key created, and what replaces them."),
+    ROW_FLAG("descendants", descendants,
+             "With --created-by: also the keys that such keys created or replaced, and so on; of a key, also the key "
+             "itself."),
+    ROW_TEXT("created-before", created_before, "TIME",
+             "Revoke the active keys that were created before this time: 2026-01-31T12:00:00Z."),
+    ROW_TEXT("unused-since", unused_since, "TIME",
+             "Revoke the active keys that were created before this time and not used since."),
+    ROW_TEXT("scope", scope, "SCOPE", "Revoke the active keys that have this scope."),
+    ROW_FLAG("dry-run", dry_run, "Only print which keys these options select."),
     ROW_YES,
     ROW_JSON,
 };
 static const struct option_row DEVICE_REVOKE_ROWS[] = {ROW_JSON};
 static const struct option_row TOTP_ROWS[] = {
-    {.name = "file",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(file),
-     .value_name = "PATH",
-     .help = "Read the address or secret from this file ('-': standard input). Other users of the machine can see "
-             "arguments, but not this."},
-    {.name = "next",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(next),
-     .help = "Print the code of the next 30 seconds. Nodes already accept it, so you can use two codes in a row; each "
-             "works only once."},
+    ROW_TEXT("file", file, "PATH",
+             "Read the address or secret from this file ('-': standard input). Other users of the machine can see "
+             "arguments, but not this."),
+    ROW_FLAG("next", next,
+             "Print the code of the next 30 seconds. Nodes already accept it, so you can use two codes in a row; each "
+             "works only once."),
 };
-static const struct option_table REVOKE_TABLE = OPTION_TABLE(REVOKE_ROWS);
-static const struct option_table DEVICE_REVOKE_TABLE = OPTION_TABLE(DEVICE_REVOKE_ROWS);
-static const struct option_table TOTP_TABLE = OPTION_TABLE(TOTP_ROWS);
 
 const struct option_group KEY_REVOKE_OPTIONS[] = {
-    {"Options", &REVOKE_TABLE}, {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
+    OPTIONS_OF(REVOKE_ROWS), {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
 const struct option_group DEVICE_REVOKE_OPTIONS[] = {
-    {"Options", &DEVICE_REVOKE_TABLE}, {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
-const struct option_group TOTP_OPTIONS[] = {{"Options", &TOTP_TABLE}, {0}};
+    OPTIONS_OF(DEVICE_REVOKE_ROWS), {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
+const struct option_group TOTP_OPTIONS[] = {OPTIONS_OF(TOTP_ROWS), {0}};
 
 struct revocation {
     struct store_client *client;

@@ -9,11 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROW_ACCOUNT                                                                                    \
-    {                                                                                                  \
-        .name = "account", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(account), .value_name = "ID", \
-        .help = "List only keys of this account."                                                      \
-    }
+#define ROW_ACCOUNT ROW_TEXT("account", account, "ID", "List only keys of this account.")
 #define ROW_STATUS                                                                                                  \
     {                                                                                                               \
         .name = "status", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(status), .choices = "any|active|revoked", \
@@ -28,19 +24,13 @@ static const struct option_row LIST_ROWS[] = {
      .choices = "any|test|live",
      .help = "List only keys of this mode."},
     ROW_STATUS,
-    {.name = "device", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(device), .help = "List only keys of devices."},
+    ROW_FLAG("device", device, "List only keys of devices."),
     ROW_JSON,
 };
 static const struct option_row DEVICE_LIST_ROWS[] = {ROW_ACCOUNT, ROW_STATUS, ROW_JSON};
-static const struct option_row SHOW_ROWS[] = {ROW_JSON};
 
-static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
-static const struct option_table DEVICE_LIST_TABLE = OPTION_TABLE(DEVICE_LIST_ROWS);
-static const struct option_table SHOW_TABLE = OPTION_TABLE(SHOW_ROWS);
-
-const struct option_group KEY_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
-const struct option_group DEVICE_LIST_OPTIONS[] = ADMIN_OPTIONS(DEVICE_LIST_TABLE);
-const struct option_group KEY_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_TABLE);
+const struct option_group KEY_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_ROWS);
+const struct option_group DEVICE_LIST_OPTIONS[] = ADMIN_OPTIONS(DEVICE_LIST_ROWS);
 
 static void put_line(struct buf *out, const struct key_record *key)
 {

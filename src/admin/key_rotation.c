@@ -16,21 +16,16 @@ enum { ADOPTION_DAYS = 7 };
 static const int64_t ADOPTION_MS = ADOPTION_DAYS * INT64_C(86400000);
 
 static const struct option_row ROTATE_ROWS[] = {
-    {.name = "adopt",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(adopt),
-     .help = "Trust and seal records without a seal. Use this once, when you upgrade from a version without seals. Old "
-             "nodes may serve beside new ones for 7 days; once they are gone, run the command without this option."},
-    {.name = "forget",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(forget),
-     .help = "Remove retired master keys that nothing needs from the list in Redis. Nodes then start without them; "
-             "sessions and links made under them end."},
+    ROW_FLAG("adopt", adopt,
+             "Trust and seal records without a seal. Use this once, when you upgrade from a version without seals. Old "
+             "nodes may serve beside new ones for 7 days; once they are gone, run the command without this option."),
+    ROW_FLAG("forget", forget,
+             "Remove retired master keys that nothing needs from the list in Redis. Nodes then start without them; "
+             "sessions and links made under them end."),
     ROW_JSON,
 };
-static const struct option_table ROTATE_TABLE = OPTION_TABLE(ROTATE_ROWS);
 
-const struct option_group MASTER_KEY_ROTATE_OPTIONS[] = ADMIN_OPTIONS(ROTATE_TABLE);
+const struct option_group MASTER_KEY_ROTATE_OPTIONS[] = ADMIN_OPTIONS(ROTATE_ROWS);
 
 /* What any partition has. */
 struct keys_found {

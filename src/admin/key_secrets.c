@@ -16,8 +16,7 @@
 #include <string.h>
 
 static const struct option_row FIND_ROWS[] = {ROW_SECRET_FILE, ROW_JSON};
-static const struct option_table FIND_TABLE = OPTION_TABLE(FIND_ROWS);
-const struct option_group KEY_FIND_OPTIONS[] = ADMIN_OPTIONS(FIND_TABLE);
+const struct option_group KEY_FIND_OPTIONS[] = ADMIN_OPTIONS(FIND_ROWS);
 
 /* A file with more is none with secrets. At once: this program is no node, so nodes cannot acknowledge to it, and each
  * revocation waits until all leases have ended; together they wait once. */

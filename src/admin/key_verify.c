@@ -7,8 +7,7 @@
 #include "core/secret.h"
 
 static const struct option_row ROWS[] = {ROW_JSON};
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group KEY_VERIFY_OPTIONS[] = {{"Options", &TABLE}, {0}};
+const struct option_group KEY_VERIFY_OPTIONS[] = {OPTIONS_OF(ROWS), {0}};
 
 enum { FILE_MAX_BYTES = 4096 };
 

@@ -11,15 +11,11 @@
 #include <unistd.h>
 
 static const struct option_row ROWS[] = {
-    {.name = "write",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(write),
-     .value_name = "PATH",
-     .help = "Write it to this new file, which only its owner can read (mode 0400). A file that exists is refused: "
-             "without its master key, no API key of a store works any more."},
+    ROW_TEXT("write", write, "PATH",
+             "Write it to this new file, which only its owner can read (mode 0400). A file that exists is refused: "
+             "without its master key, no API key of a store works any more."),
 };
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group MASTER_KEY_OPTIONS[] = {{"Options", &TABLE}, {0}};
+const struct option_group MASTER_KEY_OPTIONS[] = {OPTIONS_OF(ROWS), {0}};
 
 static bool is_written(int fd, struct text content)
 {

@@ -16,25 +16,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROW_REVOKE_KEYS                                                                                                \
-    {                                                                                                                  \
-        .name = "revoke-keys", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(revoke_keys),                             \
-        .help = "Also revoke all API keys and device keys that go back to the user: those that the user created, and " \
-                "those that such keys created."                                                                        \
-    }
-#define ROW_REVOKE_MADE_KEYS                                                                               \
-    {                                                                                                      \
-        .name = "revoke-made-keys", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(revoke_made_keys),       \
-        .help = "Also revoke the API keys and device keys that the user created, and their replacements. " \
-                "Keys that such keys created stay."                                                        \
-    }
+#define ROW_REVOKE_KEYS                                                                                             \
+    ROW_FLAG("revoke-keys", revoke_keys,                                                                            \
+             "Also revoke all API keys and device keys that go back to the user: those that the user created, and " \
+             "those that such keys created.")
+#define ROW_REVOKE_MADE_KEYS                                                                            \
+    ROW_FLAG("revoke-made-keys", revoke_made_keys,                                                      \
+             "Also revoke the API keys and device keys that the user created, and their replacements. " \
+             "Keys that such keys created stay.")
 
 static const struct option_row INVITE_ROWS[] = {
-    {.name = "account",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(account),
-     .value_name = "ID",
-     .help = "The account to which the user will belong. Required."},
+    ROW_TEXT("account", account, "ID", "The account to which the user will belong. Required."),
     ROW_EMAIL,
     ROW_ROLE("developer"),
     ROW_ORIGIN,
@@ -46,17 +38,11 @@ static const struct option_row ROLE_ROWS[] = {ROW_EMAIL, ROW_ROLE("developer"), 
 static const struct option_row END_ROWS[] = {ROW_EMAIL, ROW_REVOKE_KEYS, ROW_REVOKE_MADE_KEYS, ROW_YES, ROW_JSON};
 static const struct option_row RESET_ROWS[] = {ROW_EMAIL, ROW_ORIGIN, ROW_YES, ROW_JSON};
 
-static const struct option_table INVITE_TABLE = OPTION_TABLE(INVITE_ROWS);
-static const struct option_table SHOW_TABLE = OPTION_TABLE(SHOW_ROWS);
-static const struct option_table ROLE_TABLE = OPTION_TABLE(ROLE_ROWS);
-static const struct option_table END_TABLE = OPTION_TABLE(END_ROWS);
-static const struct option_table RESET_TABLE = OPTION_TABLE(RESET_ROWS);
-
-const struct option_group USER_INVITE_OPTIONS[] = ADMIN_OPTIONS(INVITE_TABLE);
-const struct option_group USER_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_TABLE);
-const struct option_group USER_ROLE_OPTIONS[] = ADMIN_OPTIONS(ROLE_TABLE);
-const struct option_group USER_END_OPTIONS[] = ADMIN_OPTIONS(END_TABLE);
-const struct option_group USER_RESET_OPTIONS[] = ADMIN_OPTIONS(RESET_TABLE);
+const struct option_group USER_INVITE_OPTIONS[] = ADMIN_OPTIONS(INVITE_ROWS);
+const struct option_group USER_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_ROWS);
+const struct option_group USER_ROLE_OPTIONS[] = ADMIN_OPTIONS(ROLE_ROWS);
+const struct option_group USER_END_OPTIONS[] = ADMIN_OPTIONS(END_ROWS);
+const struct option_group USER_RESET_OPTIONS[] = ADMIN_OPTIONS(RESET_ROWS);
 
 /* One run of a command: who it is about, and what became of it. */
 struct people_run {

@@ -12,15 +12,11 @@
 enum { OUTPUT_BYTES = 16384 };
 
 static const struct option_row VERIFY_ROWS[] = {
-    {.name = "jwks",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(file),
-     .value_name = "FILE",
-     .help = "The public keys, as /.well-known/jwks.json has them. Without it, those of the master keys."},
+    ROW_TEXT("jwks", file, "FILE",
+             "The public keys, as /.well-known/jwks.json has them. Without it, those of the master keys."),
     ROW_JSON,
 };
-static const struct option_table VERIFY_TABLE = OPTION_TABLE(VERIFY_ROWS);
-const struct option_group RECEIPT_VERIFY_OPTIONS[] = {{"Options", &VERIFY_TABLE}, {"Keys", &SETTINGS_KEYS}, {0}};
+const struct option_group RECEIPT_VERIFY_OPTIONS[] = {OPTIONS_OF(VERIFY_ROWS), {"Keys", &SETTINGS_KEYS}, {0}};
 const struct option_group RECEIPT_KEYS_OPTIONS[] = {{"Keys", &SETTINGS_KEYS}, {0}};
 
 static int keys_of_masters(const struct command_line *line, struct receipt_keys *ret_keys)

@@ -8,16 +8,10 @@
 #include "records/key_revocation.h"
 
 static const struct option_row SHOW_ROWS[] = {
-    {
-        .name = "public-origin",
-        .type = OPTION_TEXT,
-        .offset = COMMAND_OFFSET(settings.public_origin),
-        .value_name = "ORIGIN",
-        .help = "The issuer of the certificate: the origin of the nodes. Required.",
-    },
+    ROW_TEXT("public-origin", settings.public_origin, "ORIGIN",
+             "The issuer of the certificate: the origin of the nodes. Required."),
 };
-static const struct option_table SHOW_TABLE = OPTION_TABLE(SHOW_ROWS);
-const struct option_group RECEIPT_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_TABLE);
+const struct option_group RECEIPT_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_ROWS);
 
 struct showing {
     const struct command_line *line;

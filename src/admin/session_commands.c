@@ -15,26 +15,17 @@
 
 /* What commands call a session: this, then its sid, which a step-up keeps. The sid alone could look like an option. */
 
-#define ROW_USER(what)                                                                                            \
-    {                                                                                                             \
-        .name = "user", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", .help = what \
-    }
+#define ROW_USER(what) ROW_TEXT("user", email, "EMAIL", what)
 
 static const struct option_row LIST_ROWS[] = {
-    {.name = "account",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(account),
-     .value_name = "ID",
-     .help = "List only sessions of this account's users."},
+    ROW_TEXT("account", account, "ID", "List only sessions of this account's users."),
     ROW_USER("List only sessions of this user."),
     ROW_JSON,
 };
 static const struct option_row END_ROWS[] = {ROW_USER("End all sessions of this user."), ROW_JSON};
-static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
-static const struct option_table END_TABLE = OPTION_TABLE(END_ROWS);
 
-const struct option_group SESSION_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
-const struct option_group SESSION_END_OPTIONS[] = ADMIN_OPTIONS(END_TABLE);
+const struct option_group SESSION_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_ROWS);
+const struct option_group SESSION_END_OPTIONS[] = ADMIN_OPTIONS(END_ROWS);
 
 /* Walks the users of an account, some at a time, and looks at their sessions. */
 

@@ -13,20 +13,13 @@
 enum { CLOCK_APART_MAX_MS = 2000, DUE_PAUSE_MS = 200, DUE_TRIES = 50 };
 
 static const struct option_row ROWS[] = {
-    {.name = "dry-run",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(dry_run),
-     .help = "Only print how far the two are apart, and what would end."},
-    {.name = "trust-clock",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(trust_clock),
-     .help = "Redis' clock is right, although this machine's differs by more than 2 s."},
+    ROW_FLAG("dry-run", dry_run, "Only print how far the two are apart, and what would end."),
+    ROW_FLAG("trust-clock", trust_clock, "Redis' clock is right, although this machine's differs by more than 2 s."),
     ROW_YES,
     ROW_JSON,
 };
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
 
-const struct option_group STORE_SETTLE_TIME_OPTIONS[] = ADMIN_OPTIONS(TABLE);
+const struct option_group STORE_SETTLE_TIME_OPTIONS[] = ADMIN_OPTIONS(ROWS);
 
 static const struct store_refusals REFUSALS = {.not_found = "the store is empty: there is nothing to settle"};
 

@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct option_row ROWS[] = {ROW_JSON};
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
-const struct option_group STATUS_OPTIONS[] = ADMIN_OPTIONS(TABLE);
-
 struct collecting {
     struct store_client *client;
     struct status *status;

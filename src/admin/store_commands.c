@@ -11,11 +11,7 @@
 
 enum { LOWER_TRIES = 3 };
 
-static const struct option_row ACCEPT_LOSS_ROWS[] = {ROW_JSON};
-static const struct option_table ACCEPT_LOSS_TABLE = OPTION_TABLE(ACCEPT_LOSS_ROWS);
-
 static const struct option_row UPGRADE_ROWS[] = {ROW_YES, ROW_JSON};
-static const struct option_table UPGRADE_TABLE = OPTION_TABLE(UPGRADE_ROWS);
 
 static const struct option_row LOWER_LEASE_ROWS[] = {
     {.name = "lease-ms",
@@ -28,11 +24,9 @@ static const struct option_row LOWER_LEASE_ROWS[] = {
      .help = "Lower to this: the longest lease that a node has now, as in the nodes' settings."},
     ROW_JSON,
 };
-static const struct option_table LOWER_LEASE_TABLE = OPTION_TABLE(LOWER_LEASE_ROWS);
 
-const struct option_group STORE_LOWER_LEASE_OPTIONS[] = ADMIN_OPTIONS(LOWER_LEASE_TABLE);
-const struct option_group STORE_UPGRADE_OPTIONS[] = ADMIN_OPTIONS(UPGRADE_TABLE);
-const struct option_group STORE_ACCEPT_LOSS_OPTIONS[] = ADMIN_OPTIONS(ACCEPT_LOSS_TABLE);
+const struct option_group STORE_LOWER_LEASE_OPTIONS[] = ADMIN_OPTIONS(LOWER_LEASE_ROWS);
+const struct option_group STORE_UPGRADE_OPTIONS[] = ADMIN_OPTIONS(UPGRADE_ROWS);
 
 struct acceptance {
     struct store_client client;

@@ -13,11 +13,7 @@
 #include <string.h>
 
 static const struct option_row ROWS[] = {
-    {.name = "from",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(from),
-     .value_name = "URL",
-     .help = "The Redis to copy from, as for --redis. Left out: that of --redis or --redis-file."},
+    ROW_TEXT("from", from, "URL", "The Redis to copy from, as for --redis. Left out: that of --redis or --redis-file."),
     {.name = "from-file",
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(from_file),
@@ -31,11 +27,7 @@ static const struct option_row ROWS[] = {
      .max = PARTITIONS_MAX,
      .value_name = "N",
      .help = "The partitions of the source. 0: as many as it says."},
-    {.name = "to",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(to),
-     .value_name = "URL",
-     .help = "The Redis to copy to."},
+    ROW_TEXT("to", to, "URL", "The Redis to copy to."),
     {.name = "to-file",
      .type = OPTION_TEXT,
      .offset = COMMAND_OFFSET(to_file),
@@ -50,18 +42,15 @@ static const struct option_row ROWS[] = {
      .value_name = "N",
      .help = "The partitions of the target, as the nodes' --partitions. 0: that of --partitions, which by default is "
              "what its Redis needs."},
-    {.name = "undo",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(undo),
-     .help = "Copy nothing: let nodes serve the source of an earlier copy again, because its target is lost for good. "
+    ROW_FLAG("undo", undo,
+             "Copy nothing: let nodes serve the source of an earlier copy again, because its target is lost for good. "
              "What was changed at the target is lost, so replay the revocation logs. Asks first, unless --yes is "
-             "given."},
+             "given."),
     ROW_YES,
     ROW_JSON,
 };
-static const struct option_table TABLE = OPTION_TABLE(ROWS);
 
-const struct option_group STORE_COPY_OPTIONS[] = {{"Options", &TABLE}, {"Redis", &SETTINGS_STORE}, {0}};
+const struct option_group STORE_COPY_OPTIONS[] = {OPTIONS_OF(ROWS), {"Redis", &SETTINGS_STORE}, {0}};
 
 /* Certificates and the Sentinels' password are of whichever side needs them. */
 static void drop_unneeded(const struct store_settings *store, struct settings *settings)

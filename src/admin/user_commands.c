@@ -13,56 +13,33 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define ROW_PASSWORD_FILE                                                                                            \
-    {                                                                                                                \
-        .name = "password-file", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(password_file), .value_name = "PATH", \
-        .help = "Read the password from this file ('-': standard input) instead of asking on the terminal."          \
-    }
+#define ROW_PASSWORD_FILE                            \
+    ROW_TEXT("password-file", password_file, "PATH", \
+             "Read the password from this file ('-': standard input) instead of asking on the terminal.")
 
 static const struct option_row CREATE_ROWS[] = {
-    {.name = "account",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(account),
-     .value_name = "ID",
-     .help = "The user's account. Required."},
+    ROW_TEXT("account", account, "ID", "The user's account. Required."),
     ROW_EMAIL,
     ROW_ROLE("owner"),
     ROW_ORIGIN,
-    {.name = "password-file",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(password_file),
-     .value_name = "PATH",
-     .help = "Instead of making a link, read a password from this file ('-': standard input). The user must change "
-             "it at the first sign-in."},
-    {.name = "permanent-password",
-     .type = OPTION_FLAG,
-     .offset = COMMAND_OFFSET(permanent_password),
-     .help = "With --password-file: let the user keep that password, for automation."},
+    ROW_TEXT("password-file", password_file, "PATH",
+             "Instead of making a link, read a password from this file ('-': standard input). The user must change "
+             "it at the first sign-in."),
+    ROW_FLAG("permanent-password", permanent_password,
+             "With --password-file: let the user keep that password, for automation."),
     ROW_JSON,
 };
 static const struct option_row LIST_ROWS[] = {
-    {.name = "account",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(account),
-     .value_name = "ID",
-     .help = "List only the users of this account."},
+    ROW_TEXT("account", account, "ID", "List only the users of this account."),
     ROW_JSON,
 };
-static const struct option_row UNLOCK_ROWS[] = {ROW_EMAIL, ROW_JSON};
 static const struct option_row RESET_TOTP_ROWS[] = {ROW_EMAIL, ROW_YES, ROW_JSON};
 static const struct option_row RESET_PASSWORD_ROWS[] = {ROW_EMAIL, ROW_PASSWORD_FILE, ROW_JSON};
 
-static const struct option_table CREATE_TABLE = OPTION_TABLE(CREATE_ROWS);
-static const struct option_table LIST_TABLE = OPTION_TABLE(LIST_ROWS);
-static const struct option_table UNLOCK_TABLE = OPTION_TABLE(UNLOCK_ROWS);
-static const struct option_table RESET_TOTP_TABLE = OPTION_TABLE(RESET_TOTP_ROWS);
-static const struct option_table RESET_PASSWORD_TABLE = OPTION_TABLE(RESET_PASSWORD_ROWS);
-
-const struct option_group USER_CREATE_OPTIONS[] = ADMIN_OPTIONS(CREATE_TABLE);
-const struct option_group USER_UNLOCK_OPTIONS[] = ADMIN_OPTIONS(UNLOCK_TABLE);
-const struct option_group USER_RESET_TOTP_OPTIONS[] = ADMIN_OPTIONS(RESET_TOTP_TABLE);
-const struct option_group USER_RESET_PASSWORD_OPTIONS[] = ADMIN_OPTIONS(RESET_PASSWORD_TABLE);
-const struct option_group USER_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_TABLE);
+const struct option_group USER_CREATE_OPTIONS[] = ADMIN_OPTIONS(CREATE_ROWS);
+const struct option_group USER_RESET_TOTP_OPTIONS[] = ADMIN_OPTIONS(RESET_TOTP_ROWS);
+const struct option_group USER_RESET_PASSWORD_OPTIONS[] = ADMIN_OPTIONS(RESET_PASSWORD_ROWS);
+const struct option_group USER_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_ROWS);
 
 /* For people: prints the address as text and, on a terminal, as a QR code. */
 static void put_totp(struct buf *out, const char *uri)

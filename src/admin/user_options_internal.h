@@ -2,11 +2,7 @@
 #pragma once
 #include "admin_internal.h"
 
-#define ROW_EMAIL                                                                                     \
-    {                                                                                                 \
-        .name = "email", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(email), .value_name = "EMAIL", \
-        .help = "The email address of the user. Required."                                            \
-    }
+#define ROW_EMAIL ROW_TEXT("email", email, "EMAIL", "The email address of the user. Required.")
 /* In the order of enum role. */
 #define ROW_ROLE(usual)                                                                                   \
     {                                                                                                     \
@@ -15,11 +11,9 @@
         .help = "Let the user read (auditor), also revoke keys (responder), also create keys (developer)" \
                 ", or do everything (owner)."                                                             \
     }
-#define ROW_ORIGIN                                                                                               \
-    {                                                                                                            \
-        .name = "public-origin", .type = OPTION_TEXT, .offset = COMMAND_OFFSET(settings.public_origin),          \
-        .value_name = "ORIGIN", .help = "Begin the link with this origin, as on the nodes. Required for a link." \
-    }
+#define ROW_ORIGIN                                              \
+    ROW_TEXT("public-origin", settings.public_origin, "ORIGIN", \
+             "Begin the link with this origin, as on the nodes. Required for a link.")
 
 /* --email, normalised. */
 MUST_CHECK int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1]);

@@ -67,7 +67,7 @@ const struct command COMMANDS[] = {
      .summary = "List the accounts",
      .examples = "chatelaine account list\n"
                  "chatelaine account list --json",
-     .groups = ACCOUNT_LIST_OPTIONS,
+     .groups = JSON_OPTIONS,
      .run = account_list_run,
      .keys = COMMAND_KEYS_ANY},
     {.name = "account suspend",
@@ -77,7 +77,7 @@ const struct command COMMANDS[] = {
              "for requests that arrive later. Keys, people and data stay as they are, and nothing new can be\n"
              "created. 'account resume' undoes it.",
      .examples = "chatelaine account suspend acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
-     .groups = ACCOUNT_SUSPEND_OPTIONS,
+     .groups = JSON_OPTIONS,
      .run = account_suspend_run,
      .keys = COMMAND_KEYS_ANY},
     {.name = "account resume",
@@ -85,7 +85,7 @@ const struct command COMMANDS[] = {
      .summary = "Resume a suspended account",
      .text = "Its keys are accepted again, but for those revoked, and its sessions, but for those that expired.",
      .examples = "chatelaine account resume acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
-     .groups = ACCOUNT_RESUME_OPTIONS,
+     .groups = JSON_OPTIONS,
      .run = account_resume_run,
      .keys = COMMAND_KEYS_KNOWN},
     {.name = "account close",
@@ -190,7 +190,7 @@ const struct command COMMANDS[] = {
              "password, so use 'user reset-password', which also unlocks. Unlocking also clears strangers'\nfailed "
              "attempts, which block sign-in from new browsers.",
      .examples = "chatelaine user unlock --email ada@clinic.example",
-     .groups = USER_UNLOCK_OPTIONS,
+     .groups = USER_SHOW_OPTIONS,
      .run = user_unlock_run,
      .keys = COMMAND_KEYS_KNOWN},
     {.name = "user reset-totp",
@@ -223,7 +223,7 @@ const struct command COMMANDS[] = {
      .summary = "Show a key: account, scopes, who made it, when it was last used",
      .text = "Never its secret, of which Redis has only a digest.",
      .examples = "chatelaine key show key_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
-     .groups = KEY_SHOW_OPTIONS,
+     .groups = JSON_OPTIONS,
      .run = key_show_run,
      .keys = COMMAND_KEYS_ANY},
     {.name = "key find",
@@ -382,7 +382,7 @@ const struct command COMMANDS[] = {
              "(also if Redis cannot be reached or no node runs), 1 or 2: status could not run.",
      .examples = "chatelaine status\n"
                  "chatelaine status --json | jq .problems",
-     .groups = STATUS_OPTIONS,
+     .groups = JSON_OPTIONS,
      .run = status_run,
      .keys = COMMAND_KEYS_JUDGED},
     {.name = "doctor",
@@ -418,7 +418,7 @@ const struct command COMMANDS[] = {
              "ten\nminutes by itself. If another Redis has the other changes, bring that one back. Otherwise "
              "replay\nthe revocation logs ('key revoke --from-log'), then accept the loss with this command.",
      .examples = "chatelaine store accept-loss --redis redis://new-master.example:6379",
-     .groups = STORE_ACCEPT_LOSS_OPTIONS,
+     .groups = JSON_OPTIONS,
      .run = store_accept_loss_run,
      .keys = COMMAND_KEYS_ANY},
     {.name = "store upgrade",
