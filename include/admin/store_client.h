@@ -11,10 +11,11 @@ struct store_client {
     struct store_settings settings;
     struct keyring *keyring; /* loaded by command_open(); NULL: none */
     uv_timer_t timer, notice;
-    unsigned told;          /* by store_client_tell_all(): partitions that answered STORE_OK, from the first on */
-    bool is_done;           /* the current operation has called store_client_done() */
-    bool has_said_it_waits; /* for leases of nodes; once is enough */
-    const char *waits_for;  /* how it says so; NULL: as for a change that was stored */
+    unsigned told;            /* by store_client_tell_all(): partitions that answered STORE_OK, from the first on */
+    enum store_result result; /* of the last operation that called store_client_answer() */
+    bool is_done;             /* the current operation has called store_client_done() */
+    bool has_said_it_waits;   /* for leases of nodes; once is enough */
+    const char *waits_for;    /* how it says so; NULL: as for a change that was stored */
 };
 
 /* Connects and waits until the store is ready. For keyring, see struct store_settings. Returns EXIT_DONE, or an exit
@@ -43,6 +44,12 @@ void store_client_tell_done(const struct store_client *client, enum store_result
  * leases of nodes, it says so, once, on standard error. */
 void store_client_wait(struct store_client *client);
 void store_client_done(struct store_client *client);
+/* The same, for an operation with a result, which the client keeps. */
+void store_client_answer(struct store_client *client, enum store_result result);
+/* The callback (store_done) of an operation that has nothing but its result. */
+void store_client_answered(void *client, enum store_result result);
+/* Waits; returns the result. */
+enum store_result store_client_result(struct store_client *client);
 void store_client_pause(struct store_client *client, uint64_t ms);
 void store_client_close(struct store_client *client);
 
@@ -54,3 +61,9 @@ struct store_refusals {
  */
 MUST_CHECK int store_client_explain(struct store_client *client, enum store_result result,
                                     const struct store_refusals *refusals);
+/* Waits, and explains the result. */
+MUST_CHECK int store_client_finish(struct store_client *client, const struct store_refusals *refusals);
+/* store_client_tell_all(), store_client_tell_done() and store_client_explain(). */
+MUST_CHECK int store_client_change_all(struct store_client *client,
+                                       enum store_result (*tell)(struct store_client *client, void *arg), void *arg,
+                                       const struct store_refusals *refusals);

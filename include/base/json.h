@@ -109,7 +109,7 @@ static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text openi
     at[word.len] = '"';
     json_end(w, at + word.len + 1, true);
 }
-/* A member: json_key() and json_put_text(). */
+/* A member: json_key() and its value. */
 void json_put_member(struct json_writer *w, const char *name, struct text value);
 /* The same for other values. */
 void json_put_number(struct json_writer *w, const char *name, int64_t value);

@@ -26,7 +26,6 @@ struct closing {
     struct store_client *client;
     const struct id *account;
     bool is_closed, erases; /* is_closed: before this command */
-    enum store_result result;
     struct account_close_step step;
     int64_t keys, people, sessions;
 };
@@ -40,18 +39,9 @@ static void stepped(void *arg, enum store_result result, const struct account_cl
 {
     struct closing *closing = arg;
 
-    closing->result = result;
     if (step)
         closing->step = *step;
-    store_client_done(closing->client);
-}
-
-static void closed(void *arg, enum store_result result)
-{
-    struct closing *closing = arg;
-
-    closing->result = result;
-    store_client_done(closing->client);
+    store_client_answer(closing->client, result);
 }
 
 typedef void close_step(struct closing *closing);
@@ -72,8 +62,7 @@ static int repeat(struct closing *closing, close_step *step, int64_t *count)
 
     do {
         step(closing);
-        store_client_wait(closing->client);
-        code = store_client_explain(closing->client, closing->result, &REFUSALS);
+        code = store_client_finish(closing->client, &REFUSALS);
         if (code != EXIT_DONE)
             break;
         *count += closing->step.count;
@@ -101,9 +90,9 @@ static int close_all(struct closing *closing)
 
     if (code != EXIT_DONE)
         return code;
-    account_store_close(closing->client->store, closing->account, closing->erases, &OPERATOR, closed, closing);
-    store_client_wait(closing->client);
-    return store_client_explain(closing->client, closing->result, &REFUSALS);
+    account_store_close(closing->client->store, closing->account, closing->erases, &OPERATOR, store_client_answered,
+                        closing->client);
+    return store_client_finish(closing->client, &REFUSALS);
 }
 
 static int print_closed(const struct command_line *line, const struct closing *closing)
@@ -152,11 +141,8 @@ static int close_in_store(const struct command_line *line, struct store_client *
 {
     struct closing closing = {.client = client, .account = account, .erases = line->erase};
     struct account_row row;
-    bool is_known;
-    int code = account_find(client, account, &is_known, &row);
+    int code = account_require(client, account, &row);
 
-    if (code == EXIT_DONE && !is_known)
-        return command_fail(EXIT_FAILED, "there is no account %s; 'chatelaine account list' shows all", account->text);
     closing.is_closed = code == EXIT_DONE && row.status == ACCOUNT_CLOSED;
     if (closing.is_closed && !line->erase)
         return command_fail(EXIT_FAILED, "the account is closed already");

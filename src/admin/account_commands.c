@@ -82,16 +82,10 @@ static int list_account(void *arg, const struct account_row *account)
 
 int account_list_run(const struct command_line *line)
 {
-    struct store_client client;
     struct listing listing;
-    int code = command_open(line, &client, NULL);
 
-    if (code != EXIT_DONE)
-        return code;
-    listing_begin(&listing, line, &client, "There are no accounts; make one with 'chatelaine account create'.");
-    code = listing_end(&listing, accounts_walk(&client, NULL, list_account, &listing));
-    store_client_close(&client);
-    return code;
+    return listing_run(&listing, line, "There are no accounts; make one with 'chatelaine account create'.", NULL,
+                       list_account);
 }
 
 /* Commands about one account */
@@ -126,20 +120,18 @@ int account_run(const struct command_line *line, bool needs_keys, account_act *a
 
 /* account suspend, account resume */
 
-struct change {
+struct state_change {
     struct store_client *client;
-    enum store_result result;
-    struct account_suspension suspension;
+    struct account_suspension *suspension;
 };
 
 static void state_changed(void *arg, enum store_result result, const struct account_suspension *suspension)
 {
-    struct change *change = arg;
+    struct state_change *change = arg;
 
-    change->result = result;
     if (suspension)
-        change->suspension = *suspension;
-    store_client_done(change->client);
+        *change->suspension = *suspension;
+    store_client_answer(change->client, result);
 }
 
 int account_suspend_now(struct store_client *client, const struct id *account, bool begins_closing,
@@ -151,12 +143,10 @@ int account_suspend_now(struct store_client *client, const struct id *account, b
         .refused = "nodes of an earlier version may use this store, and they would go on accepting the account's keys. "
                    "Once every node has this version, run 'chatelaine store upgrade', then try again",
     };
-    struct change change = {.client = client};
+    struct state_change change = {client, ret};
 
     account_store_suspend(client->store, account, begins_closing, &OPERATOR, state_changed, &change);
-    store_client_wait(client);
-    *ret = change.suspension;
-    return store_client_explain(client, change.result, &REFUSALS);
+    return store_client_finish(client, &REFUSALS);
 }
 
 static int resume_now(struct store_client *client, const struct id *account, struct account_suspension *ret)
@@ -165,12 +155,10 @@ static int resume_now(struct store_client *client, const struct id *account, str
         .not_found = "there is no such account; 'chatelaine account list' shows all",
         .conflict = "the closing of the account has begun; it cannot be resumed",
     };
-    struct change change = {.client = client};
+    struct state_change change = {client, ret};
 
     account_store_resume(client->store, account, &OPERATOR, state_changed, &change);
-    store_client_wait(client);
-    *ret = change.suspension;
-    return store_client_explain(client, change.result, &REFUSALS);
+    return store_client_finish(client, &REFUSALS);
 }
 
 static void print_suspended(const struct account_suspension *suspension, struct buf *out)

@@ -31,10 +31,8 @@ struct export
     const struct id *account;
     FILE *file;
     struct buf out; /* a page */
-    enum store_result result;
     bool has_more;
-    size_t rows; /* of the page */
-    struct id last;
+    struct id last; /* of the page, behind which the next one begins */
 };
 
 /* Lines */
@@ -65,13 +63,20 @@ static int flush(struct export *export)
     return command_fail(EXIT_FAILED, "cannot write the export: %s", is_whole ? strerror(errno) : "a page is too long");
 }
 
-/* Waits for a page, and writes it. */
-static int finish_page(struct export *export)
+/* Asks for pages, and writes them. */
+static int export_pages(struct export *export, void (*ask)(struct export *export))
 {
-    store_client_wait(export->client);
-    int code = store_client_explain(export->client, export->result, NULL);
+    int code;
 
-    return code == EXIT_DONE ? flush(export) : code;
+    export->last = (struct id){0};
+    do {
+        export->has_more = false;
+        ask(export);
+        code = store_client_finish(export->client, NULL);
+        if (code == EXIT_DONE)
+            code = flush(export);
+    } while (code == EXIT_DONE && export->has_more);
+    return code;
 }
 
 static int export_account(struct export *export, const struct account_row *row)
@@ -90,9 +95,7 @@ static void people_came(void *arg, enum store_result result, const struct person
 {
     struct export *export = arg;
 
-    export->result = result;
-    export->has_more = has_more;
-    export->rows = count;
+    export->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
         const struct user_record *user = &people[i].user;
         struct json_writer w = line_begin(export, "user");
@@ -104,29 +107,19 @@ static void people_came(void *arg, enum store_result result, const struct person
         line_end(export, &w);
         export->last = user->id;
     }
-    store_client_done(export->client);
+    store_client_answer(export->client, result);
 }
 
-static int export_users(struct export *export)
+static void ask_for_users(struct export *export)
 {
-    struct id behind = {0};
-    int code;
-
-    do {
-        people_store_list(export->client->store, export->account, LISTING_PAGE, &behind, people_came, export);
-        code = finish_page(export);
-        behind = export->last;
-    } while (code == EXIT_DONE && export->has_more && export->rows > 0);
-    return code;
+    people_store_list(export->client->store, export->account, LISTING_PAGE, &export->last, people_came, export);
 }
 
 static void keys_came(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
     struct export *export = arg;
 
-    export->result = result;
-    export->has_more = has_more;
-    export->rows = count;
+    export->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
         struct json_writer w = line_begin(export, "key");
 
@@ -134,27 +127,21 @@ static void keys_came(void *arg, enum store_result result, const struct key_reco
         line_end(export, &w);
         export->last = keys[i].id;
     }
-    store_client_done(export->client);
+    store_client_answer(export->client, result);
 }
 
-static int export_keys(struct export *export)
+static void ask_for_keys(struct export *export)
 {
-    struct key_query query = {.view = {.account = *export->account, .any_kind = true}, .limit = LISTING_PAGE};
-    int code;
+    const struct key_query query = {
+        .view = {.account = *export->account, .any_kind = true}, .limit = LISTING_PAGE, .starting_after = export->last};
 
-    do {
-        key_store_list(export->client->store, &query, keys_came, export);
-        code = finish_page(export);
-        query.starting_after = export->last;
-    } while (code == EXIT_DONE && export->has_more && export->rows > 0);
-    return code;
+    key_store_list(export->client->store, &query, keys_came, export);
 }
 
 static void events_came(void *arg, enum store_result result, const struct audit_page *page)
 {
     struct export *export = arg;
 
-    export->result = result;
     export->has_more = page->has_more;
     export->last = page->next;
     for (size_t i = 0; i < page->count; i++) {
@@ -164,20 +151,12 @@ static void events_came(void *arg, enum store_result result, const struct audit_
         put_event(&w, export->account, &page->events[i]);
         line_end(export, &w);
     }
-    store_client_done(export->client);
+    store_client_answer(export->client, result);
 }
 
-static int export_events(struct export *export)
+static void ask_for_events(struct export *export)
 {
-    struct id after = {0};
-    int code;
-
-    do {
-        audit_store_search(export->client->store, export->account, NULL, LISTING_PAGE, &after, events_came, export);
-        code = finish_page(export);
-        after = export->last;
-    } while (code == EXIT_DONE && export->has_more);
-    return code;
+    audit_store_search(export->client->store, export->account, NULL, LISTING_PAGE, &export->last, events_came, export);
 }
 
 static void put_day(struct export *export, const char *date, enum key_mode mode, int64_t requests, int64_t refused)
@@ -201,43 +180,33 @@ static void usage_came(void *arg, enum store_result result, const struct usage_d
 
     (void)keys;
     (void)key_count;
-    export->result = result;
     for (size_t i = 0; i < day_count; i++) {
         put_day(export, days[i].date, MODE_TEST, days[i].test_requests, days[i].test_refused);
         put_day(export, days[i].date, MODE_LIVE, days[i].live_requests, days[i].live_refused);
     }
-    store_client_done(export->client);
+    store_client_answer(export->client, result);
 }
 
-static int export_usage(struct export *export)
+static void ask_for_usage(struct export *export)
 {
     usage_store_read(export->client->store, export->account, &(struct usage_wanted){.days = USAGE_DAYS_MAX}, usage_came,
                      export);
-    return finish_page(export);
 }
 
 /* The whole. Pages are read one after the other, so what changes meanwhile may be missing. */
 
 static int export_all(struct store_client *client, const struct id *account, FILE *file)
 {
+    static void (*const PARTS[])(struct export * export) = {ask_for_users, ask_for_keys, ask_for_events, ask_for_usage};
     struct export export = {.client = client, .account = account, .file = file};
     struct account_row row;
-    bool is_known;
-    int code = account_find(client, account, &is_known, &row);
+    int code = account_require(client, account, &row);
 
-    if (code == EXIT_DONE && !is_known)
-        return command_fail(EXIT_FAILED, "there is no account %s; 'chatelaine account list' shows all", account->text);
     buf_init(&export.out, PAGE_MAX_BYTES);
     if (code == EXIT_DONE)
         code = export_account(&export, &row);
-    if (code == EXIT_DONE)
-        code = export_users(&export);
-    if (code == EXIT_DONE)
-        code = export_keys(&export);
-    if (code == EXIT_DONE)
-        code = export_events(&export);
-    if (code == EXIT_DONE)
-        code = export_usage(&export);
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS && code == EXIT_DONE; i++)
+        code = export_pages(&export, PARTS[i]);
     buf_wipe(&export.out);
     return code;
 }

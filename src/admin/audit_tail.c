@@ -46,7 +46,7 @@ struct trail {
     struct audit_position position;
 };
 
-struct tail {
+struct audit_tail {
     struct store_client *client;
     const struct command_line *line;
     const struct id *account; /* NULL: all */
@@ -59,7 +59,6 @@ struct tail {
     bool is_first_round;
     bool is_away; /* Redis, as last told */
 
-    enum store_result result; /* of the last call */
     struct trail *current;
     bool has_more;
 };
@@ -129,7 +128,7 @@ static void print_text(struct buf *out, const struct id *account, const struct a
     }
 }
 
-static void print_event(const struct tail *tail, struct buf *out, const struct audit_event *event)
+static void print_event(const struct audit_tail *tail, struct buf *out, const struct audit_event *event)
 {
     if (tail->line->json)
         put_event(&(struct json_writer){.out = out}, &tail->current->account, event);
@@ -140,7 +139,7 @@ static void print_event(const struct tail *tail, struct buf *out, const struct a
 
 /* The newest events: all accounts' are merged, and only as many kept as will be printed. */
 
-static void keep(struct tail *tail, const struct audit_event *event)
+static void keep(struct audit_tail *tail, const struct audit_event *event)
 {
     size_t at = tail->line_count;
     struct buf out;
@@ -161,7 +160,7 @@ static void keep(struct tail *tail, const struct audit_event *event)
     tail->lines[at] = (struct line){event->created_ms, out.ptr};
 }
 
-static int print_kept(struct tail *tail)
+static int print_kept(struct audit_tail *tail)
 {
     for (size_t i = 0; i < tail->line_count; i++) {
         buf_append_str(&tail->out, tail->lines[i].text);
@@ -176,7 +175,7 @@ static int print_kept(struct tail *tail)
 /* Calls */
 
 /* Pauses between calls, so that many accounts do not mean many calls a second. */
-static void pace(struct tail *tail)
+static void pace(struct audit_tail *tail)
 {
     if (++tail->reads < READS_PER_PAUSE)
         return;
@@ -188,9 +187,8 @@ static void pace(struct tail *tail)
  * Otherwise its entries are all older than the last event here. */
 static void newest_listed(void *arg, enum store_result result, const struct audit_page *page)
 {
-    struct tail *tail = arg;
+    struct audit_tail *tail = arg;
 
-    tail->result = result;
     for (size_t i = page->count; i-- > 0;) {
         audit_position_note(&tail->current->position, &page->events[i].id);
         if (tail->lines_max > 0)
@@ -198,30 +196,29 @@ static void newest_listed(void *arg, enum store_result result, const struct audi
     }
     if (page->has_more && page->count > 0)
         audit_position_skip_until(&tail->current->position, page->events[page->count - 1].created_ms);
-    store_client_done(tail->client);
+    store_client_answer(tail->client, result);
 }
 
 static void newer_listed(void *arg, enum store_result result, const struct audit_event *events, size_t count,
                          bool has_more)
 {
-    struct tail *tail = arg;
+    struct audit_tail *tail = arg;
 
-    tail->result = result;
     tail->has_more = has_more;
     for (size_t i = 0; i < count; i++) {
         audit_position_note(&tail->current->position, &events[i].id);
         print_event(tail, &tail->out, &events[i]);
     }
-    store_client_done(tail->client);
+    store_client_answer(tail->client, result);
 }
 
 /* --follow outlasts a Redis that is away; it is told once each way. */
-static int note_result(struct tail *tail)
+static int note_result(struct audit_tail *tail)
 {
-    bool is_away = tail->result == STORE_UNAVAILABLE || tail->result == STORE_UNKNOWN;
+    bool is_away = tail->client->result == STORE_UNAVAILABLE || tail->client->result == STORE_UNKNOWN;
 
-    if (!tail->line->follow || !(is_away || tail->result == STORE_OK))
-        return store_client_explain(tail->client, tail->result, NULL);
+    if (!tail->line->follow || !(is_away || tail->client->result == STORE_OK))
+        return store_client_explain(tail->client, tail->client->result, NULL);
     if (is_away && !tail->is_away)
         fprintf(stderr, "Redis is away. %s Waiting; no event will be missed.\n", store_trouble(tail->client->store));
     else if (!is_away && tail->is_away)
@@ -230,17 +227,17 @@ static int note_result(struct tail *tail)
     return EXIT_DONE;
 }
 
-static int read_newest(struct tail *tail)
+static int read_newest(struct audit_tail *tail)
 {
     unsigned wanted = tail->line->lines > 0 ? (unsigned)tail->line->lines : 1;
 
     audit_store_search(tail->client->store, &tail->current->account, NULL, wanted, NULL, newest_listed, tail);
     store_client_wait(tail->client);
     pace(tail);
-    return store_client_explain(tail->client, tail->result, NULL);
+    return store_client_explain(tail->client, tail->client->result, NULL);
 }
 
-static int read_newer(struct tail *tail)
+static int read_newer(struct audit_tail *tail)
 {
     int code;
 
@@ -266,7 +263,7 @@ static int compare(const void *account, const void *trail)
 }
 
 /* Accounts come in order, so a new one nearly always goes to the end. */
-static struct trail *add_trail(struct tail *tail, const struct id *account)
+static struct trail *add_trail(struct audit_tail *tail, const struct id *account)
 {
     size_t at = tail->trail_count;
 
@@ -290,7 +287,7 @@ static struct trail *add_trail(struct tail *tail, const struct id *account)
 /* An account that was made after the first round is followed from its first event. */
 static int visit_account(void *arg, const struct account_row *account)
 {
-    struct tail *tail = arg;
+    struct audit_tail *tail = arg;
     struct trail *known = tail->trail_count == 0
                               ? NULL
                               : bsearch(&account->id, tail->trails, tail->trail_count, sizeof *tail->trails, compare);
@@ -301,7 +298,7 @@ static int visit_account(void *arg, const struct account_row *account)
 }
 
 /* Ends early while Redis is away: the next round starts again. */
-static int follow_all(struct tail *tail)
+static int follow_all(struct audit_tail *tail)
 {
     struct account_row *rows = mem_alloc(LISTING_PAGE * sizeof *rows);
     struct id behind = {0};
@@ -309,7 +306,7 @@ static int follow_all(struct tail *tail)
     int code;
 
     do {
-        tail->result = accounts_page(tail->client, &behind, rows, &count);
+        tail->client->result = accounts_page(tail->client, &behind, rows, &count);
         code = note_result(tail);
         for (size_t i = 0; i < count && code == EXIT_DONE && !tail->is_away; i++) {
             code = visit_account(tail, &rows[i]);
@@ -321,7 +318,7 @@ static int follow_all(struct tail *tail)
     return code;
 }
 
-static int follow(struct tail *tail)
+static int follow(struct audit_tail *tail)
 {
     int code = EXIT_DONE;
 
@@ -341,7 +338,7 @@ static int follow(struct tail *tail)
 int audit_tail_run(const struct command_line *line)
 {
     struct store_client client;
-    struct tail tail = {.client = &client, .line = line, .is_first_round = true};
+    struct audit_tail tail = {.client = &client, .line = line, .is_first_round = true};
     struct id storage;
     int code = account_option_read(line, &storage, &tail.account);
 

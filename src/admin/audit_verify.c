@@ -101,7 +101,6 @@ struct asking {
     struct store_client *client;
     struct audit_verifier *verifier;
     struct keyring *keyring;
-    enum store_result result;
 };
 
 /* One that was altered confirms nothing, and its chain exists all the same. */
@@ -126,10 +125,9 @@ static void heads_found(void *arg, enum store_result result, const struct text *
 {
     struct asking *asking = arg;
 
-    asking->result = result;
     for (size_t i = 0; result == STORE_OK && i < count; i++)
         add_published(asking, heads[2 * i], heads[2 * i + 1]);
-    store_client_done(asking->client);
+    store_client_answer(asking->client, result);
 }
 
 static enum store_result ask(struct store_client *client, void *arg)
@@ -137,8 +135,7 @@ static enum store_result ask(struct store_client *client, void *arg)
     struct asking *asking = arg;
 
     audit_heads_read(client->store, heads_found, asking);
-    store_client_wait(client);
-    return asking->result;
+    return store_client_result(client);
 }
 
 static bool asks_redis(const struct command_line *line)
@@ -300,18 +297,6 @@ static void print_text(const struct audit_verifier *verifier, enum redis_part re
     buf_append_str(out, SENTENCES_OF[verdict]);
 }
 
-static void put_number(struct json_writer *w, const char *name, uint64_t value)
-{
-    json_key(w, name);
-    json_put_integer(w, (int64_t)value);
-}
-
-static void put_flag(struct json_writer *w, const char *name, bool value)
-{
-    json_key(w, name);
-    json_put_bool(w, value);
-}
-
 static void put_findings(const struct audit_verifier *verifier, struct json_writer *w)
 {
     const struct audit_finding *findings;
@@ -322,18 +307,18 @@ static void put_findings(const struct audit_verifier *verifier, struct json_writ
     for (size_t i = 0; i < count && i < FINDINGS_PRINTED_MAX; i++) {
         json_object_begin(w);
         json_put_member(w, "kind", text_of(KINDS[findings[i].kind]));
-        put_flag(w, "wrong", audit_finding_weight(findings[i].kind) == AUDIT_WRONG);
-        put_flag(w, "unproven", audit_finding_weight(findings[i].kind) == AUDIT_UNPROVEN);
+        json_put_flag(w, "wrong", audit_finding_weight(findings[i].kind) == AUDIT_WRONG);
+        json_put_flag(w, "unproven", audit_finding_weight(findings[i].kind) == AUDIT_UNPROVEN);
         json_put_member(w, "file", text_of(findings[i].file));
-        put_number(w, "line", findings[i].line);
+        json_put_number(w, "line", (int64_t)findings[i].line);
         put_text_member(w, "chain", text_of(findings[i].chain));
         put_text_member(w, "node", text_of(findings[i].node));
-        put_number(w, "seq", findings[i].seq);
-        put_number(w, "seq_end", findings[i].seq_end);
+        json_put_number(w, "seq", (int64_t)findings[i].seq);
+        json_put_number(w, "seq_end", (int64_t)findings[i].seq_end);
         json_object_end(w);
     }
     json_array_end(w);
-    put_number(w, "finding_count", count);
+    json_put_number(w, "finding_count", (int64_t)count);
 }
 
 static void put_head(struct json_writer *w, const struct audit_chain_summary *chain)
@@ -358,14 +343,14 @@ static void put_chains(const struct audit_verifier *verifier, struct json_writer
         json_object_begin(w);
         json_put_member(w, "chain", text_of(chains[i].chain));
         json_put_member(w, "node", text_of(chains[i].node));
-        put_flag(w, "whole", chains[i].is_whole);
-        put_number(w, "lines", chains[i].lines);
-        put_number(w, "first", chains[i].first);
-        put_number(w, "last", chains[i].last);
+        json_put_flag(w, "whole", chains[i].is_whole);
+        json_put_number(w, "lines", (int64_t)chains[i].lines);
+        json_put_number(w, "first", (int64_t)chains[i].first);
+        json_put_number(w, "last", (int64_t)chains[i].last);
         put_text_member(w, "first_time", text_of(chains[i].first_time));
         put_text_member(w, "last_time", text_of(chains[i].last_time));
-        put_flag(w, "ended", chains[i].has_ended);
-        put_number(w, "seen", chains[i].seen);
+        json_put_flag(w, "ended", chains[i].has_ended);
+        json_put_number(w, "seen", (int64_t)chains[i].seen);
         put_text_member(w, "seen_time", text_of(chains[i].seen_time));
         put_head(w, &chains[i]);
         json_object_end(w);
@@ -380,8 +365,8 @@ static void print_json(const struct audit_verifier *verifier, enum redis_part re
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
-    put_flag(&w, "whole", verdict != EXIT_FAILED);
-    put_flag(&w, "proven", verdict == EXIT_DONE);
+    json_put_flag(&w, "whole", verdict != EXIT_FAILED);
+    json_put_flag(&w, "proven", verdict == EXIT_DONE);
     put_text_member(&w, "redis", text_of(REDIS[redis]));
     put_chains(verifier, &w);
     put_findings(verifier, &w);

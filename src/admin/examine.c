@@ -9,12 +9,12 @@
 enum { EXAMINE_TRIES = 3, EXAMINE_PAUSE_MS = 100, SEEDS_PAUSE_MS = 700 };
 
 struct examined {
-    struct examination *examination;
+    struct redis_examination *examination;
     bool has_facts;
     struct store_facts facts;
 };
 
-struct examination {
+struct redis_examination {
     struct store_client *client;
     unsigned pending;
     struct examined *parts; /* of the partitions, in their order */
@@ -23,7 +23,7 @@ struct examination {
 static void on_examined(void *arg, enum store_result result, const struct store_facts *facts)
 {
     struct examined *part = arg;
-    struct examination *examination = part->examination;
+    struct redis_examination *examination = part->examination;
 
     part->has_facts = result == STORE_OK;
     if (part->has_facts)
@@ -33,7 +33,7 @@ static void on_examined(void *arg, enum store_result result, const struct store_
 }
 
 /* All at once, because each that hangs takes its timeout. */
-static void examine_missing(struct examination *examination)
+static void examine_missing(struct redis_examination *examination)
 {
     struct partitions *partitions = examination->client->partitions;
 
@@ -46,7 +46,7 @@ static void examine_missing(struct examination *examination)
     store_client_wait(examination->client);
 }
 
-static bool is_missing(const struct examination *examination)
+static bool is_missing(const struct redis_examination *examination)
 {
     for (unsigned i = 0; i < partitions_count(examination->client->partitions); i++)
         if (!examination->parts[i].has_facts)
@@ -54,7 +54,7 @@ static bool is_missing(const struct examination *examination)
     return false;
 }
 
-static bool choose(const struct examination *examination, struct store_facts *ret_facts, unsigned *ret_well)
+static bool choose(const struct redis_examination *examination, struct store_facts *ret_facts, unsigned *ret_well)
 {
     bool is_reachable = false, has_breach = false;
     int64_t ahead_ms = 0;
@@ -82,7 +82,7 @@ static bool choose(const struct examination *examination, struct store_facts *re
 bool redis_examine(struct store_client *client, struct store_facts *ret_facts, unsigned *ret_well)
 {
     unsigned count = partitions_count(client->partitions);
-    struct examination examination = {.client = client};
+    struct redis_examination examination = {.client = client};
     uint64_t pause_ms = client->settings.target.found != REDIS_AT_HOST ? SEEDS_PAUSE_MS : EXAMINE_PAUSE_MS;
     bool is_reachable;
 

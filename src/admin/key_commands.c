@@ -48,7 +48,6 @@ const struct option_group TOTP_OPTIONS[] = {OPTIONS_OF(TOTP_ROWS), {0}};
 struct revocation {
     struct store_client *client;
     const struct id *id;
-    enum store_result result;
     struct key_record key; /* of STORE_OK */
 };
 
@@ -56,10 +55,9 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
 {
     struct revocation *revocation = arg;
 
-    revocation->result = result;
     if (result == STORE_OK)
         revocation->key = *key;
-    store_client_done(revocation->client);
+    store_client_answer(revocation->client, result);
 }
 
 static enum store_result revoke_here(struct store_client *client, void *arg)
@@ -68,8 +66,7 @@ static enum store_result revoke_here(struct store_client *client, void *arg)
     struct revocation *revocation = arg;
 
     key_store_revoke(client->store, &EVERYTHING, revocation->id, &OPERATOR, key_revoked, revocation);
-    store_client_wait(client);
-    return revocation->result;
+    return store_client_result(client);
 }
 
 /* Returns EXIT_DONE, or an exit code after printing an error. */

@@ -6,8 +6,7 @@
 
 #include "records/key_store.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #define ROW_ACCOUNT ROW_TEXT("account", account, "ID", "List only keys of this account.")
 #define ROW_STATUS                                                                                                  \
@@ -32,96 +31,67 @@ static const struct option_row DEVICE_LIST_ROWS[] = {ROW_ACCOUNT, ROW_STATUS, RO
 const struct option_group KEY_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_ROWS);
 const struct option_group DEVICE_LIST_OPTIONS[] = ADMIN_OPTIONS(DEVICE_LIST_ROWS);
 
-static void put_line(struct buf *out, const struct key_record *key)
-{
-    buf_printf(out, "%s  %s  %-4.*s  %-7s  ", key->id.text, key->account.text, TEXT_ARG(key_mode_text(key->mode)),
-               key->revoked_ms > 0 ? "revoked" : "active");
-    print_time_column(out, key->created_ms, "unknown");
-    buf_append_str(out, "  ");
-    print_time_column(out, key->last_used_ms, "never used");
-    buf_printf(out, "  …%s  ", key->last4);
-    buf_append_printable(out, key_name(key));
-    buf_append_char(out, '\n');
-}
-
 struct key_listing {
     struct listing listing;
     struct key_query query;
-    bool has_more;
 };
 
-static void keys_listed_page(void *arg, enum store_result result, const struct key_record *keys, size_t count,
-                             bool has_more)
+static void list_key(struct listing *listing, const struct key_record *key)
 {
-    struct key_listing *keys_listing = arg;
-    struct listing *listing = &keys_listing->listing;
+    char created[TIME_CELL_BYTES], used[TIME_CELL_BYTES], last4[sizeof "…" + sizeof key->last4];
 
-    listing->result = result;
-    keys_listing->has_more = has_more;
-    for (size_t i = 0; i < count; i++) {
-        if (listing->json) {
-            json_object_begin(&listing->writer);
-            put_key_members(&listing->writer, &keys[i]);
-            json_object_end(&listing->writer);
-        } else {
-            put_line(&listing->out, &keys[i]);
-        }
-        keys_listing->query.starting_after = keys[i].id;
+    listing->rows++;
+    if (listing->json) {
+        json_object_begin(&listing->writer);
+        put_key_members(&listing->writer, key);
+        json_object_end(&listing->writer);
+        return;
     }
-    listing->rows += count;
-    store_client_done(listing->client);
+    snprintf(last4, sizeof last4, "…%s", key->last4);
+    listing_row(listing,
+                (struct text[]){id_text(&key->id), id_text(&key->account), key_mode_text(key->mode),
+                                key->revoked_ms > 0 ? TEXT("revoked") : TEXT("active"),
+                                time_cell(key->created_ms, "unknown", created),
+                                time_cell(key->last_used_ms, "never used", used), text_of(last4), key_name(key)});
 }
 
 /* A page of which every record was altered in Redis has no last id to go on from. */
-static bool goes_on(const struct key_listing *keys, size_t rows_before)
+static void keys_came(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
-    return keys->has_more && keys->listing.rows > rows_before;
+    for (size_t i = 0; i < count; i++)
+        list_key(arg, &keys[i]);
+    listing_paged(arg, result, count > 0 ? &keys[count - 1].id : NULL, has_more);
+}
+
+static void ask_for_keys(struct listing *listing)
+{
+    struct key_listing *keys = (struct key_listing *)listing;
+
+    keys->query.view.account = listing->account;
+    keys->query.starting_after = listing->behind;
+    key_store_list(listing->client->store, &keys->query, keys_came, listing);
 }
 
 static int list_account(void *arg, const struct account_row *account)
 {
-    struct key_listing *keys = arg;
-    struct listing *listing = &keys->listing;
-    size_t before;
-    int code;
+    struct listing *listing = arg;
 
-    keys->query.view.account = account->id;
-    keys->query.starting_after = (struct id){0};
-    do {
-        before = listing->rows;
-        key_store_list(listing->client->store, &keys->query, keys_listed_page, keys);
-        store_client_wait(listing->client);
-        code = store_client_explain(listing->client, listing->result, NULL);
-        if (code == EXIT_DONE)
-            code = listing_flush(listing);
-    } while (code == EXIT_DONE && goes_on(keys, before));
-    return code;
+    listing->account = account->id;
+    return listing_pages(listing, ask_for_keys);
 }
 
 static int list_keys(const struct command_line *line, bool only_devices)
 {
-    static const char COLUMNS[] = "ID                              ACCOUNT                          MODE  STATUS   "
-                                  "CREATED               LAST USED             LAST4  NAME";
-    struct key_listing keys;
-    struct store_client client;
-    struct id storage;
-    const struct id *account;
-    int code = account_option_read(line, &storage, &account);
+    static const struct listing_column COLUMNS[] = {{"ID", 30},      {"ACCOUNT", 31},   {"MODE", 4},  {"STATUS", 7},
+                                                    {"CREATED", 20}, {"LAST USED", 20}, {"LAST4", 1}, {"NAME", 0}};
+    struct key_listing keys = {.query = {.view = {.any_kind = !only_devices, .kind = KEY_DEVICE},
+                                         .limit = LISTING_PAGE,
+                                         .by_mode = line->mode > 0,
+                                         .mode = line->mode == 1 ? MODE_TEST : MODE_LIVE,
+                                         .status = (enum key_status_filter)line->status}};
 
-    if (code == EXIT_DONE)
-        code = command_open(line, &client, NULL);
-    if (code != EXIT_DONE)
-        return code;
-    listing_begin(&keys.listing, line, &client, only_devices ? "No device matches." : "No key matches.");
-    listing_head(&keys.listing, COLUMNS);
-    keys.query = (struct key_query){.view = {.any_kind = !only_devices, .kind = KEY_DEVICE},
-                                    .limit = LISTING_PAGE,
-                                    .by_mode = line->mode > 0,
-                                    .mode = line->mode == 1 ? MODE_TEST : MODE_LIVE,
-                                    .status = (enum key_status_filter)line->status};
-    code = listing_end(&keys.listing, accounts_walk(&client, account, list_account, &keys));
-    store_client_close(&client);
-    return code;
+    return listing_run(&keys.listing, line, only_devices ? "No device matches." : "No key matches.", COLUMNS,
+                       list_account);
 }
 
 int key_list_run(const struct command_line *line)
@@ -136,11 +106,10 @@ int device_list_run(const struct command_line *line)
 
 /* key show */
 
-struct showing {
+struct key_showing {
     struct store_client *client;
     const struct id *id;
     bool json;
-    enum store_result result;
     struct buf out;
 };
 
@@ -197,27 +166,25 @@ static void show_lines(struct buf *out, const struct key_shown *shown)
 
 static void key_was_found(void *arg, enum store_result result, const struct key_shown *shown)
 {
-    struct showing *showing = arg;
+    struct key_showing *showing = arg;
 
-    showing->result = result;
     if (result == STORE_OK && showing->json)
         show_json(&showing->out, shown);
     else if (result == STORE_OK)
         show_lines(&showing->out, shown);
-    store_client_done(showing->client);
+    store_client_answer(showing->client, result);
 }
 
 static enum store_result show_here(struct store_client *client, void *arg)
 {
-    struct showing *showing = arg;
+    struct key_showing *showing = arg;
 
     key_store_show(client->store, showing->id, key_was_found, showing);
-    store_client_wait(client);
-    return showing->result;
+    return store_client_result(client);
 }
 
 /* Prints what was shown, or explains the result. */
-static int showing_end(struct showing *showing, enum store_result result)
+static int showing_end(struct key_showing *showing, enum store_result result)
 {
     static const struct store_refusals REFUSALS = {.not_found =
                                                        "there is no key with this id; 'chatelaine key list' shows all"};
@@ -231,7 +198,7 @@ static int showing_end(struct showing *showing, enum store_result result)
 
 int key_show_by_id(struct store_client *client, const struct command_line *line, const struct id *id)
 {
-    struct showing showing = {.client = client, .id = id, .json = line->json};
+    struct key_showing showing = {.client = client, .id = id, .json = line->json};
 
     buf_init(&showing.out, ADMIN_OUTPUT_MAX_BYTES);
     return showing_end(&showing, show_here(client, &showing));
@@ -241,7 +208,7 @@ int key_show_run(const struct command_line *line)
 {
     struct store_client client;
     struct id id;
-    struct showing showing = {.client = &client, .id = &id, .json = line->json};
+    struct key_showing showing = {.client = &client, .id = &id, .json = line->json};
     int code = key_operand_read(line->operands[0], &id);
 
     if (code == EXIT_DONE)

@@ -43,7 +43,7 @@ struct revoking {
     int log_error;
     struct key_query query;
     bool has_more;
-    enum store_result result; /* of a page; then the worst of all lists */
+    enum store_result result; /* the worst of all lists */
     struct found_key *found;
     size_t count, capacity;
     struct lineage *lineages; /* of the account, by id; for the descendants of a key */
@@ -182,7 +182,6 @@ static void on_page(void *arg, enum store_result result, const struct key_record
 {
     struct revoking *revoking = arg;
 
-    revoking->result = result;
     revoking->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
         if (selects(revoking, &keys[i])) {
@@ -191,7 +190,7 @@ static void on_page(void *arg, enum store_result result, const struct key_record
         }
         revoking->query.starting_after = keys[i].id;
     }
-    store_client_done(&revoking->client);
+    store_client_answer(&revoking->client, result);
 }
 
 /* Whatever comes from such a key comes from `by`, a key or a person, also where records do not say their origin. */
@@ -204,7 +203,6 @@ static void on_lineages(void *arg, enum store_result result, const struct key_re
 {
     struct revoking *revoking = arg;
 
-    revoking->result = result;
     revoking->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
         if (revoking->lineage_count == revoking->lineage_room) {
@@ -215,7 +213,7 @@ static void on_lineages(void *arg, enum store_result result, const struct key_re
             keys[i].id, {keys[i].by, keys[i].replaces, keys[i].via}, is_begun_by(&keys[i], &revoking->selection.by)};
         revoking->query.starting_after = keys[i].id;
     }
-    store_client_done(&revoking->client);
+    store_client_answer(&revoking->client, result);
 }
 
 /* Parents are older, unless clocks differ: once is nearly always enough. */
@@ -245,8 +243,7 @@ static int list_keys(struct revoking *revoking, const struct id *account, enum k
         (struct key_query){.view = {.account = *account, .any_kind = true}, .limit = LIST_LIMIT_MAX, .status = status};
     do {
         key_store_list(revoking->client.store, &revoking->query, listed, revoking);
-        store_client_wait(&revoking->client);
-        code = store_client_explain(&revoking->client, revoking->result, NULL);
+        code = store_client_finish(&revoking->client, NULL);
         if (code == EXIT_DONE)
             code = flush(revoking);
     } while (code == EXIT_DONE && revoking->has_more);

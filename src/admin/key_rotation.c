@@ -38,7 +38,6 @@ struct rotation {
     const struct command_line *line;
     struct keyring *keyring;
     struct store_client client;
-    enum store_result result;
     struct keys_found found; /* before */
     struct key_census census;
     size_t forgotten;
@@ -57,23 +56,9 @@ static void rotation_examined(void *arg, enum store_result result, const struct 
 {
     struct rotation *rotation = arg;
 
-    rotation->result = result;
     if (result == STORE_OK)
         add_facts(&rotation->found, facts);
-    store_client_done(&rotation->client);
-}
-
-static void rotation_stored(void *arg, enum store_result result)
-{
-    struct rotation *rotation = arg;
-
-    rotation->result = result;
-    store_client_done(&rotation->client);
-}
-
-static int explain(struct rotation *rotation)
-{
-    return store_client_explain(&rotation->client, rotation->result, NULL);
+    store_client_answer(&rotation->client, result);
 }
 
 static enum store_result examine_here(struct store_client *client, void *arg)
@@ -81,15 +66,14 @@ static enum store_result examine_here(struct store_client *client, void *arg)
     struct rotation *rotation = arg;
 
     store_examine(client->store, rotation_examined, rotation);
-    store_client_wait(client);
-    return rotation->result;
+    return store_client_result(client);
 }
 
 static int examine(struct rotation *rotation)
 {
     rotation->found = (struct keys_found){0};
-    rotation->result = store_client_tell_all(&rotation->client, examine_here, rotation);
-    return explain(rotation);
+    return store_client_explain(&rotation->client, store_client_tell_all(&rotation->client, examine_here, rotation),
+                                NULL);
 }
 
 /* Seals unsealed records only if nodes accept them at present, or the operator vouches for them. */
@@ -127,28 +111,24 @@ static int check_keys(struct rotation *rotation)
     return EXIT_DONE;
 }
 
-struct noted {
-    struct rotation *rotation;
+struct rotation_note {
     struct text forget;
     int64_t unsealed_until_ms;
 };
 
 static enum store_result note_here(struct store_client *client, void *arg)
 {
-    const struct noted *noted = arg;
+    const struct rotation_note *noted = arg;
 
-    seal_store_note(client->store, noted->forget, noted->unsealed_until_ms, rotation_stored, noted->rotation);
-    store_client_wait(client);
-    return noted->rotation->result;
+    seal_store_note(client->store, noted->forget, noted->unsealed_until_ms, store_client_answered, client);
+    return store_client_result(client);
 }
 
 static int note(struct rotation *rotation, struct text forget, int64_t unsealed_until_ms)
 {
-    struct noted noted = {rotation, forget, unsealed_until_ms};
+    struct rotation_note noted = {forget, unsealed_until_ms};
 
-    rotation->result = store_client_tell_all(&rotation->client, note_here, &noted);
-    store_client_tell_done(&rotation->client, rotation->result);
-    return explain(rotation);
+    return store_client_change_all(&rotation->client, note_here, &noted, NULL);
 }
 
 static int forget_unneeded(struct rotation *rotation)
@@ -217,20 +197,14 @@ static void print_text(const struct rotation *rotation, struct buf *out)
                    ADOPTION_DAYS);
 }
 
-static void put_number(struct json_writer *w, const char *name, uint64_t number)
-{
-    json_key(w, name);
-    json_put_integer(w, (int64_t)number);
-}
-
 static void put_row(struct json_writer *w, const struct key_census *census, size_t i)
 {
     json_object_begin(w);
     json_put_member(w, "name", text_of(census->names[i]));
-    put_number(w, "keys", census->of[i].keys);
-    put_number(w, "passwords", census->of[i].passwords);
-    put_number(w, "recovery_codes", census->of[i].codes);
-    put_number(w, "seals", census->of[i].seals);
+    json_put_number(w, "keys", (int64_t)census->of[i].keys);
+    json_put_number(w, "passwords", (int64_t)census->of[i].passwords);
+    json_put_number(w, "recovery_codes", (int64_t)census->of[i].codes);
+    json_put_number(w, "seals", (int64_t)census->of[i].seals);
     json_object_end(w);
 }
 
@@ -245,12 +219,12 @@ static void print_json(const struct rotation *rotation, struct buf *out)
     for (size_t i = 0; i < census->generations; i++)
         put_row(&w, census, i);
     json_array_end(&w);
-    put_number(&w, "keys_unknown", census->keys_unknown);
-    put_number(&w, "resealed", census->resealed);
-    put_number(&w, "missed", census->missed);
-    put_number(&w, "unsealed", census->unsealed);
-    put_number(&w, "altered", census->altered);
-    put_number(&w, "forgotten", rotation->forgotten);
+    json_put_number(&w, "keys_unknown", (int64_t)census->keys_unknown);
+    json_put_number(&w, "resealed", (int64_t)census->resealed);
+    json_put_number(&w, "missed", (int64_t)census->missed);
+    json_put_number(&w, "unsealed", (int64_t)census->unsealed);
+    json_put_number(&w, "altered", (int64_t)census->altered);
+    json_put_number(&w, "forgotten", (int64_t)rotation->forgotten);
     json_object_end(&w);
     buf_append_char(out, '\n');
 }

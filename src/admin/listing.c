@@ -10,25 +10,64 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LISTING_MAX_BYTES = 4 * 1024 * 1024, TIME_COLUMNS = 20, SECONDS_CHARS = 19 };
+enum { LISTING_MAX_BYTES = 4 * 1024 * 1024, SECONDS_CHARS = 19 };
 
-void listing_begin(struct listing *listing, const struct command_line *line, struct store_client *client,
-                   const char *none)
+static void put_cell(struct buf *out, const struct listing_column *column, struct text cell)
 {
-    *listing = (struct listing){.client = client, .json = line->json, .none = none};
-    buf_init(&listing->out, LISTING_MAX_BYTES);
-    listing->writer.out = &listing->out;
-    if (!listing->json)
-        return;
-    json_object_begin(&listing->writer);
-    json_key(&listing->writer, "data");
-    json_array_begin(&listing->writer);
+    size_t begin = out->len;
+
+    buf_append_printable(out, cell);
+    for (size_t bytes = out->len - begin; bytes < column->width; bytes++)
+        buf_append_char(out, ' ');
+    buf_append_str(out, column->width > 0 ? "  " : "\n");
 }
 
-void listing_head(struct listing *listing, const char *columns)
+void listing_begin(struct listing *listing, const struct command_line *line, struct store_client *client,
+                   const char *none, const struct listing_column *columns)
 {
-    if (!listing->json && isatty(STDOUT_FILENO))
-        buf_printf(&listing->out, "%s\n", columns);
+    *listing = (struct listing){.client = client, .json = line->json, .none = none, .columns = columns};
+    buf_init(&listing->out, LISTING_MAX_BYTES);
+    listing->writer.out = &listing->out;
+    if (listing->json) {
+        json_object_begin(&listing->writer);
+        json_key(&listing->writer, "data");
+        json_array_begin(&listing->writer);
+    } else if (columns && isatty(STDOUT_FILENO)) {
+        do
+            put_cell(&listing->out, columns, text_of(columns->title));
+        while ((columns++)->width > 0);
+    }
+}
+
+void listing_row(struct listing *listing, const struct text *cells)
+{
+    const struct listing_column *column = listing->columns;
+
+    do
+        put_cell(&listing->out, column, *cells++);
+    while ((column++)->width > 0);
+}
+
+void listing_paged(struct listing *listing, enum store_result result, const struct id *last, bool has_more)
+{
+    listing->has_more = has_more && last;
+    if (last)
+        listing->behind = *last;
+    store_client_answer(listing->client, result);
+}
+
+int listing_pages(struct listing *listing, void (*ask)(struct listing *listing))
+{
+    int code;
+
+    listing->behind = (struct id){0};
+    do {
+        ask(listing);
+        code = store_client_finish(listing->client, NULL);
+        if (code == EXIT_DONE)
+            code = listing_flush(listing);
+    } while (code == EXIT_DONE && listing->has_more);
+    return code;
 }
 
 int listing_flush(struct listing *listing)
@@ -54,16 +93,22 @@ int listing_end(struct listing *listing, int code)
     return code;
 }
 
-void print_time_column(struct buf *out, int64_t ms, const char *none)
+struct text time_cell(int64_t ms, const char *none, char storage[TIME_CELL_BYTES])
 {
     char text[CLOCK_RFC3339_BYTES];
 
-    if (ms <= 0) {
-        buf_printf(out, "%-*s", TIME_COLUMNS, none);
-        return;
-    }
+    if (ms <= 0)
+        return text_of(none);
     clock_print_rfc3339(ms, text);
-    buf_printf(out, "%.*sZ", SECONDS_CHARS, text);
+    snprintf(storage, TIME_CELL_BYTES, "%.*sZ", SECONDS_CHARS, text);
+    return text_of(storage);
+}
+
+void print_time_column(struct buf *out, int64_t ms, const char *none)
+{
+    char storage[TIME_CELL_BYTES];
+
+    buf_printf(out, "%-*s", TIME_CELL_BYTES - 1, time_cell(ms, none, storage).ptr);
 }
 
 void put_time_member(struct json_writer *w, const char *name, int64_t ms)
@@ -86,51 +131,56 @@ void put_text_member(struct json_writer *w, const char *name, struct text value)
 
 /* Accounts */
 
-struct search {
+struct account_search {
     struct store_client *client;
-    enum store_result result;
     struct account_row *row;
 };
 
 static void account_searched(void *arg, enum store_result result, const struct account_row *account)
 {
-    struct search *search = arg;
+    struct account_search *search = arg;
 
-    search->result = result;
     if (result == STORE_OK)
         *search->row = *account;
-    store_client_done(search->client);
+    store_client_answer(search->client, result);
 }
 
 int account_find(struct store_client *client, const struct id *account, bool *ret_is_known, struct account_row *ret_row)
 {
-    struct search search = {.client = client, .row = ret_row};
+    struct account_search search = {.client = client, .row = ret_row};
 
     store_client_choose(client, account);
     account_store_find(client->store, account, account_searched, &search);
-    store_client_wait(client);
-    *ret_is_known = search.result == STORE_OK;
-    return search.result == STORE_NOT_FOUND ? EXIT_DONE : store_client_explain(client, search.result, NULL);
+    *ret_is_known = store_client_result(client) == STORE_OK;
+    return client->result == STORE_NOT_FOUND ? EXIT_DONE : store_client_explain(client, client->result, NULL);
 }
 
-struct page {
+int account_require(struct store_client *client, const struct id *account, struct account_row *ret_row)
+{
+    bool is_known;
+    int code = account_find(client, account, &is_known, ret_row);
+
+    if (code == EXIT_DONE && !is_known)
+        return command_fail(EXIT_FAILED, "there is no account %s; 'chatelaine account list' shows all", account->text);
+    return code;
+}
+
+struct accounts_page {
     struct store_client *client;
-    enum store_result result;
     struct account_row *rows; /* of all partitions so far */
     size_t count, room;
 };
 
 static void accounts_paged(void *arg, enum store_result result, const struct account_row *accounts, size_t count)
 {
-    struct page *page = arg;
+    struct accounts_page *page = arg;
 
-    page->result = result;
     if (count > page->room - page->count)
         count = page->room - page->count;
     if (count > 0)
         memcpy(page->rows + page->count, accounts, count * sizeof *accounts);
     page->count += count;
-    store_client_done(page->client);
+    store_client_answer(page->client, result);
 }
 
 static int compare_accounts(const void *a, const void *b)
@@ -142,10 +192,11 @@ enum store_result accounts_page(struct store_client *client, const struct id *be
                                 struct account_row ret_rows[LISTING_PAGE], size_t *ret_count)
 {
     unsigned partitions = partitions_count(client->partitions);
-    struct page page = {.client = client, .result = STORE_OK, .room = (size_t)partitions * LISTING_PAGE};
+    struct accounts_page page = {.client = client, .room = (size_t)partitions * LISTING_PAGE};
 
+    client->result = STORE_OK;
     page.rows = mem_alloc(page.room * sizeof *page.rows);
-    for (unsigned i = 0; i < partitions && page.result == STORE_OK; i++) {
+    for (unsigned i = 0; i < partitions && client->result == STORE_OK; i++) {
         client->store = partitions_at(client->partitions, i);
         account_store_list_page(client->store, behind, LISTING_PAGE, accounts_paged, &page);
         store_client_wait(client);
@@ -155,7 +206,7 @@ enum store_result accounts_page(struct store_client *client, const struct id *be
     *ret_count = page.count < LISTING_PAGE ? page.count : LISTING_PAGE;
     memcpy(ret_rows, page.rows, *ret_count * sizeof *ret_rows);
     free(page.rows);
-    return page.result;
+    return client->result;
 }
 
 static int walk_all(struct store_client *client, account_visitor *visit, void *arg)
@@ -180,13 +231,10 @@ static int walk_all(struct store_client *client, account_visitor *visit, void *a
 int accounts_walk(struct store_client *client, const struct id *account, account_visitor *visit, void *arg)
 {
     struct account_row row;
-    bool is_known;
 
     if (!account)
         return walk_all(client, visit, arg);
-    int code = account_find(client, account, &is_known, &row);
-    if (code == EXIT_DONE && !is_known)
-        return command_fail(EXIT_FAILED, "there is no account %s; 'chatelaine account list' shows all", account->text);
+    int code = account_require(client, account, &row);
     return code == EXIT_DONE ? visit(arg, &row) : code;
 }
 
@@ -201,4 +249,22 @@ int account_option_read(const struct command_line *line, struct id *storage, con
                             line->account);
     *ret_account = storage;
     return EXIT_DONE;
+}
+
+int listing_run(struct listing *listing, const struct command_line *line, const char *none,
+                const struct listing_column *columns, account_visitor *visit)
+{
+    struct store_client client;
+    struct id storage;
+    const struct id *account;
+    int code = account_option_read(line, &storage, &account);
+
+    if (code == EXIT_DONE)
+        code = command_open(line, &client, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    listing_begin(listing, line, &client, none, columns);
+    code = listing_end(listing, accounts_walk(&client, account, visit, listing));
+    store_client_close(&client);
+    return code;
 }

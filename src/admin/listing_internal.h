@@ -6,28 +6,43 @@
 
 enum { LISTING_PAGE = 100 };
 
-/* Zero it but for the first members. */
+struct listing_column {
+    const char *title;
+    unsigned width; /* in bytes; 0: the last one */
+};
+
+/* The first member of what a list command keeps. */
 struct listing {
     struct store_client *client;
-    bool json;        /* {"data":[…]}; a list that could not be finished is not valid JSON */
-    const char *none; /* said on standard error if there was no row: "No key matches." */
+    bool json;                            /* {"data":[…]}; a list that could not be finished is not valid JSON */
+    const char *none;                     /* said on standard error if there was no row: "No key matches." */
+    const struct listing_column *columns; /* of rows for people; NULL: none */
 
     struct buf out;
     struct json_writer writer; /* for rows in JSON */
     size_t rows;
-    enum store_result result; /* for callbacks */
+    struct id account, behind; /* behind: the last row of the page, after which the next one begins; empty: none */
+    bool has_more;
 };
 
+/* On a terminal, the titles of the columns come first. */
 void listing_begin(struct listing *listing, const struct command_line *line, struct store_client *client,
-                   const char *none);
-/* For people, on a terminal only: the names of the columns. */
-void listing_head(struct listing *listing, const char *columns);
+                   const char *none, const struct listing_column *columns);
+/* A row for people. cells: as many as there are columns. */
+void listing_row(struct listing *listing, const struct text *cells);
+/* Prints pages of the listing's account until there are no more. ask: for rows behind listing->behind. */
+MUST_CHECK int listing_pages(struct listing *listing, void (*ask)(struct listing *listing));
+/* Call last when a page has come. last: of its rows; NULL: it has none, so nothing can come behind it. */
+void listing_paged(struct listing *listing, enum store_result result, const struct id *last, bool has_more);
 /* Sends what was printed since. */
 MUST_CHECK int listing_flush(struct listing *listing);
 /* Ends the list unless code says that it failed, and frees. Returns the exit code. */
 MUST_CHECK int listing_end(struct listing *listing, int code);
 
-/* "2026-01-31T12:00:00Z", or `none` for 0, in 20 columns. */
+/* "2026-01-31T12:00:00Z", or `none` for 0. */
+enum { TIME_CELL_BYTES = 21 };
+struct text time_cell(int64_t ms, const char *none, char storage[TIME_CELL_BYTES]);
+/* The same, in 20 columns. */
 void print_time_column(struct buf *out, int64_t ms, const char *none);
 /* JSON members; 0 is null. */
 void put_time_member(struct json_writer *w, const char *name, int64_t ms);
@@ -45,6 +60,8 @@ void put_event(struct json_writer *w, const struct id *account, const struct aud
 /* Reads one account. */
 MUST_CHECK int account_find(struct store_client *client, const struct id *account, bool *ret_is_known,
                             struct account_row *ret_row);
+/* The same; it is an error if there is none. */
+MUST_CHECK int account_require(struct store_client *client, const struct id *account, struct account_row *ret_row);
 /* The next accounts after that id (empty: from the first). */
 enum store_result accounts_page(struct store_client *client, const struct id *behind,
                                 struct account_row ret_rows[LISTING_PAGE], size_t *ret_count);
@@ -52,6 +69,11 @@ enum store_result accounts_page(struct store_client *client, const struct id *be
  * other than EXIT_DONE. */
 typedef int account_visitor(void *arg, const struct account_row *account);
 MUST_CHECK int accounts_walk(struct store_client *client, const struct id *account, account_visitor *visit, void *arg);
+
+/* A command that lists an account (--account) or all: opens the store, prints what visit, whose arg is the listing,
+ * adds for each account, and closes it. */
+MUST_CHECK int listing_run(struct listing *listing, const struct command_line *line, const char *none,
+                           const struct listing_column *columns, account_visitor *visit);
 
 /* --account as an id. ret_account is NULL if the option was not given, else points to storage. */
 MUST_CHECK int account_option_read(const struct command_line *line, struct id *storage, const struct id **ret_account);

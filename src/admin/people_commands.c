@@ -50,7 +50,6 @@ struct people_run {
     struct store_client client;
     struct known_user user;
     char email[EMAIL_MAX_BYTES + 1];
-    enum store_result result;
     struct person person;
     int64_t sessions_ended;
     struct buf revoked, kept; /* ids, each with a blank behind it */
@@ -119,8 +118,7 @@ static void was_invited(void *arg, enum store_result result, uint32_t retry_afte
     struct people_run *run = arg;
 
     (void)retry_after_s;
-    run->result = result;
-    store_client_done(&run->client);
+    store_client_answer(&run->client, result);
 }
 
 static int invite(struct people_run *run)
@@ -134,8 +132,7 @@ static int invite(struct people_run *run)
     store_client_choose(&run->client, &link.account);
     link_begin(run, &link, &code);
     link_store_invite(run->client.partitions, &link, &OPERATOR, was_invited, run);
-    store_client_wait(&run->client);
-    exit_code = store_client_explain(&run->client, run->result, &NEW_USER_REFUSALS);
+    exit_code = store_client_finish(&run->client, &NEW_USER_REFUSALS);
     if (exit_code == EXIT_DONE)
         exit_code = print_link(run, &link, &code);
     token_wipe(&code);
@@ -156,26 +153,23 @@ static void person_read(void *arg, enum store_result result, const struct person
 {
     struct people_run *run = arg;
 
-    run->result = result;
     if (result == STORE_OK)
         run->person = *person;
-    store_client_done(&run->client);
+    store_client_answer(&run->client, result);
 }
 
 static int look(struct people_run *run)
 {
     people_store_find(run->client.store, &run->user.account, &run->user.id, false, person_read, run);
-    store_client_wait(&run->client);
-    return store_client_explain(&run->client, run->result, &USER_REFUSALS);
+    return store_client_finish(&run->client, &USER_REFUSALS);
 }
 
 static void was_reset(void *arg, enum store_result result, int64_t sessions_ended)
 {
     struct people_run *run = arg;
 
-    run->result = result;
     run->sessions_ended = sessions_ended;
-    store_client_done(&run->client);
+    store_client_answer(&run->client, result);
 }
 
 static int reset(struct people_run *run)
@@ -198,8 +192,7 @@ static int reset(struct people_run *run)
     link.role = run->person.user.role;
     link_begin(run, &link, &code);
     link_store_reset(run->client.store, &link, &OPERATOR, was_reset, run);
-    store_client_wait(&run->client);
-    exit_code = store_client_explain(&run->client, run->result, &USER_REFUSALS);
+    exit_code = store_client_finish(&run->client, &USER_REFUSALS);
     if (exit_code == EXIT_DONE)
         exit_code = print_link(run, &link, &code);
     token_wipe(&code);
@@ -270,14 +263,13 @@ static void was_changed(void *arg, enum store_result result, const struct person
 {
     struct people_run *run = arg;
 
-    run->result = result;
     if (result == STORE_OK) {
         run->person = changed->person;
         run->sessions_ended = changed->sessions_ended;
         list_ids(&run->revoked, changed->revoked, changed->revoked_count);
         list_ids(&run->kept, changed->kept, changed->kept_count);
     }
-    store_client_done(&run->client);
+    store_client_answer(&run->client, result);
 }
 
 static int change(struct people_run *run, const struct person_change *wanted)
@@ -285,8 +277,7 @@ static int change(struct people_run *run, const struct person_change *wanted)
     const struct person_observer observer = {NULL, was_changed, run};
 
     people_store_change(run->client.partitions, &run->user.account, &run->user.id, wanted, &OPERATOR, &observer);
-    store_client_wait(&run->client);
-    return store_client_explain(&run->client, run->result, &USER_REFUSALS);
+    return store_client_finish(&run->client, &USER_REFUSALS);
 }
 
 static void put_ids(struct json_writer *w, const char *name, const struct buf *ids)

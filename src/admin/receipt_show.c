@@ -13,38 +13,35 @@ static const struct option_row SHOW_ROWS[] = {
 };
 const struct option_group RECEIPT_SHOW_OPTIONS[] = ADMIN_OPTIONS(SHOW_ROWS);
 
-struct showing {
+struct receipt_showing {
     const struct command_line *line;
     struct store_client client;
     struct id id;
-    enum store_result result;
     struct buf receipt;
 };
 
 static void on_found(void *arg, enum store_result result, const struct key_revocation *revocation)
 {
-    struct showing *showing = arg;
+    struct receipt_showing *showing = arg;
 
-    showing->result = result;
     if (result == STORE_OK) {
         key_revocation_certify(revocation, text_of(showing->line->settings.public_origin), showing->client.keyring,
                                &showing->receipt);
         buf_append_char(&showing->receipt, '\n');
     }
-    store_client_done(&showing->client);
+    store_client_answer(&showing->client, result);
 }
 
 static enum store_result find_key(struct store_client *client, void *arg)
 {
     static const struct key_view EVERYTHING = {.any_kind = true};
-    struct showing *showing = arg;
+    struct receipt_showing *showing = arg;
 
     key_store_revocation(client->store, &EVERYTHING, &showing->id, &OPERATOR, on_found, showing);
-    store_client_wait(client);
-    return showing->result;
+    return store_client_result(client);
 }
 
-static int show_key(struct showing *showing)
+static int show_key(struct receipt_showing *showing)
 {
     static const struct store_refusals REFUSALS = {.not_found = "there is no key with this id, or it is active"};
 
@@ -52,22 +49,21 @@ static int show_key(struct showing *showing)
                                 &REFUSALS);
 }
 
-static int show_account(struct showing *showing)
+static int show_account(struct receipt_showing *showing)
 {
     static const struct store_refusals REFUSALS = {.not_found = "there is no account with this id, or it is active"};
 
     store_client_choose(&showing->client, &showing->id);
     account_store_suspension(showing->client.store, &showing->id, on_found, showing);
-    store_client_wait(&showing->client);
-    if (showing->result == STORE_UNKNOWN)
+    if (store_client_result(&showing->client) == STORE_UNKNOWN)
         return command_fail(EXIT_FAILED,
                             "nobody has noted when the suspension had taken effect on every node. Run 'chatelaine "
                             "account suspend %s' again, which waits for all nodes, then repeat this command",
                             showing->id.text);
-    return store_client_explain(&showing->client, showing->result, &REFUSALS);
+    return store_client_explain(&showing->client, showing->client.result, &REFUSALS);
 }
 
-static int show(struct showing *showing, bool is_account)
+static int show(struct receipt_showing *showing, bool is_account)
 {
     int code = command_open(showing->line, &showing->client, NULL);
 
@@ -80,7 +76,7 @@ static int show(struct showing *showing, bool is_account)
 
 int receipt_show_run(const struct command_line *line)
 {
-    struct showing showing = {.line = line};
+    struct receipt_showing showing = {.line = line};
     bool is_account = id_parse(ID_ACCOUNT, text_of(line->operands[0]), &showing.id);
     int code = is_account ? EXIT_DONE : key_operand_read(line->operands[0], &showing.id);
 

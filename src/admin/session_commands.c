@@ -31,7 +31,6 @@ const struct option_group SESSION_END_OPTIONS[] = ADMIN_OPTIONS(END_ROWS);
 
 struct session_walk {
     struct store_client *client;
-    enum store_result result;
     struct id users[LISTING_PAGE]; /* some of the current account */
     size_t user_count;
     bool has_more;
@@ -47,22 +46,20 @@ static void walk_people_listed(void *arg, enum store_result result, const struct
 {
     struct session_walk *walk = arg;
 
-    walk->result = result;
     walk->user_count = count;
     walk->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++)
         walk->users[i] = people[i].user.id;
-    store_client_done(walk->client);
+    store_client_answer(walk->client, result);
 }
 
 static void walk_sessions_listed(void *arg, enum store_result result, const struct session_row *sessions, size_t count)
 {
     struct session_walk *walk = arg;
 
-    walk->result = result;
     for (size_t i = 0; i < count; i++)
         walk->visit(walk, &sessions[i]);
-    store_client_done(walk->client);
+    store_client_answer(walk->client, result);
 }
 
 static int walk_users(struct session_walk *walk, const struct id *users, size_t count)
@@ -73,8 +70,7 @@ static int walk_users(struct session_walk *walk, const struct id *users, size_t 
         size_t some = count - at < SESSION_LIST_USERS_MAX ? count - at : SESSION_LIST_USERS_MAX;
 
         session_store_list(walk->client->store, users + at, some, walk_sessions_listed, walk);
-        store_client_wait(walk->client);
-        code = store_client_explain(walk->client, walk->result, NULL);
+        code = store_client_finish(walk->client, NULL);
         if (code == EXIT_DONE && walk->listing.client)
             code = listing_flush(&walk->listing);
     }
@@ -92,8 +88,7 @@ static int walk_account(void *arg, const struct account_row *account)
         if (walk->is_found)
             return EXIT_DONE;
         people_store_list(walk->client->store, &account->id, LISTING_PAGE, &behind, walk_people_listed, walk);
-        store_client_wait(walk->client);
-        code = store_client_explain(walk->client, walk->result, NULL);
+        code = store_client_finish(walk->client, NULL);
         if (code == EXIT_DONE)
             code = walk_users(walk, walk->users, walk->user_count);
         if (walk->has_more)
@@ -132,8 +127,7 @@ static void list_json(struct json_writer *w, const struct session_row *row, stru
 
 static void list_session(struct session_walk *walk, const struct session_row *row)
 {
-    struct buf *out = &walk->listing.out;
-    char id[sizeof SESSION_PREFIX + ID_TEXT_BYTES];
+    char id[sizeof SESSION_PREFIX + ID_TEXT_BYTES], created[TIME_CELL_BYTES], seen[TIME_CELL_BYTES];
 
     snprintf(id, sizeof id, SESSION_PREFIX "%s", row->sid);
     walk->listing.rows++;
@@ -141,14 +135,9 @@ static void list_session(struct session_walk *walk, const struct session_row *ro
         list_json(&walk->listing.writer, row, text_of(id));
         return;
     }
-    buf_append_printable(out, text_of(id));
-    buf_printf(out, "  %s  ", row->account.text);
-    print_time_column(out, row->created_ms, "unknown");
-    buf_append_str(out, "  ");
-    print_time_column(out, row->seen_ms, "unknown");
-    buf_append_str(out, "  ");
-    buf_append_printable(out, text_of(row->email));
-    buf_append_char(out, '\n');
+    listing_row(&walk->listing,
+                (struct text[]){text_of(id), id_text(&row->account), time_cell(row->created_ms, "unknown", created),
+                                time_cell(row->seen_ms, "unknown", seen), text_of(row->email)});
 }
 
 static int list_of_user(struct session_walk *walk, const char *email, const struct id *account)
@@ -163,8 +152,8 @@ static int list_of_user(struct session_walk *walk, const char *email, const stru
 
 int session_list_run(const struct command_line *line)
 {
-    static const char COLUMNS[] = "ID                           ACCOUNT                          CREATED               "
-                                  "LAST USED             USER";
+    static const struct listing_column COLUMNS[] = {
+        {"ID", 27}, {"ACCOUNT", 31}, {"CREATED", 20}, {"LAST USED", 20}, {"USER", 0}};
     struct store_client client;
     struct session_walk walk = {.client = &client, .visit = list_session};
     struct id storage;
@@ -175,8 +164,7 @@ int session_list_run(const struct command_line *line)
         code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)
         return code;
-    listing_begin(&walk.listing, line, &client, "No session matches.");
-    listing_head(&walk.listing, COLUMNS);
+    listing_begin(&walk.listing, line, &client, "No session matches.", COLUMNS);
     code =
         line->email ? list_of_user(&walk, line->email, account) : accounts_walk(&client, account, walk_account, &walk);
     code = listing_end(&walk.listing, code);
@@ -186,31 +174,27 @@ int session_list_run(const struct command_line *line)
 
 /* session end */
 
-struct ending {
+struct session_ending {
     struct store_client *client;
-    enum store_result result;
-    int64_t count;
+    int64_t *count;
 };
 
 static void sessions_were_stopped(void *arg, enum store_result result, int64_t count)
 {
-    struct ending *ending = arg;
+    struct session_ending *ending = arg;
 
-    ending->result = result;
-    ending->count = count;
-    store_client_done(ending->client);
+    *ending->count = count;
+    store_client_answer(ending->client, result);
 }
 
 static int stop_sessions(struct store_client *client, const struct id *user, struct text sid, int64_t *ret_count)
 {
     static const struct store_refusals REFUSALS = {
         .not_found = "there is no such session any more; 'chatelaine session list' shows all"};
-    struct ending ending = {.client = client};
+    struct session_ending ending = {client, ret_count};
 
     session_store_stop(client->store, user, sid, NULL, &OPERATOR, sessions_were_stopped, &ending);
-    store_client_wait(client);
-    *ret_count = ending.count;
-    return store_client_explain(client, ending.result, &REFUSALS);
+    return store_client_finish(client, &REFUSALS);
 }
 
 static void look_for_sid(struct session_walk *walk, const struct session_row *row)

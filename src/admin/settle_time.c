@@ -26,8 +26,7 @@ static const struct store_refusals REFUSALS = {.not_found = "the store is empty:
 struct settling {
     struct store_client client;
     bool looks;
-    enum store_result result; /* of the last call, and what it found */
-    struct store_settlement found;
+    struct store_settlement found; /* by the last call */
     /* Of all partitions: */
     bool is_other;
     int64_t ahead_ms;       /* the largest difference */
@@ -45,9 +44,8 @@ static void settled(void *arg, enum store_result result, const struct store_sett
 {
     struct settling *settling = arg;
 
-    settling->result = result;
     settling->found = *found;
-    store_client_done(&settling->client);
+    store_client_answer(&settling->client, result);
 }
 
 static enum store_result settle_here(struct store_client *client, void *arg)
@@ -56,9 +54,8 @@ static enum store_result settle_here(struct store_client *client, void *arg)
     const struct store_settlement *found = &settling->found;
 
     store_settle_time(client->store, settling->looks, settled, settling);
-    store_client_wait(client);
-    if (settling->result != STORE_OK || !settling->looks)
-        return settling->result;
+    if (store_client_result(client) != STORE_OK || !settling->looks)
+        return client->result;
     settling->is_other |= found->is_other;
     settling->ahead_ms = larger(settling->ahead_ms, found->ahead_ms);
     settling->ending += found->ending;

@@ -21,6 +21,17 @@ void store_client_done(struct store_client *client)
     client->is_done = true;
 }
 
+void store_client_answer(struct store_client *client, enum store_result result)
+{
+    client->result = result;
+    store_client_done(client);
+}
+
+void store_client_answered(void *client, enum store_result result)
+{
+    store_client_answer(client, result);
+}
+
 static uint64_t longest_wait_ns(const struct store_client *client)
 {
     uint64_t longest_ns = 0;
@@ -62,6 +73,12 @@ void store_client_wait(struct store_client *client)
         uv_timer_start(&client->notice, on_notice, NOTICE_MS, NOTICE_MS);
     run_until_done(client);
     uv_timer_stop(&client->notice);
+}
+
+enum store_result store_client_result(struct store_client *client)
+{
+    store_client_wait(client);
+    return client->result;
 }
 
 static void on_part_closed(void *client)
@@ -366,4 +383,19 @@ int store_client_explain(struct store_client *client, enum store_result result, 
             "Redis did not answer in time: the change may or may not have been made. Check, then try again");
     }
     return command_fail(EXIT_FAILED, "%s", why ? why : "unexpected answer from the store");
+}
+
+int store_client_finish(struct store_client *client, const struct store_refusals *refusals)
+{
+    return store_client_explain(client, store_client_result(client), refusals);
+}
+
+int store_client_change_all(struct store_client *client,
+                            enum store_result (*tell)(struct store_client *client, void *arg), void *arg,
+                            const struct store_refusals *refusals)
+{
+    enum store_result result = store_client_tell_all(client, tell, arg);
+
+    store_client_tell_done(client, result);
+    return store_client_explain(client, result, refusals);
 }

@@ -28,31 +28,28 @@ static const struct option_row LOWER_LEASE_ROWS[] = {
 const struct option_group STORE_LOWER_LEASE_OPTIONS[] = ADMIN_OPTIONS(LOWER_LEASE_ROWS);
 const struct option_group STORE_UPGRADE_OPTIONS[] = ADMIN_OPTIONS(UPGRADE_ROWS);
 
-struct acceptance {
+struct loss_acceptance {
     struct store_client client;
-    enum store_result result;
     struct store_loss loss; /* of all partitions */
 };
 
 static void loss_accepted(void *arg, enum store_result result, const struct store_loss *loss)
 {
-    struct acceptance *acceptance = arg;
+    struct loss_acceptance *acceptance = arg;
 
-    acceptance->result = result;
     if (loss) {
         acceptance->loss.endings += loss->endings;
         acceptance->loss.others += loss->others;
     }
-    store_client_done(&acceptance->client);
+    store_client_answer(&acceptance->client, result);
 }
 
 static enum store_result accept_here(struct store_client *client, void *arg)
 {
-    struct acceptance *acceptance = arg;
+    struct loss_acceptance *acceptance = arg;
 
     store_accept_loss(client->store, loss_accepted, acceptance);
-    store_client_wait(client);
-    return acceptance->result;
+    return store_client_result(client);
 }
 
 static int print_acceptance(const struct command_line *line, const struct store_loss *loss)
@@ -75,14 +72,12 @@ int store_accept_loss_run(const struct command_line *line)
 {
     static const struct store_refusals REFUSALS = {
         .not_found = "the store is empty, so nodes have nothing to continue with; create an account instead"};
-    struct acceptance acceptance = {.loss = {0, 0}};
+    struct loss_acceptance acceptance = {.loss = {0, 0}};
     int code = command_open(line, &acceptance.client, NULL);
 
     if (code != EXIT_DONE)
         return code;
-    acceptance.result = store_client_tell_all(&acceptance.client, accept_here, &acceptance);
-    store_client_tell_done(&acceptance.client, acceptance.result);
-    code = store_client_explain(&acceptance.client, acceptance.result, &REFUSALS);
+    code = store_client_change_all(&acceptance.client, accept_here, &acceptance, &REFUSALS);
     store_client_close(&acceptance.client);
     if (code != EXIT_DONE)
         return code;
@@ -93,7 +88,6 @@ int store_accept_loss_run(const struct command_line *line)
 
 struct upgrade {
     struct store_client client;
-    enum store_result result;
     bool was_raised;
 };
 
@@ -101,9 +95,8 @@ static void store_upgraded(void *arg, enum store_result result, bool was_raised)
 {
     struct upgrade *upgrade = arg;
 
-    upgrade->result = result;
     upgrade->was_raised |= was_raised;
-    store_client_done(&upgrade->client);
+    store_client_answer(&upgrade->client, result);
 }
 
 static enum store_result upgrade_here(struct store_client *client, void *arg)
@@ -111,8 +104,7 @@ static enum store_result upgrade_here(struct store_client *client, void *arg)
     struct upgrade *upgrade = arg;
 
     store_upgrade(client->store, store_upgraded, upgrade);
-    store_client_wait(client);
-    return upgrade->result;
+    return store_client_result(client);
 }
 
 int store_upgrade_run(const struct command_line *line)
@@ -126,9 +118,7 @@ int store_upgrade_run(const struct command_line *line)
         code = command_open(line, &upgrade.client, NULL);
     if (code != EXIT_DONE)
         return code;
-    upgrade.result = store_client_tell_all(&upgrade.client, upgrade_here, &upgrade);
-    store_client_tell_done(&upgrade.client, upgrade.result);
-    code = store_client_explain(&upgrade.client, upgrade.result, &REFUSALS);
+    code = store_client_change_all(&upgrade.client, upgrade_here, &upgrade, &REFUSALS);
     store_client_close(&upgrade.client);
     if (code != EXIT_DONE)
         return code;

@@ -148,22 +148,14 @@ int user_create_run(const struct command_line *line)
     return user_invite_run(line);
 }
 
-#define USER_FORM "%-30s  %-31s  %-9s  %-8s  %s\n"
-
-struct user_listing {
-    struct listing listing;
-    struct id account, behind; /* behind: empty for the first page */
-    bool has_more;
-};
-
 static void list_user(struct listing *listing, const struct person *person)
 {
     const struct user_record *user = &person->user;
 
     listing->rows++;
     if (!listing->json) {
-        buf_printf(&listing->out, USER_FORM, user->id.text, user->account.text, role_text(user->role).ptr,
-                   person_status(person), user->email);
+        listing_row(listing, (struct text[]){id_text(&user->id), id_text(&user->account), role_text(user->role),
+                                             text_of(person_status(person)), text_of(user->email)});
         return;
     }
     json_object_begin(&listing->writer);
@@ -173,15 +165,9 @@ static void list_user(struct listing *listing, const struct person *person)
 
 static void users_came(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more)
 {
-    struct user_listing *users = arg;
-
-    users->listing.result = result;
     for (size_t i = 0; i < count; i++)
-        list_user(&users->listing, &people[i]);
-    if (count > 0)
-        users->behind = people[count - 1].user.id;
-    users->has_more = has_more && count > 0;
-    store_client_done(users->listing.client);
+        list_user(arg, &people[i]);
+    listing_paged(arg, result, count > 0 ? &people[count - 1].user.id : NULL, has_more);
 }
 
 static void list_invitation(struct listing *listing, const struct link_record *link)
@@ -190,8 +176,8 @@ static void list_invitation(struct listing *listing, const struct link_record *l
 
     listing->rows++;
     if (!listing->json) {
-        buf_printf(&listing->out, USER_FORM, link->id.text, link->account.text, role_text(link->role).ptr, "invited",
-                   link->email);
+        listing_row(listing, (struct text[]){id_text(&link->id), id_text(&link->account), role_text(link->role),
+                                             TEXT("invited"), text_of(link->email)});
         return;
     }
     json_object_begin(w);
@@ -208,75 +194,38 @@ static void list_invitation(struct listing *listing, const struct link_record *l
 static void invitations_came(void *arg, enum store_result result, const struct link_record *links, size_t count,
                              bool has_more)
 {
-    struct user_listing *users = arg;
-
-    users->listing.result = result;
     for (size_t i = 0; i < count; i++)
-        list_invitation(&users->listing, &links[i]);
-    if (count > 0)
-        users->behind = links[count - 1].id;
-    users->has_more = has_more && count > 0;
-    store_client_done(users->listing.client);
+        list_invitation(arg, &links[i]);
+    listing_paged(arg, result, count > 0 ? &links[count - 1].id : NULL, has_more);
 }
 
-typedef void ask_for_page(struct user_listing *users);
-
-static void ask_for_users(struct user_listing *users)
+static void ask_for_users(struct listing *listing)
 {
-    people_store_list(users->listing.client->store, &users->account, LISTING_PAGE, &users->behind, users_came, users);
+    people_store_list(listing->client->store, &listing->account, LISTING_PAGE, &listing->behind, users_came, listing);
 }
 
-static void ask_for_invitations(struct user_listing *users)
+static void ask_for_invitations(struct listing *listing)
 {
-    link_store_list(users->listing.client->store, &users->account, LISTING_PAGE, &users->behind, invitations_came,
-                    users);
-}
-
-static int list_pages(struct user_listing *users, ask_for_page *ask)
-{
-    struct listing *listing = &users->listing;
-    int code;
-
-    users->behind = (struct id){0};
-    do {
-        ask(users);
-        store_client_wait(listing->client);
-        code = store_client_explain(listing->client, listing->result, NULL);
-        if (code == EXIT_DONE)
-            code = listing_flush(listing);
-    } while (code == EXIT_DONE && users->has_more);
-    return code;
+    link_store_list(listing->client->store, &listing->account, LISTING_PAGE, &listing->behind, invitations_came,
+                    listing);
 }
 
 static int list_users_of(void *arg, const struct account_row *account)
 {
-    struct user_listing *users = arg;
-    int code;
+    struct listing *listing = arg;
 
-    users->account = account->id;
-    code = list_pages(users, ask_for_users);
-    return code == EXIT_DONE ? list_pages(users, ask_for_invitations) : code;
+    listing->account = account->id;
+    int code = listing_pages(listing, ask_for_users);
+    return code == EXIT_DONE ? listing_pages(listing, ask_for_invitations) : code;
 }
 
 int user_list_run(const struct command_line *line)
 {
-    struct store_client client;
-    static const char COLUMNS[] =
-        "ID                              ACCOUNT                          ROLE       STATUS    EMAIL";
-    struct user_listing users = {0};
-    struct id storage;
-    const struct id *account;
-    int code = account_option_read(line, &storage, &account);
+    static const struct listing_column COLUMNS[] = {
+        {"ID", 30}, {"ACCOUNT", 31}, {"ROLE", 9}, {"STATUS", 8}, {"EMAIL", 0}};
+    struct listing users;
 
-    if (code == EXIT_DONE)
-        code = command_open(line, &client, NULL);
-    if (code != EXIT_DONE)
-        return code;
-    listing_begin(&users.listing, line, &client, "There are no users.");
-    listing_head(&users.listing, COLUMNS);
-    code = listing_end(&users.listing, accounts_walk(&client, account, list_users_of, &users));
-    store_client_close(&client);
-    return code;
+    return listing_run(&users, line, "There are no users.", COLUMNS, list_users_of);
 }
 
 /* Leaves nothing open on failure. */

@@ -14,46 +14,28 @@
 
 const struct audit_source OPERATOR = {.actor = TEXT("operator")};
 
-struct stored {
-    struct store_client *client;
-    enum store_result result;
-};
-
-static void user_stored(void *arg, enum store_result result)
-{
-    struct stored *stored = arg;
-
-    stored->result = result;
-    store_client_done(stored->client);
-}
-
 /* A store of one partition is founded by its first account. */
 static int found(struct store_client *client)
 {
     static const struct store_refusals REFUSALS = {
         .conflict = "a partition of this store belongs to another one; 'chatelaine doctor' shows more"};
-    struct stored stored = {.client = client};
-
     if (partitions_count(client->partitions) == 1)
         return EXIT_DONE;
-    partitions_found(client->partitions, user_stored, &stored);
-    store_client_wait(client);
-    return store_client_explain(client, stored.result, &REFUSALS);
+    partitions_found(client->partitions, store_client_answered, client);
+    return store_client_finish(client, &REFUSALS);
 }
 
 int account_add(struct store_client *client, struct text name, struct id *ret_account)
 {
     static const struct store_refusals REFUSALS = {.conflict = "this account exists already; try again"};
-    struct stored stored = {.client = client};
     struct id account = id_mint(ID_ACCOUNT, clock_wall_ms());
     int code = found(client);
 
     if (code != EXIT_DONE)
         return code;
     store_client_choose(client, &account);
-    account_store_create(client->store, &account, name, user_stored, &stored);
-    store_client_wait(client);
-    code = store_client_explain(client, stored.result, &REFUSALS);
+    account_store_create(client->store, &account, name, store_client_answered, client);
+    code = store_client_finish(client, &REFUSALS);
     if (code == EXIT_DONE)
         *ret_account = account;
     return code;
@@ -91,7 +73,6 @@ const struct store_refusals USER_REFUSALS = {
 int user_add(struct store_client *client, struct keyring *keyring, const struct id *account, const char *email,
              enum role role, struct text password, bool must_change, struct new_user *ret_user)
 {
-    struct stored stored = {.client = client};
     struct user_record user = {
         .id = id_mint(ID_USER, clock_wall_ms()), .account = *account, .role = role, .password_expired = must_change};
 
@@ -100,47 +81,44 @@ int user_add(struct store_client *client, struct keyring *keyring, const struct 
     user_hash_password(client, keyring, &user.id, password, user.password_hash);
     totp_secret_mint(&ret_user->totp);
     keyring_seal(keyring, id_text(&user.id), ret_user->totp.bytes, TOTP_SECRET_BYTES, user.totp_sealed);
-    account_store_add_user(client->partitions, &user, &OPERATOR, user_stored, &stored);
-    store_client_wait(client);
+    account_store_add_user(client->partitions, &user, &OPERATOR, store_client_answered, client);
     ret_user->id = user.id;
-    return store_client_explain(client, stored.result, &NEW_USER_REFUSALS);
+    return store_client_finish(client, &NEW_USER_REFUSALS);
 }
 
-struct search {
+struct user_search {
     struct store_client *client;
-    enum store_result result;
-    struct known_user user;
+    struct known_user *user;
 };
 
 static void user_searched(void *arg, enum store_result result, const struct user_record *user)
 {
-    struct search *search = arg;
+    struct user_search *search = arg;
 
-    search->result = result;
     if (result == STORE_OK)
-        search->user = (struct known_user){user->id, user->account};
-    store_client_done(search->client);
+        *search->user = (struct known_user){user->id, user->account};
+    store_client_answer(search->client, result);
+}
+
+static enum store_result search_user(struct store_client *client, const char *email, struct known_user *ret_user)
+{
+    struct user_search search = {client, ret_user};
+
+    account_store_find_user(client->partitions, text_of(email), user_searched, &search);
+    return store_client_result(client);
 }
 
 int user_find(struct store_client *client, const char *email, bool *ret_is_known, struct known_user *ret_user)
 {
-    static const struct store_refusals NONE = {0};
-    struct search search = {.client = client};
     char meant[EMAIL_MAX_BYTES + 1];
+    enum store_result result = search_user(client, email, ret_user);
 
-    account_store_find_user(client->partitions, text_of(email), user_searched, &search);
-    store_client_wait(client);
-    if (search.result == STORE_NOT_FOUND && email_read(text_of(email), meant) && strcmp(email, meant) != 0) {
-        account_store_find_user(client->partitions, text_of(meant), user_searched, &search);
-        store_client_wait(client);
-    }
-    *ret_is_known = search.result == STORE_OK;
-    if (search.result == STORE_NOT_FOUND)
-        return EXIT_DONE;
-    *ret_user = search.user;
-    if (*ret_is_known)
-        store_client_choose(client, &search.user.account);
-    return store_client_explain(client, search.result, &NONE);
+    if (result == STORE_NOT_FOUND && email_read(text_of(email), meant) && strcmp(email, meant) != 0)
+        result = search_user(client, meant, ret_user);
+    *ret_is_known = result == STORE_OK;
+    if (result == STORE_OK)
+        store_client_choose(client, &ret_user->account);
+    return result == STORE_NOT_FOUND ? EXIT_DONE : store_client_explain(client, result, NULL);
 }
 
 int user_require(struct store_client *client, const char *email, struct known_user *ret_user)
@@ -168,21 +146,15 @@ int user_refuse_known(struct store_client *client, const char *written, const ch
 int user_reset(struct store_client *client, const struct id *user, const char *password_hash, bool must_change,
                const uint8_t *totp_sealed)
 {
-    struct stored stored = {.client = client};
-
-    account_store_reset_user(client->store, user, password_hash, must_change, totp_sealed, &OPERATOR, user_stored,
-                             &stored);
-    store_client_wait(client);
-    return store_client_explain(client, stored.result, &USER_REFUSALS);
+    account_store_reset_user(client->store, user, password_hash, must_change, totp_sealed, &OPERATOR,
+                             store_client_answered, client);
+    return store_client_finish(client, &USER_REFUSALS);
 }
 
 int user_unlock(struct store_client *client, const struct id *user)
 {
-    struct stored stored = {.client = client};
-
-    account_store_unlock_user(client->store, user, &OPERATOR, user_stored, &stored);
-    store_client_wait(client);
-    return store_client_explain(client, stored.result, &USER_REFUSALS);
+    account_store_unlock_user(client->store, user, &OPERATOR, store_client_answered, client);
+    return store_client_finish(client, &USER_REFUSALS);
 }
 
 int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])

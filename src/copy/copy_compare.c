@@ -72,7 +72,7 @@ static void types_ask(struct store_copy *copy)
     copy_then(copy, elements_read);
 }
 
-static const struct reading {
+static const struct copy_reading {
     const char *type, *command;
     const char *range[3];
     size_t range_count;
@@ -83,7 +83,7 @@ static const struct reading {
     {"list", "LRANGE", {"0", "-1"}, 2, 0}, {"stream", "XRANGE", {"-", "+"}, 2, 0},
 };
 
-static const struct reading *reading_of(struct text type)
+static const struct copy_reading *reading_of(struct text type)
 {
     for (size_t i = 0; i < sizeof READINGS / sizeof *READINGS; i++)
         if (text_equal(type, text_of(READINGS[i].type)))
@@ -148,7 +148,7 @@ static void on_target_elements(struct store_copy *copy, void *arg, const struct 
 
 static void elements_ask(struct copy_side *side, unsigned partition, struct copy_item *item, copy_answered *answered)
 {
-    const struct reading *reading = reading_of(item->type);
+    const struct copy_reading *reading = reading_of(item->type);
     struct copy_name name;
     struct text argv[2 + sizeof reading->range / sizeof *reading->range] = {
         text_of(reading->command), copy_name(&name, side, partition, "", item->name)};

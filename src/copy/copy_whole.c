@@ -281,7 +281,7 @@ static void values_write(struct store_copy *copy)
 
 /* Streams: the entries of all source partitions, in the order of their time. */
 
-struct entry {
+struct copy_entry {
     uint64_t ms, sequence;
     unsigned from;
     size_t count; /* of the fields and values */
@@ -295,7 +295,7 @@ struct copy_streams {
     char after[48]; /* the last entry read */
     size_t read;    /* by the last call */
     struct arena arena;
-    struct entry *entries;
+    struct copy_entry *entries;
     size_t count, capacity, next;
     struct {
         uint64_t ms, sequence;
@@ -348,7 +348,7 @@ static void streams_begin(struct store_copy *copy)
         streams->then(copy);
 }
 
-static bool read_entry_id(struct text id, struct entry *entry)
+static bool read_entry_id(struct text id, struct copy_entry *entry)
 {
     struct text ms;
 
@@ -359,7 +359,7 @@ static bool read_entry_id(struct text id, struct entry *entry)
 static bool take_entry(struct copy_streams *streams, const struct redis_reply *reply)
 {
     const struct redis_reply *fields = reply_at(reply, 1);
-    struct entry entry = {.from = streams->partition};
+    struct copy_entry entry = {.from = streams->partition};
     struct text id;
 
     if (!reply_text(reply_at(reply, 0), &id) || !read_entry_id(id, &entry) || !fields || fields->type != REPLY_ARRAY ||
@@ -395,7 +395,7 @@ static void on_entries(struct store_copy *copy, UNUSED void *item, const struct 
 
 static int compare_entries(const void *a, const void *b)
 {
-    const struct entry *left = a, *right = b;
+    const struct copy_entry *left = a, *right = b;
 
     if (left->ms != right->ms)
         return left->ms < right->ms ? -1 : 1;
@@ -433,7 +433,7 @@ static void stream_read(struct store_copy *copy)
 }
 
 /* An event of an account goes with the account. */
-static unsigned entry_target(const struct store_copy *copy, const struct entry *entry)
+static unsigned entry_target(const struct store_copy *copy, const struct copy_entry *entry)
 {
     struct id account;
 
@@ -444,7 +444,7 @@ static unsigned entry_target(const struct store_copy *copy, const struct entry *
 }
 
 /* Two partitions may have used one id, which is then moved on by one. */
-static void entry_write(struct store_copy *copy, struct entry *entry)
+static void entry_write(struct store_copy *copy, struct copy_entry *entry)
 {
     struct copy_streams *streams = copy->streams;
     unsigned to = entry_target(copy, entry);
@@ -470,7 +470,7 @@ static void stream_write(struct store_copy *copy)
     size_t bytes = 0;
 
     for (; streams->next < streams->count && bytes < COPY_BATCH_BYTES; streams->next++) {
-        struct entry *entry = &streams->entries[streams->next];
+        struct copy_entry *entry = &streams->entries[streams->next];
 
         entry_write(copy, entry);
         bytes += COPY_NAME_BYTES;

@@ -25,10 +25,8 @@ Test(json_write, puts_separators)
     json_object_begin(&w);
     json_object_end(&w);
     json_array_end(&w);
-    json_key(&w, "n");
-    json_put_integer(&w, -5);
-    json_key(&w, "b");
-    json_put_bool(&w, true);
+    json_put_number(&w, "n", -5);
+    json_put_flag(&w, "b", true);
     json_put_named(&w, TEXT("\"q"), TEXT("v"));
     json_object_end(&w);
     cr_assert_not(out.failed);
