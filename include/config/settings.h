@@ -3,6 +3,7 @@
 #pragma once
 #include "base/log.h"
 #include "base/options.h"
+#include "http/settings.h"
 
 #define SETTINGS_LISTEN "127.0.0.1:8080"          /* of the public listener */
 #define SETTINGS_INTERNAL_LISTEN "127.0.0.1:8081" /* the default address of a node's internal listener */
@@ -90,23 +91,9 @@ struct settings {
     int64_t access_log_sample;
     int64_t watchers_max;
     const char *watch_names;
-    /* limits */
-    int64_t head_max_bytes;
-    int64_t fields_max;
-    int64_t target_max_bytes;
-    int64_t body_max_bytes;
-    int64_t head_timeout_ms;
-    int64_t body_timeout_ms;
-    int64_t body_total_timeout_ms;
-    int64_t body_min_bytes_per_s;
-    int64_t idle_timeout_ms;
-    int64_t write_timeout_ms;
-    int64_t write_min_bytes_per_s;
-    int64_t waiting_max_bytes;
     int64_t reads_per_second;
     int64_t work_per_account;
-    int64_t connections_max;
-    int64_t tls_handshakes_max;
+    struct http_limits limits; /* connections_max: per listener */
 };
 
 /* Rows whose offsets count from the start of a struct settings. */

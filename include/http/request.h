@@ -71,7 +71,7 @@ bool http_request_has_body(const struct http_request *request);
 /* Raises this request's body limit before the body is read, at most to http_settings.body_raised_max_bytes. Only for a
  * request whose credential was checked: strangers get little memory. */
 void http_request_raise_body(struct http_request *request, size_t max_bytes);
-/* Lowers this request's body limit (http_settings.body_max_bytes) before the body is read. False: its Content-Length
+/* Lowers this request's body limit (http_limits.body_max_bytes) before the body is read. False: its Content-Length
  * exceeds the limit. */
 MUST_CHECK bool http_request_limit_body(struct http_request *request, size_t max_bytes);
 

@@ -25,12 +25,12 @@ enum http_error {
 
 enum { HTTP_ID_MAX_BYTES = 32 };
 
-struct http_settings {
+/* Of a server. A node has them as settings (config/settings.h). */
+struct http_limits {
     int64_t head_max_bytes;        /* 16 KiB: 431 beyond */
     int64_t fields_max;            /* 100: 431 beyond */
     int64_t target_max_bytes;      /* 8,000: 414 beyond */
     int64_t body_max_bytes;        /* 64 KiB: 413 beyond */
-    int64_t body_raised_max_bytes; /* what http_request_raise_body() may raise this to; 0: nothing raises it */
     int64_t head_timeout_ms;       /* 10 s from a request's first byte to the end of its head: 408. Also how long a TLS
                                       handshake may take: closed */
     int64_t body_timeout_ms;       /* 10 s between two bytes of a body: 408. Also how long an unwanted body is discarded
@@ -43,9 +43,14 @@ struct http_settings {
     int64_t waiting_max_bytes;     /* 64 MiB for unfinished requests, as much again for unread responses, over all
                                       connections; beyond, the connection that holds most is cut */
     int64_t connections_max;       /* beyond: the longest idle connection makes room; if none is idle, 503 */
-    bool is_internal;              /* connections are counted under listener="internal", not "public" */
     int64_t tls_handshakes_max;    /* 1,000 in progress; beyond, the one that has waited longest for its peer is closed,
                                       else the new one */
+};
+
+struct http_settings {
+    struct http_limits limits;
+    int64_t body_raised_max_bytes; /* what http_request_raise_body() may raise body_max_bytes to; 0: nothing does */
+    bool is_internal;              /* connections are counted under listener="internal", not "public" */
     struct text fixed_headers;     /* complete lines of every response ("A: b\r\n…"); must outlive the server */
     /* Makes the id of a request that arrives at wall_ms. Returns its length, at most HTTP_ID_MAX_BYTES. */
     size_t (*make_id)(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);

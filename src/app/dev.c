@@ -85,7 +85,7 @@ static int dev_fit_connections(struct settings *settings)
 
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
         return command_fail(EXIT_FAILED, "cannot read the open-files limit: %s", strerror(errno));
-    settings->connections_max = settings_connections_within(settings, files.rlim_cur);
+    settings->limits.connections_max = settings_connections_within(settings, files.rlim_cur);
     return EXIT_DONE;
 }
 

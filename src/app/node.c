@@ -1,5 +1,4 @@
 #include "node_internal.h"
-#include "node_settings.h"
 #include "ready_file.h"
 
 #include "admin/command.h"
@@ -224,12 +223,12 @@ static int node_listen_for_checks(struct node *node)
 
 /* For the internal listener. A check carries the head of a public request, and its target once more. The body that it
  * announces is never read. */
-static void node_widen_limits(struct http_settings *http)
+static void node_widen_limits(struct http_limits *limits)
 {
-    http->head_max_bytes += http->target_max_bytes + GATEWAY_HEAD_BYTES;
-    http->target_max_bytes += GATEWAY_HEAD_BYTES;
-    http->fields_max += GATEWAY_FIELDS;
-    http->body_max_bytes = INT64_MAX;
+    limits->head_max_bytes += limits->target_max_bytes + GATEWAY_HEAD_BYTES;
+    limits->target_max_bytes += GATEWAY_HEAD_BYTES;
+    limits->fields_max += GATEWAY_FIELDS;
+    limits->body_max_bytes = INT64_MAX;
 }
 
 /* Without free descriptors, new connections could only be closed without a response. So the node accepts fewer
@@ -241,7 +240,7 @@ static int64_t node_connections_max(const struct settings *settings)
 
     CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
     most = settings_connections_within(settings, files.rlim_cur);
-    if (most < settings->connections_max)
+    if (most < settings->limits.connections_max)
         LOG(LOG_WARN, "the open-files limit is too low for --connections-max: the node accepts fewer connections",
             log_int("connections", most), log_int("files", (int64_t)files.rlim_cur),
             log_int("needed_files", (int64_t)settings_files_needed(settings)));
@@ -254,21 +253,8 @@ static struct http_settings node_http_settings(const struct node *node)
     const struct settings *s = node->settings;
 
     return (struct http_settings){
-        .head_max_bytes = s->head_max_bytes,
-        .fields_max = s->fields_max,
-        .target_max_bytes = s->target_max_bytes,
-        .body_max_bytes = s->body_max_bytes,
+        .limits = s->limits,
         .body_raised_max_bytes = API_BODY_RAISED_MAX_BYTES,
-        .head_timeout_ms = s->head_timeout_ms,
-        .body_timeout_ms = s->body_timeout_ms,
-        .body_total_timeout_ms = s->body_total_timeout_ms,
-        .body_min_bytes_per_s = s->body_min_bytes_per_s,
-        .idle_timeout_ms = s->idle_timeout_ms,
-        .write_timeout_ms = s->write_timeout_ms,
-        .write_min_bytes_per_s = s->write_min_bytes_per_s,
-        .waiting_max_bytes = s->waiting_max_bytes,
-        .connections_max = node_connections_max(s),
-        .tls_handshakes_max = s->tls_handshakes_max,
         .make_id = api_make_request_id,
         .print_error = api_print_error,
         .trusts_proxy = s->proxy_protocol ? api_trusts_proxy : NULL,
@@ -282,13 +268,14 @@ static int node_start_http(struct node *node)
     struct http_settings http = node_http_settings(node);
     int code;
 
+    http.limits.connections_max = node_connections_max(s);
     node_make_fixed_headers(node, &http.fixed_headers);
     node->service.console = &node->console;
     console_init(&node->console, settings_origin_is_https(s->public_origin));
     if (s->redirects_localhost)
         console_redirect_localhost(&node->console, text_of(s->public_origin));
     node->public_server = http_server_create(node->loop, &http, api_handle_public, &node->service);
-    node_widen_limits(&http);
+    node_widen_limits(&http.limits);
     http.is_internal = true;
     http.print_error = api_print_internal_error;
     http.trusts_proxy = s->internal_proxy_protocol ? api_trusts_proxy : NULL;
@@ -307,7 +294,7 @@ static void node_fill_service(struct node *node)
     const struct settings *s = node->settings;
 
     node->service = (struct service){
-        .keyring = node->keyring,
+        .keyring = node->own.keyring,
         .partitions = node->partitions,
         .checker = node->checker,
         .passwords = node->passwords,
@@ -317,8 +304,8 @@ static void node_fill_service(struct node *node)
         .watchers_max = (unsigned)s->watchers_max,
         .watch_names = text_of(s->watch_names),
         .revocation_log = node->revocation_log,
-        .policy = node->policy,
-        .trusted_proxies = node->trusted_proxies,
+        .policy = node->own.policy,
+        .trusted_proxies = node->own.trusted_proxies,
         .session_limits = {.idle_ms = s->session_idle_ms,
                            .absolute_ms = s->session_absolute_ms,
                            .step_up_ms = s->step_up_ms},
@@ -329,7 +316,7 @@ static void node_fill_service(struct node *node)
         .checks_hosts = !s->internal_tls_cert,
         .internal_hosts = text_of(s->internal_hosts),
         .strict401 = s->check_status == CHECK_STATUS_STRICT401,
-        .target_max_bytes = (size_t)s->target_max_bytes,
+        .target_max_bytes = (size_t)s->limits.target_max_bytes,
         .canary_interval_ms = s->canary_interval_ms,
         .access_log_sample = (uint64_t)s->access_log_sample,
     };
@@ -339,7 +326,7 @@ static bool open_logs(struct node *node, struct buf *ret_why)
 {
     const struct settings *s = node->settings;
     const struct audit_log_settings audit = {
-        .path = s->audit_log, .keyring = node->keyring, .write_within_ms = AUDIT_LOG_WRITE_WITHIN_MS};
+        .path = s->audit_log, .keyring = node->own.keyring, .write_within_ms = AUDIT_LOG_WRITE_WITHIN_MS};
 
     if (s->revocation_log) {
         node->revocation_log = revocation_log_open(s->revocation_log, ret_why);
@@ -357,15 +344,8 @@ static bool open_logs(struct node *node, struct buf *ret_why)
 /* Finds everything that can be wrong before anything runs. */
 static bool node_read_settings(struct node *node, struct buf *ret_why)
 {
-    struct node_settings read;
-    bool are_fit = node_settings_read(node->settings, NODE_SETTINGS_FOLDERS, &read, ret_why);
-
-    node->store_settings = read.store;
-    node->keyring = read.keyring;
-    node->policy = read.policy;
-    node->trusted_proxies = read.trusted_proxies;
-    return are_fit && open_logs(node, ret_why) &&
-           node_tls_open(&node->tls, node->loop, node->settings, node->keyring, ret_why);
+    return node_settings_read(node->settings, NODE_SETTINGS_FOLDERS, &node->own, ret_why) && open_logs(node, ret_why) &&
+           node_tls_open(&node->tls, node->loop, node->settings, node->own.keyring, ret_why);
 }
 
 static void node_log_start(const struct node *node)
@@ -374,7 +354,7 @@ static void node_log_start(const struct node *node)
     struct buf target;
 
     buf_init_fixed(&target, storage, sizeof storage);
-    store_target_print(&node->store_settings.target, &target);
+    store_target_print(&node->own.store.target, &target);
     LOG(LOG_INFO, "node starts", log_str("version", CHATELAINE_VERSION), log_str("address", node->address),
         log_str("internal_address", node->internal_address), log_text("redis", buf_text(&target)),
         log_str("public_origin", node->settings->public_origin));
@@ -382,18 +362,18 @@ static void node_log_start(const struct node *node)
         LOG(LOG_WARN,
             "--unsafe-redis: Redis may lose acknowledged changes, and a lost revocation brings its key back to life",
             log_text("redis", buf_text(&target)));
-    if (node->store_settings.durability_asserted)
+    if (node->own.store.durability_asserted)
         LOG(LOG_WARN, "--redis-durability asserted: if Redis loses an acknowledged write, a revoked key is valid again",
             log_text("redis", buf_text(&target)));
-    metric_set(METRIC_REDIS_DURABILITY_ASSERTED, node->store_settings.durability_asserted);
+    metric_set(METRIC_REDIS_DURABILITY_ASSERTED, node->own.store.durability_asserted);
 }
 
 static void node_open_store(struct node *node)
 {
-    node->store_settings.on_key_ended = api_note_ended_key;
-    node->store_settings.on_key_ended_arg = &node->service;
-    node->partitions = partitions_create(node->loop, &node->store_settings, node_store_changed, node);
-    redis_access_start(node->store_settings.target.access, node->loop);
+    node->own.store.on_key_ended = api_note_ended_key;
+    node->own.store.on_key_ended_arg = &node->service;
+    node->partitions = partitions_create(node->loop, &node->own.store, node_store_changed, node);
+    redis_access_start(node->own.store.target.access, node->loop);
 
     unsigned count = partitions_count(node->partitions);
 
@@ -406,13 +386,13 @@ static void node_open_store(struct node *node)
     node->logged_endings = logged_endings_create(
         node->loop, &(struct logged_endings_settings){.revocation_log = node->settings->revocation_log,
                                                       .audit_log = node->settings->audit_log,
-                                                      .keyring = node->keyring,
+                                                      .keyring = node->own.keyring,
                                                       .partitions = count});
     for (unsigned i = 0; i < count; i++) {
         struct lease *lease = store_lease(node->parts[i].store);
 
         gathering_set_logs(lease_gathering(lease), logged_endings_of(node->logged_endings, i));
-        node->members[i] = lease_join(lease, &node->store_settings.target, (uint32_t)node->settings->lease_ms);
+        node->members[i] = lease_join(lease, &node->own.store.target, (uint32_t)node->settings->lease_ms);
     }
 }
 
@@ -424,9 +404,9 @@ static void node_begin_reports(struct node *node)
     node->report = node_report_create(node->loop, &(struct node_reported){.settings = s,
                                                                           .partitions = node->partitions,
                                                                           .members = node->members,
-                                                                          .keyring = node->keyring,
-                                                                          .access = node->store_settings.target.access,
-                                                                          .policy = &node->policy,
+                                                                          .keyring = node->own.keyring,
+                                                                          .access = node->own.store.target.access,
+                                                                          .policy = &node->own.policy,
                                                                           .tls = &node->tls,
                                                                           .revocation_log = node->revocation_log,
                                                                           .address = node->address,
@@ -439,7 +419,7 @@ static void node_begin_reports(struct node *node)
         node->canary = canary_create(node->loop,
                                      &(struct canary_settings){.interval_ms = s->canary_interval_ms,
                                                                .node = text_of(node_report_name(node->report))},
-                                     node->keyring, node->partitions, node->checker);
+                                     node->own.keyring, node->partitions, node->checker);
 }
 
 int node_open(struct node *node)
@@ -452,14 +432,14 @@ int node_open(struct node *node)
     if (!node_read_settings(node, &mistakes))
         return command_refuse(buf_text(&mistakes));
     node_open_store(node);
-    node->passwords =
-        password_pool_create(node->loop, node->keyring, (unsigned)s->password_parallel, (unsigned)s->password_queue);
+    node->passwords = password_pool_create(node->loop, node->own.keyring, (unsigned)s->password_parallel,
+                                           (unsigned)s->password_queue);
     node->work_gate = node_gate_create(node->loop, s);
     node->usage = usage_create(node->loop, node->partitions, (uint32_t)s->usage_flush_ms);
     int code = node_create_table(node);
     if (code != EXIT_DONE)
         return code;
-    node->checker = key_checker_create(node->keyring, node->partitions, node->members, node->usage, &memory,
+    node->checker = key_checker_create(node->own.keyring, node->partitions, node->members, node->usage, &memory,
                                        node->table, node->turn);
     if (s->lease_ms > 0 && s->watchers_max > 0)
         node->watch_feed = watch_feed_create(node->loop, node->partitions, node->members);

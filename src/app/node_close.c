@@ -21,13 +21,17 @@ static void node_part_ended(void *arg)
         node_next_step(node);
 }
 
-static void step_close_gate(struct node *node)
-{
-    if (!node->gate)
-        return;
-    node->pending++;
-    startup_gate_close(node->gate, node_part_ended, node);
-}
+/* A step that closes a part of the node, if there is one. */
+#define STEP(step, part, close)                   \
+    static void step(struct node *node)           \
+    {                                             \
+        if (!node->part)                          \
+            return;                               \
+        node->pending++;                          \
+        close(node->part, node_part_ended, node); \
+    }
+
+STEP(step_close_gate, gate, startup_gate_close)
 
 static unsigned part_count(const struct node *node)
 {
@@ -100,20 +104,14 @@ static void step_leave(struct node *node)
 }
 
 /* The memberships have left, so no reader accepts anything any more. */
-static void step_close_table(struct node *node)
-{
-    if (!node->table_listener)
-        return;
-    node->pending++;
-    table_listener_close(node->table_listener, node_part_ended, node);
-}
+STEP(step_close_table, table_listener, table_listener_close)
 
 static void step_drain_usage(struct node *node)
 {
     if (!node->usage)
         return;
     node->pending++;
-    usage_drain(node->usage, node->store_settings.timeout_ms, node_part_ended, node);
+    usage_drain(node->usage, node->own.store.timeout_ms, node_part_ended, node);
 }
 
 /* The drain's time is over: nobody waits for what waits at the gate, or for its password to be hashed. The servers
@@ -149,29 +147,9 @@ static void step_close_http(struct node *node)
     node->public_server = node->internal_server = NULL;
 }
 
-static void step_close_usage(struct node *node)
-{
-    if (!node->usage)
-        return;
-    node->pending++;
-    usage_close(node->usage, node_part_ended, node);
-}
-
-static void step_close_watch_feed(struct node *node)
-{
-    if (!node->watch_feed)
-        return;
-    node->pending++;
-    watch_feed_close(node->watch_feed, node_part_ended, node);
-}
-
-static void step_close_passwords(struct node *node)
-{
-    if (!node->passwords)
-        return;
-    node->pending++;
-    password_pool_close(node->passwords, node_part_ended, node);
-}
+STEP(step_close_usage, usage, usage_close)
+STEP(step_close_watch_feed, watch_feed, watch_feed_close)
+STEP(step_close_passwords, passwords, password_pool_close)
 
 static void step_close_canary(struct node *node)
 {
@@ -182,21 +160,8 @@ static void step_close_canary(struct node *node)
     node->canary = NULL;
 }
 
-static void step_close_report(struct node *node)
-{
-    if (!node->report)
-        return;
-    node->pending++;
-    node_report_close(node->report, node_part_ended, node);
-}
-
-static void step_end_audit(struct node *node)
-{
-    if (!node->audit_keeper)
-        return;
-    node->pending++;
-    audit_keeper_end(node->audit_keeper, node_part_ended, node);
-}
+STEP(step_close_report, report, node_report_close)
+STEP(step_end_audit, audit_keeper, audit_keeper_end)
 
 static void step_close_audit(struct node *node)
 {
@@ -212,7 +177,7 @@ static void step_close_access(struct node *node)
     if (!node->partitions)
         return;
     node->pending++;
-    redis_access_close(node->store_settings.target.access, node_part_ended, node);
+    redis_access_close(node->own.store.target.access, node_part_ended, node);
 }
 
 /* Its reads of the store ask the memberships. */
@@ -229,13 +194,7 @@ static void step_close_members(struct node *node)
         membership_close(node->members[i], node_part_ended, node);
 }
 
-static void step_close_store(struct node *node)
-{
-    if (!node->partitions)
-        return;
-    node->pending++;
-    partitions_close(node->partitions, node_part_ended, node);
-}
+STEP(step_close_store, partitions, partitions_close)
 
 static void node_finish(void *arg)
 {
@@ -243,12 +202,9 @@ static void node_finish(void *arg)
     struct node_events events = node->events;
 
     node_tls_finish(&node->tls);
-    keyring_destroy(node->keyring);
     logged_endings_destroy(node->logged_endings);
     revocation_log_close(node->revocation_log);
-    route_policy_destroy(node->policy);
-    address_ranges_destroy(node->trusted_proxies);
-    store_settings_finish(&node->store_settings);
+    node_settings_finish(&node->own);
     free(node->parts);
     free(node->members);
     free(node);

@@ -3,9 +3,9 @@
 #include "app/node.h"
 #include "node_gate.h"
 #include "node_report.h"
+#include "node_settings.h"
 #include "node_tls.h"
 
-#include "admin/startup_gate.h"
 #include "api/service.h"
 #include "auth/canary.h"
 #include "auth/logged_endings.h"
@@ -30,9 +30,7 @@ struct node {
     int64_t clock_zero_ms; /* clock_zero_ms() when it was created */
     struct turn *turn;     /* closed last, so that stopped() always runs later, even if node_open() failed */
 
-    struct store_settings store_settings;
-    struct keyring *keyring;
-    struct route_policy *policy;
+    struct node_settings own; /* made of the settings */
     struct partitions *partitions;
     struct node_part *parts;     /* of the partitions, in their order; NULL before there are any, as are members */
     struct membership **members; /* of the same */
@@ -41,16 +39,15 @@ struct node {
     struct password_pool *passwords;
     struct usage *usage;
     struct node_gate *work_gate;
-    struct shared_table *table;             /* NULL: none */
-    struct table_listener *table_listener;  /* the same */
-    struct watch_feed *watch_feed;          /* NULL: none */
-    struct node_report *report;             /* for operators; NULL until the node listens */
-    struct canary *canary;                  /* NULL: none, or closed */
-    struct revocation_log *revocation_log;  /* NULL: none */
-    struct audit_log *audit_log;            /* NULL: none */
-    struct logged_endings *logged_endings;  /* NULL: neither of these logs */
-    struct audit_keeper *audit_keeper;      /* the same */
-    struct address_ranges *trusted_proxies; /* NULL: none */
+    struct shared_table *table;            /* NULL: none */
+    struct table_listener *table_listener; /* the same */
+    struct watch_feed *watch_feed;         /* NULL: none */
+    struct node_report *report;            /* for operators; NULL until the node listens */
+    struct canary *canary;                 /* NULL: none, or closed */
+    struct revocation_log *revocation_log; /* NULL: none */
+    struct audit_log *audit_log;           /* NULL: none */
+    struct logged_endings *logged_endings; /* NULL: neither of these logs */
+    struct audit_keeper *audit_keeper;     /* the same */
     struct service service;
     struct console console;
     struct http_server *public_server, *internal_server;

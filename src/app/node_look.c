@@ -64,7 +64,7 @@ static void reload_policy(struct node *node)
 {
     char storage[NODE_WHY_MAX_BYTES];
     struct buf why;
-    struct route_policy *before = node->policy;
+    struct route_policy *before = node->own.policy;
 
     buf_init_fixed(&why, storage, sizeof storage);
     struct route_policy *policy = node_policy_load(node->settings->policy_file, &why);
@@ -74,7 +74,7 @@ static void reload_policy(struct node *node)
     }
     if (node->table)
         shared_table_set_policy(node->table, route_policy_digest(policy));
-    node->policy = policy;
+    node->own.policy = policy;
     node->service.policy = policy;
     route_policy_destroy(before);
     LOG(LOG_INFO, "policy file reloaded", log_str("path", node->settings->policy_file));
@@ -86,7 +86,7 @@ void node_reload(struct node *node)
 
     node_tls_reload(&node->tls);
     if (node->partitions && !node->is_stopping)
-        redis_access_renew(node->store_settings.target.access);
+        redis_access_renew(node->own.store.target.access);
     if (has_policy)
         reload_policy(node);
     if (node->revocation_log)

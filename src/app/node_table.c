@@ -45,7 +45,7 @@ int node_create_table(struct node *node)
         .arg = node,
     });
     if (node->table)
-        shared_table_set_policy(node->table, route_policy_digest(node->policy));
+        shared_table_set_policy(node->table, route_policy_digest(node->own.policy));
     return node->table ? EXIT_DONE
                        : command_fail(EXIT_FAILED, "no memory for --table-keys %" PRId64 ": %s", s->table_keys,
                                       strerror(errno));

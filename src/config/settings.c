@@ -517,7 +517,7 @@ static const struct option_row TLS_ROWS[] = {
 static const struct option_row LIMIT_ROWS[] = {
     {.name = "head-max-bytes",
      .type = OPTION_SIZE,
-     .offset = AT(head_max_bytes),
+     .offset = AT(limits.head_max_bytes),
      .default_text = "16KiB",
      .min = 1024,
      .max = 65536,
@@ -525,7 +525,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Answer 431 if request line and headers are longer than this."},
     {.name = "fields-max",
      .type = OPTION_INTEGER,
-     .offset = AT(fields_max),
+     .offset = AT(limits.fields_max),
      .default_text = "100",
      .min = 8,
      .max = 1000,
@@ -533,7 +533,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Answer 431 if a request has more header fields than this."},
     {.name = "target-max-bytes",
      .type = OPTION_SIZE,
-     .offset = AT(target_max_bytes),
+     .offset = AT(limits.target_max_bytes),
      .default_text = "8000",
      .min = 256,
      .max = 65536,
@@ -541,7 +541,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Answer 414 if path and query are longer than this."},
     {.name = "body-max-bytes",
      .type = OPTION_SIZE,
-     .offset = AT(body_max_bytes),
+     .offset = AT(limits.body_max_bytes),
      .default_text = "64KiB",
      .min = 1024,
      .max = 1048576,
@@ -549,7 +549,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Answer 413 if the body is longer than this."},
     {.name = "head-timeout-ms",
      .type = OPTION_TIME,
-     .offset = AT(head_timeout_ms),
+     .offset = AT(limits.head_timeout_ms),
      .default_text = "10s",
      .min = 10,
      .max = 600000,
@@ -557,7 +557,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Wait this long for a complete head after its first byte; then answer 408."},
     {.name = "body-timeout-ms",
      .type = OPTION_TIME,
-     .offset = AT(body_timeout_ms),
+     .offset = AT(limits.body_timeout_ms),
      .default_text = "10s",
      .min = 10,
      .max = 600000,
@@ -565,7 +565,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Wait this long for the next byte of a body; then answer 408."},
     {.name = "body-total-timeout-ms",
      .type = OPTION_TIME,
-     .offset = AT(body_total_timeout_ms),
+     .offset = AT(limits.body_total_timeout_ms),
      .default_text = "30s",
      .min = 10,
      .max = 600000,
@@ -573,7 +573,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Wait this long for the whole body; then answer 408."},
     {.name = "body-min-bytes-per-s",
      .type = OPTION_INTEGER,
-     .offset = AT(body_min_bytes_per_s),
+     .offset = AT(limits.body_min_bytes_per_s),
      .default_text = "200",
      .min = 0,
      .max = 1000000,
@@ -581,7 +581,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Refuse a slower body with 408 once it has taken longer than --body-timeout-ms. 0 turns this off."},
     {.name = "idle-timeout-ms",
      .type = OPTION_TIME,
-     .offset = AT(idle_timeout_ms),
+     .offset = AT(limits.idle_timeout_ms),
      .default_text = "75s",
      .min = 10,
      .max = 3600000,
@@ -589,7 +589,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Close a connection that has sent no request for this long."},
     {.name = "write-timeout-ms",
      .type = OPTION_TIME,
-     .offset = AT(write_timeout_ms),
+     .offset = AT(limits.write_timeout_ms),
      .default_text = "30s",
      .min = 10,
      .max = 600000,
@@ -597,7 +597,7 @@ static const struct option_row LIMIT_ROWS[] = {
      .help = "Close a connection that has not read a byte of its response for this long."},
     {.name = "write-min-bytes-per-s",
      .type = OPTION_INTEGER,
-     .offset = AT(write_min_bytes_per_s),
+     .offset = AT(limits.write_min_bytes_per_s),
      .default_text = "1000",
      .min = 0,
      .max = 1000000,
@@ -606,7 +606,7 @@ static const struct option_row LIMIT_ROWS[] = {
              "--write-timeout-ms. 0 turns this off."},
     {.name = "waiting-max-bytes",
      .type = OPTION_SIZE,
-     .offset = AT(waiting_max_bytes),
+     .offset = AT(limits.waiting_max_bytes),
      .default_text = "64MiB",
      .min = 1048576,
      .max = 4294967296,
@@ -633,7 +633,7 @@ static const struct option_row LIMIT_ROWS[] = {
              "others wait, at most 10 s, then 429. More of them delay other accounts' requests."},
     {.name = "connections-max",
      .type = OPTION_INTEGER,
-     .offset = AT(connections_max),
+     .offset = AT(limits.connections_max),
      .default_text = "50000",
      .min = 1,
      .max = 1000000,
@@ -642,7 +642,7 @@ static const struct option_row LIMIT_ROWS[] = {
              "none is idle, the new one is answered 503."},
     {.name = "tls-handshakes-max",
      .type = OPTION_INTEGER,
-     .offset = AT(tls_handshakes_max),
+     .offset = AT(limits.tls_handshakes_max),
      .default_text = "1000",
      .min = 1,
      .max = 1000000,
@@ -679,12 +679,12 @@ enum { LISTENERS = 2, FILES_BESIDE_CONNECTIONS = 256 };
 
 uint64_t settings_files_needed(const struct settings *settings)
 {
-    return (uint64_t)settings->connections_max * LISTENERS + FILES_BESIDE_CONNECTIONS;
+    return (uint64_t)settings->limits.connections_max * LISTENERS + FILES_BESIDE_CONNECTIONS;
 }
 
 int64_t settings_connections_within(const struct settings *settings, uint64_t files)
 {
     if (files >= settings_files_needed(settings))
-        return settings->connections_max;
+        return settings->limits.connections_max;
     return files < FILES_BESIDE_CONNECTIONS + LISTENERS ? 1 : (int64_t)(files - FILES_BESIDE_CONNECTIONS) / LISTENERS;
 }

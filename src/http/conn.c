@@ -300,12 +300,12 @@ static bool body_is_late(const struct conn *conn)
 {
     const struct http_settings *settings = conn->all->settings;
     uint64_t now_ms = uv_now(conn->all->loop), taken_ms = now_ms - conn->body_begun_ms;
-    uint64_t due_bytes = taken_ms * (uint64_t)settings->body_min_bytes_per_s / MS_PER_S;
+    uint64_t due_bytes = taken_ms * (uint64_t)settings->limits.body_min_bytes_per_s / MS_PER_S;
 
-    if (now_ms - conn->body_last_ms >= (uint64_t)settings->body_timeout_ms ||
-        taken_ms >= (uint64_t)settings->body_total_timeout_ms)
+    if (now_ms - conn->body_last_ms >= (uint64_t)settings->limits.body_timeout_ms ||
+        taken_ms >= (uint64_t)settings->limits.body_total_timeout_ms)
         return true;
-    return taken_ms >= (uint64_t)settings->body_timeout_ms && conn->request->parser.body_bytes < due_bytes;
+    return taken_ms >= (uint64_t)settings->limits.body_timeout_ms && conn->request->parser.body_bytes < due_bytes;
 }
 
 static void conn_expire_body(struct conn *conn)
@@ -319,7 +319,7 @@ static void conn_expire_body(struct conn *conn)
 static void conn_expire_writing(struct conn *conn)
 {
     const struct http_settings *settings = conn->all->settings;
-    size_t least = (size_t)(settings->write_timeout_ms * settings->write_min_bytes_per_s / MS_PER_S);
+    size_t least = (size_t)(settings->limits.write_timeout_ms * settings->limits.write_min_bytes_per_s / MS_PER_S);
 
     if (conn->unwritten_bytes - conn->output.waiting_bytes > least)
         conn_await_writing(conn);
@@ -376,7 +376,7 @@ void conn_begin_talking(struct conn *conn)
  */
 size_t stash_max_bytes(const struct http_settings *settings)
 {
-    size_t head_max_bytes = (size_t)settings->head_max_bytes;
+    size_t head_max_bytes = (size_t)settings->limits.head_max_bytes;
 
     return (head_max_bytes > STASH_STOP_BYTES ? head_max_bytes : STASH_STOP_BYTES) + READ_BUFFER_BYTES +
            TLS_RECORD_BYTES;

@@ -17,9 +17,10 @@ void conns_init(struct conns *conns)
 {
     list_init(&conns->all);
     deadlines_init(&conns->deadlines, conns->loop, conns->settings, conn_expire);
-    burdens_init(&conns->burdens, conns->loop, (size_t)conns->settings->waiting_max_bytes, conn_cut);
+    burdens_init(&conns->burdens, conns->loop, (size_t)conns->settings->limits.waiting_max_bytes, conn_cut);
     next_turn_init(&conns->ready, conns->loop, conn_resume);
-    handshakes_init(&conns->handshakes, conns->loop, (size_t)conns->settings->tls_handshakes_max, conn_shake_hands);
+    handshakes_init(&conns->handshakes, conns->loop, (size_t)conns->settings->limits.tls_handshakes_max,
+                    conn_shake_hands);
     conns->read_buffer = mem_alloc(READ_BUFFER_BYTES);
     conn_init_tls(conns);
 }
@@ -98,7 +99,7 @@ static bool evict_idle(struct conns *conns)
 /* When the server is full, the longest idle connection makes room: its client can open a new one. */
 static bool make_room(struct conns *conns)
 {
-    if (conns->count < (size_t)conns->settings->connections_max)
+    if (conns->count < (size_t)conns->settings->limits.connections_max)
         return true;
     if (log_pause_is_over(&conns->eviction_pause, uv_now(conns->loop), COMPLAINT_INTERVAL_MS))
         LOG(LOG_WARN, "connections-max is reached: idle connections are closed for new ones",
@@ -130,7 +131,8 @@ static void shed(struct conns *conns, struct conn *conn)
 {
     metric_add(METRIC_CONNECTIONS_SHED, 1);
     /* An answer over TLS would take a handshake first. */
-    if ((conns->tls && !conn->is_local) || conns->count > (size_t)conns->settings->connections_max + SHED_ANSWERED_MAX)
+    if ((conns->tls && !conn->is_local) ||
+        conns->count > (size_t)conns->settings->limits.connections_max + SHED_ANSWERED_MAX)
         conn_disconnect(conn);
     else
         conn_refuse(conn, HTTP_ERROR_OVERLOADED);

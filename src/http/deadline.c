@@ -13,8 +13,9 @@ enum {
 
 static uint64_t body_look_ms(const struct http_settings *settings)
 {
-    int64_t limit_ms = settings->body_timeout_ms < settings->body_total_timeout_ms ? settings->body_timeout_ms
-                                                                                   : settings->body_total_timeout_ms;
+    int64_t limit_ms = settings->limits.body_timeout_ms < settings->limits.body_total_timeout_ms
+                           ? settings->limits.body_timeout_ms
+                           : settings->limits.body_total_timeout_ms;
     int64_t look_ms = limit_ms / BODY_LOOKS;
 
     if (look_ms > BODY_LOOK_MAX_MS)
@@ -31,12 +32,12 @@ void deadlines_init(struct deadlines *deadlines, uv_loop_t *loop, const struct h
     deadlines->expired = expired;
     for (int class = 0; class < DEADLINE_CLASSES; class ++)
         list_init(&deadlines->classes[class]);
-    deadlines->timeouts_ms[DEADLINE_HEAD] = (uint64_t)settings->head_timeout_ms;
-    deadlines->timeouts_ms[DEADLINE_HANDSHAKE] = (uint64_t)settings->head_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_HEAD] = (uint64_t)settings->limits.head_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_HANDSHAKE] = (uint64_t)settings->limits.head_timeout_ms;
     deadlines->timeouts_ms[DEADLINE_BODY] = body_look_ms(settings);
-    deadlines->timeouts_ms[DEADLINE_DISCARD] = (uint64_t)settings->body_timeout_ms;
-    deadlines->timeouts_ms[DEADLINE_IDLE] = (uint64_t)settings->idle_timeout_ms;
-    deadlines->timeouts_ms[DEADLINE_WRITE] = (uint64_t)settings->write_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_DISCARD] = (uint64_t)settings->limits.body_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_IDLE] = (uint64_t)settings->limits.idle_timeout_ms;
+    deadlines->timeouts_ms[DEADLINE_WRITE] = (uint64_t)settings->limits.write_timeout_ms;
     deadlines->timeouts_ms[DEADLINE_DELIVERY] = DELIVERY_LIMIT_MS;
     deadlines->timeouts_ms[DEADLINE_LINGER] = LINGER_MS;
 }

@@ -118,7 +118,7 @@ static enum head_scan_result scan_line(struct head_scan *scan, const char *bytes
     scan->scanned = scan->line_start = end + 2;
     if (is_empty)
         return HEAD_WHOLE;
-    if (scan->lines++ <= (size_t)settings->fields_max)
+    if (scan->lines++ <= (size_t)settings->limits.fields_max)
         return HEAD_PARTIAL;
     *ret_error = HTTP_ERROR_HEADERS_TOO_LARGE;
     return HEAD_REFUSED;
@@ -133,7 +133,8 @@ static bool method_is_endless(const struct head_scan *scan, const char *bytes)
 enum head_scan_result head_scan(struct head_scan *scan, struct text input, const struct http_settings *settings,
                                 size_t *ret_bytes, enum http_error *ret_error)
 {
-    size_t limit = input.len < (size_t)settings->head_max_bytes ? input.len : (size_t)settings->head_max_bytes;
+    size_t limit =
+        input.len < (size_t)settings->limits.head_max_bytes ? input.len : (size_t)settings->limits.head_max_bytes;
     enum head_scan_result result;
 
     *ret_error = HTTP_ERROR_BAD_REQUEST;
@@ -155,7 +156,7 @@ enum head_scan_result head_scan(struct head_scan *scan, struct text input, const
     }
     if (method_is_endless(scan, input.ptr))
         return HEAD_REFUSED;
-    if (limit < (size_t)settings->head_max_bytes)
+    if (limit < (size_t)settings->limits.head_max_bytes)
         return HEAD_PARTIAL;
     *ret_error = scan->lines == 0 ? HTTP_ERROR_URI_TOO_LONG : HTTP_ERROR_HEADERS_TOO_LARGE;
     return HEAD_REFUSED;
@@ -225,7 +226,7 @@ static enum http_error check_target(struct http_head *head, const struct http_se
 
     if (!http_target_read(head->target, &path, &query))
         return HTTP_ERROR_BAD_REQUEST;
-    if (head->target.len > (size_t)settings->target_max_bytes)
+    if (head->target.len > (size_t)settings->limits.target_max_bytes)
         return HTTP_ERROR_URI_TOO_LONG;
     head->path = path;
     head->query = query;
@@ -420,8 +421,8 @@ static enum http_error check_framing(struct http_head *head, const struct http_f
     if (length->value.len == 0 || !is_all(length->value, DIGIT) ||
         (length->value.len > 1 && length->value.ptr[0] == '0'))
         return HTTP_ERROR_BAD_REQUEST;
-    int64_t most = settings->body_max_bytes > settings->body_raised_max_bytes ? settings->body_max_bytes
-                                                                              : settings->body_raised_max_bytes;
+    int64_t most = settings->limits.body_max_bytes > settings->body_raised_max_bytes ? settings->limits.body_max_bytes
+                                                                                     : settings->body_raised_max_bytes;
     return text_to_u64(length->value, (uint64_t)most, &head->content_length) ? HTTP_ERROR_NONE
                                                                              : HTTP_ERROR_BODY_TOO_LARGE;
 }

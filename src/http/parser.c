@@ -113,7 +113,7 @@ enum http_error parser_read_head(struct http_parser *parser, struct http_head *h
     enum http_error error;
 
     parser->head = head;
-    parser->body_max_bytes = (uint64_t)settings->body_max_bytes;
+    parser->body_max_bytes = (uint64_t)settings->limits.body_max_bytes;
     error = head_read_request_line(head, bytes, settings);
     if (error != HTTP_ERROR_NONE)
         return error;

@@ -61,7 +61,7 @@ struct http_request *request_create(struct requests *requests, struct conn *conn
     list_init(&request->in_spares);
     delivery_init(&request->delivery);
     arena_init(&request->arena, request->first_block, sizeof request->first_block);
-    buf_init(&request->body, (size_t)requests->settings->body_max_bytes);
+    buf_init(&request->body, (size_t)requests->settings->limits.body_max_bytes);
     request->all = requests;
     request->conn = conn;
     request->pins = 1;

@@ -13,10 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 enum { HEAD_MAX_BYTES = 2048, BODY_MAX_BYTES = 1024, REQUESTS_MAX = 8, EVENTS_MAX_BYTES = 64 * 1024 };
 
 static const struct http_settings SETTINGS = {
-    .head_max_bytes = HEAD_MAX_BYTES,
-    .fields_max = 20,
-    .target_max_bytes = 500,
-    .body_max_bytes = BODY_MAX_BYTES,
+    .limits.head_max_bytes = HEAD_MAX_BYTES,
+    .limits.fields_max = 20,
+    .limits.target_max_bytes = 500,
+    .limits.body_max_bytes = BODY_MAX_BYTES,
 };
 
 /* Gives the input out in pieces: always the bytes so far, as a connection's stash does. */

@@ -21,7 +21,7 @@ static void make_fit(void)
 {
     settings = (struct settings){.public_origin = "https://console.example.org",
                                  .min_replicas = 1,
-                                 .connections_max = 1000,
+                                 .limits.connections_max = 1000,
                                  .listen = "127.0.0.1:8080",
                                  .internal_listen = "unix:/run/chatelaine/check.sock",
                                  .audit_log = "/var/log/chatelaine/audit.log",

@@ -63,16 +63,16 @@ Test(settings, defaults_are_those_of_the_contract)
     cr_assert_eq(s.password_parallel, 2);
     cr_assert_eq(s.password_queue, 32);
     cr_assert_eq(s.drain_ms, 30000);
-    cr_assert_eq(s.head_max_bytes, 16 * 1024);
-    cr_assert_eq(s.fields_max, 100);
-    cr_assert_eq(s.target_max_bytes, 8000);
-    cr_assert_eq(s.body_max_bytes, 64 * 1024);
-    cr_assert_eq(s.head_timeout_ms, 10000);
-    cr_assert_eq(s.body_timeout_ms, 10000);
-    cr_assert_eq(s.body_total_timeout_ms, 30000);
-    cr_assert_eq(s.body_min_bytes_per_s, 200);
-    cr_assert_eq(s.write_min_bytes_per_s, 1000);
-    cr_assert_eq(s.idle_timeout_ms, 75000);
+    cr_assert_eq(s.limits.head_max_bytes, 16 * 1024);
+    cr_assert_eq(s.limits.fields_max, 100);
+    cr_assert_eq(s.limits.target_max_bytes, 8000);
+    cr_assert_eq(s.limits.body_max_bytes, 64 * 1024);
+    cr_assert_eq(s.limits.head_timeout_ms, 10000);
+    cr_assert_eq(s.limits.body_timeout_ms, 10000);
+    cr_assert_eq(s.limits.body_total_timeout_ms, 30000);
+    cr_assert_eq(s.limits.body_min_bytes_per_s, 200);
+    cr_assert_eq(s.limits.write_min_bytes_per_s, 1000);
+    cr_assert_eq(s.limits.idle_timeout_ms, 75000);
 }
 
 Test(settings, every_row_is_whole_and_named_once)

@@ -24,7 +24,7 @@ Test(http_deadlines, times_out_heads_and_bodies_with_408_and_idle_connections_in
     struct http_settings settings = fixture_settings();
     struct peer peers[COUNT]; /* at once, because each takes its time */
 
-    settings.head_timeout_ms = settings.body_timeout_ms = settings.idle_timeout_ms = 2000;
+    settings.limits.head_timeout_ms = settings.limits.body_timeout_ms = settings.limits.idle_timeout_ms = 2000;
     fixture_start(&fixture, &settings, "127.0.0.1:0");
     for (size_t i = 0; i < COUNT; i++) {
         peer_connect(&peers[i], &fixture);
@@ -44,7 +44,7 @@ Test(http_deadlines, a_head_that_trickles_has_one_deadline_from_its_first_byte)
 {
     struct http_settings settings = fixture_settings();
 
-    settings.head_timeout_ms = 1500; /* with TLS, of the handshake too */
+    settings.limits.head_timeout_ms = 1500; /* with TLS, of the handshake too */
     start_with(&settings);
     for (int i = 0; i < 300 && !peer.is_ended; i++) {
         peer_send_str(&peer, i == 0 ? "GET /hello HTTP/1.1\r\nX: " : "a");
@@ -60,8 +60,8 @@ Test(http_deadlines, a_body_that_trickles_has_its_deadline_anew_with_each_byte)
     struct http_settings settings = fixture_settings();
 
     /* All pauses take longer than one may. A busy machine may lengthen each seven times. */
-    settings.body_timeout_ms = 1800;
-    settings.body_min_bytes_per_s = 0;
+    settings.limits.body_timeout_ms = 1800;
+    settings.limits.body_min_bytes_per_s = 0;
     start_with(&settings);
     peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 8\r\n\r\n");
     for (int i = 0; i < 8; i++) {
@@ -88,9 +88,9 @@ Test(http_deadlines, a_body_that_trickles_for_ever_ends)
         struct http_settings settings = fixture_settings();
         char head[128];
 
-        settings.body_timeout_ms = 100;
-        settings.body_total_timeout_ms = TRICKLES[i].total_ms;
-        settings.body_min_bytes_per_s = TRICKLES[i].bytes_per_s;
+        settings.limits.body_timeout_ms = 100;
+        settings.limits.body_total_timeout_ms = TRICKLES[i].total_ms;
+        settings.limits.body_min_bytes_per_s = TRICKLES[i].bytes_per_s;
         start_with(&settings);
         snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: t\r\nContent-Length: 60000\r\n\r\n", TRICKLES[i].path);
         peer_send_str(&peer, head);
@@ -111,8 +111,8 @@ Test(http_deadlines, a_body_that_is_slow_but_not_too_slow_is_read)
     static const char PIECE[] = "0123456789";
 
     /* All pieces take longer than the longest pause. A busy machine may lengthen each pause eighteen times. */
-    settings.body_timeout_ms = 1800;
-    settings.body_min_bytes_per_s = 10;
+    settings.limits.body_timeout_ms = 1800;
+    settings.limits.body_min_bytes_per_s = 10;
     start_with(&settings);
     peer_send_str(&peer, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 200\r\n\r\n");
     for (int n = 0; n < 20; n++) {
@@ -128,8 +128,8 @@ Test(http_deadlines, cuts_a_client_that_reads_its_answer_a_little_at_a_time)
     struct http_settings settings = fixture_settings();
     static char taken[100 * 1024];
 
-    settings.write_timeout_ms = 200;
-    settings.write_min_bytes_per_s = 100 * 1000 * 1000;
+    settings.limits.write_timeout_ms = 200;
+    settings.limits.write_min_bytes_per_s = 100 * 1000 * 1000;
     start_with(&settings);
     peer_pause(&peer, true);
     peer_send_str(&peer, "GET /big?15000000 HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -145,7 +145,7 @@ Test(http_deadlines, cuts_a_client_that_does_not_read_its_answer)
 {
     struct http_settings settings = fixture_settings();
 
-    settings.write_timeout_ms = 60;
+    settings.limits.write_timeout_ms = 60;
     start_with(&settings);
     peer_pause(&peer, true);
     peer_send_str(&peer, "GET /big?30000000 HTTP/1.1\r\nHost: t\r\n\r\n");

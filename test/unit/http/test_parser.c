@@ -10,8 +10,10 @@ TestSuite(http_parser, .fini = leak_guard);
 
 static struct http_settings settings(void)
 {
-    return (struct http_settings){
-        .head_max_bytes = 1024, .fields_max = 5, .target_max_bytes = 100, .body_max_bytes = 1000};
+    return (struct http_settings){.limits.head_max_bytes = 1024,
+                                  .limits.fields_max = 5,
+                                  .limits.target_max_bytes = 100,
+                                  .limits.body_max_bytes = 1000};
 }
 
 struct parsed {

@@ -227,7 +227,7 @@ Test(http_proxy, a_header_has_one_deadline_from_the_connections_beginning)
     struct http_settings settings = proxy_settings();
 
     /* It takes longer to send the header. */
-    settings.head_timeout_ms = 1500;
+    settings.limits.head_timeout_ms = 1500;
     for (size_t sent = 0; sent < 2; sent++) {
         start_with(&settings);
         for (size_t i = 0; i < 27 && !peer.is_ended; i++) {
@@ -249,7 +249,7 @@ Test(http_proxy, a_header_from_elsewhere_is_not_even_read)
     struct http_settings settings = proxy_settings();
     struct peer stranger;
 
-    settings.connections_max = 1;
+    settings.limits.connections_max = 1;
     start_with(&settings);
     peer_send(&peer, LOCAL ABOUT, sizeof LOCAL ABOUT - 1);
     cr_assert(peer_gets(&peer, "|127.0.0.1|0"));
@@ -301,7 +301,7 @@ Test(http_proxy, a_connection_too_many_is_told_so)
     struct http_settings settings = proxy_settings();
     struct peer more;
 
-    settings.connections_max = 1;
+    settings.limits.connections_max = 1;
     start_with(&settings);
     cr_assert(fixture_until_connections(&fixture, 1));
     peer_connect(&more, &fixture);

@@ -152,7 +152,7 @@ Test(http_server, sheds_what_is_beyond_its_connections)
     struct peer second;
 
     tls_peer_skip("an answer would take a handshake");
-    settings.connections_max = 1;
+    settings.limits.connections_max = 1;
     start_with(&settings);
     peer_send_str(&peer, "GET /hold?busy HTTP/1.1\r\nHost: t\r\n\r\n");
     fixture_run_until_held(&fixture);
@@ -173,7 +173,7 @@ Test(http_server, the_longest_idle_connection_makes_way_for_a_new_one)
     struct http_settings settings = fixture_settings();
     struct peer peers[3]; /* longest idle, used since, new */
 
-    settings.connections_max = 3;
+    settings.limits.connections_max = 3;
     start_with(&settings);
     peer_send_str(&peer, "GET /hold?busy HTTP/1.1\r\nHost: t\r\n\r\n");
     fixture_run_until_held(&fixture);

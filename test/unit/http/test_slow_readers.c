@@ -140,9 +140,10 @@ Test(http_slow_readers, cuts_whose_unfinished_requests_are_largest)
     for (size_t n = 0; n < sizeof UNFINISHED / sizeof *UNFINISHED; n++) {
         struct http_settings settings = fixture_settings();
 
-        settings.waiting_max_bytes = BOUND;
-        settings.head_timeout_ms = settings.body_timeout_ms = settings.body_total_timeout_ms = 600 * 1000;
-        settings.body_min_bytes_per_s = 0;
+        settings.limits.waiting_max_bytes = BOUND;
+        settings.limits.head_timeout_ms = settings.limits.body_timeout_ms = settings.limits.body_total_timeout_ms =
+            600 * 1000;
+        settings.limits.body_min_bytes_per_s = 0;
         start_with(&settings);
         peer_send_str(&peer, "GET /hello?hi HT");
         test_loop_for(&fixture.loop, 5);

@@ -142,7 +142,7 @@ Test(http_streams, a_reader_that_stops_is_cut_and_its_handler_told)
 {
     struct http_settings settings = fixture_settings();
 
-    settings.write_timeout_ms = 60;
+    settings.limits.write_timeout_ms = 60;
     start_with(&settings);
     peer_pause(&peer, true);
     peer_send_str(&peer, STREAM("/stream?1000000"));

@@ -161,7 +161,7 @@ Test(http_tls, a_handshake_has_its_time)
     struct http_settings settings = fixture_settings();
     struct peer silent;
 
-    settings.head_timeout_ms = 3000; /* enough for the other peer, on a busy machine too */
+    settings.limits.head_timeout_ms = 3000; /* enough for the other peer, on a busy machine too */
     start_with(&settings);
     check_hello(&peer);
     peer_connect_plainly(&silent, &fixture);
@@ -229,7 +229,7 @@ Test(http_tls, the_longest_pending_handshake_makes_way)
     struct http_settings settings = fixture_settings();
     struct peer pending[MAX];
 
-    settings.tls_handshakes_max = MAX;
+    settings.limits.tls_handshakes_max = MAX;
     start_with(&settings);
     check_hello(&peer);
     for (size_t i = 0; i < MAX; i++) {
