@@ -16,7 +16,15 @@ struct gateway_check {
     const char *remedy; /* the lines that close it, in docker/gateways */
 };
 
-#define PROBES(probes) (probes), sizeof(probes) / sizeof(probes)[0]
+#define PROBES(...)                              \
+    (const struct gateway_probe[]){__VA_ARGS__}, \
+        sizeof((const struct gateway_probe[]){__VA_ARGS__}) / sizeof(struct gateway_probe)
+/* Of a probe that another judge than gateway_judge_refused looks at. */
+#define GET(credential, target, fields)                  \
+    {                                                    \
+        credential, "GET", target, fields, NULL, 0, NULL \
+    }
+#define WITH_KEY(fields) GET(GATEWAY_KEY, "$", fields)
 
 #define FORGED_IDENTITY                                                                                  \
     "X-Auth-Account: @\r\nX-Auth-Principal: @\r\nX-Auth-Kind: @\r\nX-Auth-Mode: @\r\nX-Auth-Role: @\r\n" \
@@ -24,98 +32,13 @@ struct gateway_check {
 #define H2C "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
 #define WITH_H2C "Connection: Upgrade, HTTP2-Settings\r\n" H2C
 
-static const struct gateway_probe NO_KEY[] = {
-    {GATEWAY_NO_KEY, "GET", "$", NULL, NULL, 401, "missing_credentials"},
-    {GATEWAY_NO_KEY, "GET", "$", "X-Original-URI: /console/\r\nX-Forwarded-Uri: /console/\r\n", NULL, 401,
-     "missing_credentials"},
-};
-static const struct gateway_probe WRONG_KEY[] = {
-    {GATEWAY_WRONG_KEY, "GET", "$", NULL, NULL, 401, "invalid_api_key"},
-};
-static const struct gateway_probe ONLY_CLAIMED[] = {
-    {GATEWAY_NO_KEY, "GET", "$", FORGED_IDENTITY, NULL, 401, "missing_credentials"},
-};
-static const struct gateway_probe UPLOAD[] = {
-    {GATEWAY_NO_KEY, "POST", "$", "Content-Length: 900000\r\n", "x", 401, "missing_credentials"},
-    {GATEWAY_NO_KEY, "POST", "$", "Content-Length: 900000\r\nExpect: 100-continue\r\n", NULL, 401,
-     "missing_credentials"},
-};
-static const struct gateway_probe TUNNEL_WITHOUT_KEY[] = {
-    {GATEWAY_NO_KEY, "GET", "$", WITH_H2C, NULL, 401, "missing_credentials"},
-};
-static const struct gateway_probe METRICS[] = {{.method = "GET", .target = "/metrics"}};
-
 /* Ways to the named path, or around the check of it, that a gateway and a backend may read differently. */
-#define AMBIGUOUS(credential)                                                                                       \
-    {credential, "GET", "/$", NULL, NULL, 0, NULL}, {credential, "GET", "/.$", NULL, NULL, 0, NULL},                \
-        {credential, "GET", "/v1/whoami/..$", NULL, NULL, 0, NULL},                                                 \
-        {credential, "GET", "/v1/auth/..;$", NULL, NULL, 0, NULL},                                                  \
-        {credential, "GET", "/console/%2e%2E$", NULL, NULL, 0, NULL},                                               \
-        {credential, "GET", "/console/..%2f..$", NULL, NULL, 0, NULL},                                              \
-        {credential, "GET", "/console/..%5c..$", NULL, NULL, 0, NULL},                                              \
-        {credential, "GET", "$/../@", NULL, NULL, 0, NULL}, {credential, "GET", "$%2f..%2f@", NULL, NULL, 0, NULL}, \
-        {credential, "GET", "$%252f@", NULL, NULL, 0, NULL}, {credential, "GET", "$;v=1", NULL, NULL, 0, NULL},     \
-    {                                                                                                               \
-        credential, "GET", "$%00", NULL, NULL, 0, NULL                                                              \
-    }
-static const struct gateway_probe PATHS[] = {AMBIGUOUS(GATEWAY_NO_KEY)};
-static const struct gateway_probe PATHS_WITH_KEY[] = {AMBIGUOUS(GATEWAY_KEY)};
-
-static const struct gateway_probe KEY[] = {{GATEWAY_KEY, "GET", "$", NULL, NULL, 0, NULL}};
-static const struct gateway_probe CHECK_ROUTES[] = {
-    {GATEWAY_KEY, "GET", "/check/auth-request", "X-Original-Method: GET\r\nX-Original-URI: $\r\n", NULL, 0, NULL},
-    {GATEWAY_KEY, "GET", "/check/forward-auth", "X-Forwarded-Method: GET\r\nX-Forwarded-Uri: $\r\n", NULL, 0, NULL},
-};
-static const struct gateway_probe TUNNELS[] = {
-    {GATEWAY_KEY, "GET", "$", WITH_H2C, NULL, 0, NULL},
-    {GATEWAY_KEY, "GET", "$", H2C, NULL, 0, NULL},
-    {GATEWAY_KEY, "GET", "$", "Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n", NULL, 0, NULL},
-    {GATEWAY_KEY, "GET", "$", "Connection: HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", NULL, 0, NULL},
-};
-static const struct gateway_probe IDENTITY[] = {
-    {GATEWAY_KEY, "GET", "$", NULL, NULL, 0, NULL},
-    {GATEWAY_KEY, "GET", "$", "Connection: close, X-Auth-Account, X-Auth-Principal, X-Auth-Mode\r\n", NULL, 0, NULL},
-};
-static const struct gateway_probe FORGED[] = {{GATEWAY_KEY, "GET", "$", FORGED_IDENTITY, NULL, 0, NULL}};
-static const struct gateway_probe UNDERSCORES[] = {
-    {GATEWAY_KEY, "GET", "$", "X_Auth_Account: @\r\nX-Auth_Mode: @\r\nX_HTTP_Method_Override: @\r\n", NULL, 0, NULL},
-};
-static const struct gateway_probe USERS[] = {
-    {GATEWAY_KEY, "GET", "$",
-     "Remote-User: @\r\nRemote-Groups: @\r\nX-Remote-User: @\r\nX-Forwarded-User: @\r\nX-Forwarded-Email: @\r\n"
-     "X-Forwarded-Groups: @\r\nX-Auth-User: @\r\nX-Auth-Admin: @\r\nX-Auth-Tenant: @\r\n",
-     NULL, 0, NULL},
-};
-static const struct gateway_probe STEERING[] = {
-    {GATEWAY_KEY, "GET", "$",
-     "X-HTTP-Method: @\r\nX-HTTP-Method-Override: @\r\nX-Method-Override: @\r\nX-Original-Method: @\r\n"
-     "X-Original-URI: /@\r\nX-Original-URL: /@\r\nX-Rewrite-URL: /@\r\nX-Forwarded-Method: @\r\n"
-     "X-Forwarded-Uri: /@\r\nX-Forwarded-Path: /@\r\nX-Forwarded-Prefix: /@\r\n",
-     NULL, 0, NULL},
-};
-static const struct gateway_probe ADDRESSES[] = {
-    {GATEWAY_KEY, "GET", "$",
-     "X-Forwarded-For: @\r\nForwarded: for=@\r\nX-Real-IP: @\r\nX-Client-IP: @\r\nTrue-Client-IP: @\r\n", NULL, 0,
-     NULL},
-};
-static const struct gateway_probe TRAILERS[] = {
-    {GATEWAY_KEY, "GET", "$", "Transfer-Encoding: chunked\r\nTrailer: X-Auth-Account\r\n",
-     "1\r\nx\r\n0\r\nX-Auth-Account: @\r\n\r\n", 0, NULL},
-    {GATEWAY_KEY, "GET", "$", "Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\nX-Auth-Account: @\r\n\r\n", 0, NULL},
-};
-static const struct gateway_probe SECRETS[] = {
-    {GATEWAY_KEY, "GET", "$", "Cookie: a=@\r\n", NULL, 0, NULL},
-};
-static const struct gateway_probe TARGETS[] = {
-    {GATEWAY_KEY, "GET", "$/a%20b%2Bc?x=1%7C2%2F..&y=a//b", NULL, NULL, 0, NULL},
-};
-static const struct gateway_probe REVOKED[] = {
-    {GATEWAY_REVOKED_KEY, "GET", "$", NULL, NULL, 401, "api_key_revoked"},
-};
-static const struct gateway_probe TWO_KEYS[] = {
-    {GATEWAY_KEY_AND_REVOKED, "GET", "$", NULL, NULL, 400, "bad_request"},
-    {GATEWAY_REVOKED_AND_KEY, "GET", "$", NULL, NULL, 400, "bad_request"},
-};
+#define AMBIGUOUS(credential)                                                                                   \
+    GET(credential, "/$", NULL), GET(credential, "/.$", NULL), GET(credential, "/v1/whoami/..$", NULL),         \
+        GET(credential, "/v1/auth/..;$", NULL), GET(credential, "/console/%2e%2E$", NULL),                      \
+        GET(credential, "/console/..%2f..$", NULL), GET(credential, "/console/..%5c..$", NULL),                 \
+        GET(credential, "$/../@", NULL), GET(credential, "$%2f..%2f@", NULL), GET(credential, "$%252f@", NULL), \
+        GET(credential, "$;v=1", NULL), GET(credential, "$%00", NULL)
 
 #define CHECK_LINE                                                                                            \
     "Let a node check each request. nginx: \"auth_request /_check;\" in each location that has a "            \
@@ -134,66 +57,106 @@ static const struct gateway_probe TWO_KEYS[] = {
     "\"request_header -HTTP2-Settings\"."
 
 static const struct gateway_check CHECKS[] = {
-    {"no-key", gateway_judge_refused, PROBES(NO_KEY), NEEDS_NOTHING, "refused by a node", CHECK_LINE},
-    {"wrong-key", gateway_judge_refused, PROBES(WRONG_KEY), NEEDS_NOTHING, "refused by a node", CHECK_LINE},
-    {"claimed-identity", gateway_judge_refused, PROBES(ONLY_CLAIMED), NEEDS_NOTHING,
+    {"no-key", gateway_judge_refused,
+     PROBES({GATEWAY_NO_KEY, "GET", "$", NULL, NULL, 401, "missing_credentials"},
+            {GATEWAY_NO_KEY, "GET", "$", "X-Original-URI: /console/\r\nX-Forwarded-Uri: /console/\r\n", NULL, 401,
+             "missing_credentials"}),
+     NEEDS_NOTHING, "refused by a node", CHECK_LINE},
+    {"wrong-key", gateway_judge_refused, PROBES({GATEWAY_WRONG_KEY, "GET", "$", NULL, NULL, 401, "invalid_api_key"}),
+     NEEDS_NOTHING, "refused by a node", CHECK_LINE},
+    {"claimed-identity", gateway_judge_refused,
+     PROBES({GATEWAY_NO_KEY, "GET", "$", FORGED_IDENTITY, NULL, 401, "missing_credentials"}), NEEDS_NOTHING,
      "X-Auth-... headers without a key are refused by a node", CHECK_LINE},
-    {"unread-upload", gateway_judge_upload, PROBES(UPLOAD), NEEDS_NOTHING,
-     "a stranger's upload is refused without its body",
+    {"unread-upload", gateway_judge_upload,
+     PROBES({GATEWAY_NO_KEY, "POST", "$", "Content-Length: 900000\r\n", "x", 401, "missing_credentials"},
+            {GATEWAY_NO_KEY, "POST", "$", "Content-Length: 900000\r\nExpect: 100-continue\r\n", NULL, 401,
+             "missing_credentials"}),
+     NEEDS_NOTHING, "a stranger's upload is refused without its body",
      "Strangers fill memory and disks. nginx: the locations @refused and @told only \"return\"; no \"proxy_pass\" "
      "there. HAProxy: no \"option http-buffer-request\". Caddy: \"method GET\" in the check."},
-    {"paths", gateway_judge_path, PROBES(PATHS), NEEDS_NOTHING, "ambiguous paths are refused", NORMAL_PATHS},
-    {"tunnel-no-key", gateway_judge_refused, PROBES(TUNNEL_WITHOUT_KEY), NEEDS_NOTHING,
-     "an upgrade to h2c without a key is refused by a node", NO_TUNNELS},
-    {"metrics", gateway_judge_metrics, PROBES(METRICS), NEEDS_NOTHING, "a node's metrics are not to be had",
-     NO_INTERNAL},
-    {"key", gateway_judge_key, PROBES(KEY), NEEDS_KEY, "passes",
-     "Give a test key that may read the path in --gateway: attacks that succeed act with it."},
-    {"echo", gateway_judge_told, PROBES(KEY), NEEDS_KEY, "the backend tells what reaches it",
-     "In a copy of the gateway's configuration, put 'chatelaine gateway-echo' in the place of the backend."},
-    {"paths-with-key", gateway_judge_path, PROBES(PATHS_WITH_KEY), NEEDS_KEY, "ambiguous paths are refused",
+    {"paths", gateway_judge_path, PROBES(AMBIGUOUS(GATEWAY_NO_KEY)), NEEDS_NOTHING, "ambiguous paths are refused",
      NORMAL_PATHS},
-    {"check-routes", gateway_judge_check_route, PROBES(CHECK_ROUTES), NEEDS_KEY, "a node's checks are not to be had",
-     NO_INTERNAL},
-    {"tunnels", gateway_judge_tunnel, PROBES(TUNNELS), NEEDS_ECHO, "no upgrade but to a WebSocket reaches the backend",
-     NO_TUNNELS},
-    {"identity", gateway_judge_identity, PROBES(IDENTITY), NEEDS_ECHO,
-     "the backend gets the node's X-Auth-... headers, whatever the client names in Connection",
+    {"tunnel-no-key", gateway_judge_refused,
+     PROBES({GATEWAY_NO_KEY, "GET", "$", WITH_H2C, NULL, 401, "missing_credentials"}), NEEDS_NOTHING,
+     "an upgrade to h2c without a key is refused by a node", NO_TUNNELS},
+    {"metrics", gateway_judge_metrics, PROBES({.method = "GET", .target = "/metrics"}), NEEDS_NOTHING,
+     "a node's metrics are not to be had", NO_INTERNAL},
+    {"key", gateway_judge_key, PROBES(WITH_KEY(NULL)), NEEDS_KEY, "passes",
+     "Give a test key that may read the path in --gateway: attacks that succeed act with it."},
+    {"echo", gateway_judge_told, PROBES(WITH_KEY(NULL)), NEEDS_KEY, "the backend tells what reaches it",
+     "In a copy of the gateway's configuration, put 'chatelaine gateway-echo' in the place of the backend."},
+    {"paths-with-key", gateway_judge_path, PROBES(AMBIGUOUS(GATEWAY_KEY)), NEEDS_KEY, "ambiguous paths are refused",
+     NORMAL_PATHS},
+    {"check-routes", gateway_judge_check_route,
+     PROBES(GET(GATEWAY_KEY, "/check/auth-request", "X-Original-Method: GET\r\nX-Original-URI: $\r\n"),
+            GET(GATEWAY_KEY, "/check/forward-auth", "X-Forwarded-Method: GET\r\nX-Forwarded-Uri: $\r\n")),
+     NEEDS_KEY, "a node's checks are not to be had", NO_INTERNAL},
+    {"tunnels", gateway_judge_tunnel,
+     PROBES(WITH_KEY(WITH_H2C), WITH_KEY(H2C), WITH_KEY("Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n"),
+            WITH_KEY("Connection: HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n")),
+     NEEDS_ECHO, "no upgrade but to a WebSocket reaches the backend", NO_TUNNELS},
+    {"identity", gateway_judge_identity,
+     PROBES(WITH_KEY(NULL), WITH_KEY("Connection: close, X-Auth-Account, X-Auth-Principal, X-Auth-Mode\r\n")),
+     NEEDS_ECHO, "the backend gets the node's X-Auth-... headers, whatever the client names in Connection",
      "nginx: \"proxy_set_header X-Auth-Account $auth_account;\" and so on. HAProxy: TOLD in forward-auth.lua, and "
      "\"http-request del-header Connection\". Caddy: \"request_header X-Auth-Account "
      "{http.reverse_proxy.header.X-Auth-Account}\" and so on, and \"request_header -Connection\"."},
-    {"forged-identity", gateway_judge_marker, PROBES(FORGED), NEEDS_ECHO, "none of the client's X-Auth-... headers",
+    {"forged-identity", gateway_judge_marker, PROBES(WITH_KEY(FORGED_IDENTITY)), NEEDS_ECHO,
+     "none of the client's X-Auth-... headers",
      "Whoever has any key acts as any account. nginx: \"proxy_set_header X-Auth-Account $auth_account;\" and so on for "
      "each. HAProxy: \"http-request del-header x-auth- -m beg\". Caddy: \"request_header -X-Auth-*\"."},
-    {"underscores", gateway_judge_marker, PROBES(UNDERSCORES), NEEDS_ECHO, "none of the client's names with _",
+    {"underscores", gateway_judge_marker,
+     PROBES(WITH_KEY("X_Auth_Account: @\r\nX-Auth_Mode: @\r\nX_HTTP_Method_Override: @\r\n")), NEEDS_ECHO,
+     "none of the client's names with _",
      "Many backends read X_Auth_Account as X-Auth-Account. nginx: no \"underscores_in_headers on;\". HAProxy: "
      "\"http-request del-header _ -m sub\". Caddy: \"request_header -*_*\"."},
-    {"forged-users", gateway_judge_marker, PROBES(USERS), NEEDS_ECHO, "none of the client's other names of users",
+    {"forged-users", gateway_judge_marker,
+     PROBES(WITH_KEY(
+         "Remote-User: @\r\nRemote-Groups: @\r\nX-Remote-User: @\r\nX-Forwarded-User: @\r\nX-Forwarded-Email: @\r\n"
+         "X-Forwarded-Groups: @\r\nX-Auth-User: @\r\nX-Auth-Admin: @\r\nX-Auth-Tenant: @\r\n")),
+     NEEDS_ECHO, "none of the client's other names of users",
      "nginx: \"proxy_set_header Remote-User \"\";\" and so on. HAProxy: the \"http-request del-header\" of "
      "remote-.* and ^x-forwarded. Caddy: \"request_header -Remote-*\" and so on."},
-    {"steering", gateway_judge_marker, PROBES(STEERING), NEEDS_ECHO, "no header names another method or path",
+    {"steering", gateway_judge_marker,
+     PROBES(WITH_KEY("X-HTTP-Method: @\r\nX-HTTP-Method-Override: @\r\nX-Method-Override: @\r\nX-Original-Method: @\r\n"
+                     "X-Original-URI: /@\r\nX-Original-URL: /@\r\nX-Rewrite-URL: /@\r\nX-Forwarded-Method: @\r\n"
+                     "X-Forwarded-Uri: /@\r\nX-Forwarded-Path: /@\r\nX-Forwarded-Prefix: /@\r\n")),
+     NEEDS_ECHO, "no header names another method or path",
      "nginx: \"proxy_set_header X-HTTP-Method-Override \"\";\" and so on. HAProxy: the \"http-request "
      "del-header\" of x-(http-method|http-method-override|…). Caddy: \"request_header -X-HTTP-Method-Override\" and "
      "so on."},
-    {"forged-address", gateway_judge_marker, PROBES(ADDRESSES), NEEDS_ECHO, "no header names an address of its choice",
+    {"forged-address", gateway_judge_marker,
+     PROBES(
+         WITH_KEY("X-Forwarded-For: @\r\nForwarded: for=@\r\nX-Real-IP: @\r\nX-Client-IP: @\r\nTrue-Client-IP: @\r\n")),
+     NEEDS_ECHO, "no header names an address of its choice",
      "nginx: \"proxy_set_header X-Forwarded-For $remote_addr;\", not $proxy_add_x_forwarded_for. HAProxy: "
      "\"http-request set-header X-Forwarded-For %[src]\". Caddy: no \"trusted_proxies\" that clients belong to; and "
      "in all of them what removes Forwarded, X-Real-IP, X-Client-IP and True-Client-IP."},
-    {"trailers", gateway_judge_trailers, PROBES(TRAILERS), NEEDS_ECHO, "no trailer field reaches the backend",
+    {"trailers", gateway_judge_trailers,
+     PROBES({GATEWAY_KEY, "GET", "$", "Transfer-Encoding: chunked\r\nTrailer: X-Auth-Account\r\n",
+             "1\r\nx\r\n0\r\nX-Auth-Account: @\r\n\r\n", 0, NULL},
+            {GATEWAY_KEY, "GET", "$", "Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\nX-Auth-Account: @\r\n\r\n", 0,
+             NULL}),
+     NEEDS_ECHO, "no trailer field reaches the backend",
      "Backends must not merge trailers into headers (RFC 9110, section 6.5.1). HAProxy 3.2 or newer: \"option "
      "http-drop-request-trailers\" in the backend; nginx and Caddy drop them."},
-    {"secrets", gateway_judge_secrets, PROBES(SECRETS), NEEDS_ECHO, "neither key nor cookie reaches the backend",
+    {"secrets", gateway_judge_secrets, PROBES(WITH_KEY("Cookie: a=@\r\n")), NEEDS_ECHO,
+     "neither key nor cookie reaches the backend",
      "nginx: \"proxy_set_header Authorization \"\";\" and \"proxy_set_header Cookie \"\";\". HAProxy: \"http-request "
      "del-header Authorization unless is_own\" and the same for Cookie. Caddy: \"request_header -Authorization\" and "
      "\"request_header -Cookie\"."},
-    {"target", gateway_judge_target, PROBES(TARGETS), NEEDS_ECHO, "the backend gets the target that was checked",
+    {"target", gateway_judge_target, PROBES(GET(GATEWAY_KEY, "$/a%20b%2Bc?x=1%7C2%2F..&y=a//b", NULL)), NEEDS_ECHO,
+     "the backend gets the target that was checked",
      "Forward the target as it was sent. nginx: \"proxy_pass https://$checked;\" without a path, not even \"/\", and "
      "no "
      "rewrite. HAProxy: no set-path, replace-path or normalize-uri. Caddy: no rewrite, uri or handle_path."},
-    {"revoked-key", gateway_judge_refused, PROBES(REVOKED), NEEDS_REVOKED, "refused by a node",
+    {"revoked-key", gateway_judge_refused,
+     PROBES({GATEWAY_REVOKED_KEY, "GET", "$", NULL, NULL, 401, "api_key_revoked"}), NEEDS_REVOKED, "refused by a node",
      "Let no answer to a check be cached (nginx: no proxy_cache in its location). " CHECK_LINE},
-    {"two-keys", gateway_judge_refused, PROBES(TWO_KEYS), NEEDS_REVOKED, "refused by a node",
-     "Hand all Authorization lines to the check, unchanged."},
+    {"two-keys", gateway_judge_refused,
+     PROBES({GATEWAY_KEY_AND_REVOKED, "GET", "$", NULL, NULL, 400, "bad_request"},
+            {GATEWAY_REVOKED_AND_KEY, "GET", "$", NULL, NULL, 400, "bad_request"}),
+     NEEDS_REVOKED, "refused by a node", "Hand all Authorization lines to the check, unchanged."},
 };
 _Static_assert(sizeof CHECKS / sizeof CHECKS[0] < DOCTOR_CHECKS_MAX, "and one for the gateway itself");
 
