@@ -93,7 +93,17 @@ struct buf {
 };
 
 void buf_init(struct buf *b, size_t max_bytes);
+/* The same: struct buf out CLEANUP(buf_finish) = BUF_UP_TO(1024); */
+#define BUF_UP_TO(max_bytes) \
+    {                        \
+        .max = (max_bytes)   \
+    }
 void buf_init_fixed(struct buf *b, char *storage, size_t bytes);
+/* The same with storage in the block where it stands, which lasts as long: struct buf why = BUF_FIXED(1024); */
+#define BUF_FIXED(bytes)                                                            \
+    {                                                                               \
+        .ptr = (char[bytes]){0}, .capacity = (bytes), .max = (bytes), .fixed = true \
+    }
 /* Frees the memory. A zeroed or finished buf is fine. */
 void buf_finish(struct buf *b);
 /* Wipes the content, then frees: for buffers that held secrets. Growing wipes the old memory as well. */

@@ -97,9 +97,8 @@ static int close_all(struct closing *closing)
 
 static int print_closed(const struct command_line *line, const struct closing *closing)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (line->json)
         buf_printf(&out,
                    "{\"id\":\"%s\",\"status\":\"closed\",\"keys_revoked\":%" PRId64 ",\"people_removed\":%" PRId64
@@ -117,9 +116,8 @@ static int print_closed(const struct command_line *line, const struct closing *c
 static int confirm(const struct command_line *line, const struct account_row *row)
 {
     char answer[ACCOUNT_NAME_MAX_BYTES + 2];
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_OUTPUT_MAX_BYTES);
 
-    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     if (line->yes)
         return EXIT_DONE;
     if (!isatty(STDIN_FILENO))

@@ -181,9 +181,8 @@ static void print_resumed(const struct account_suspension *suspension, struct bu
 static int print_state(const struct command_line *line, const struct id *account, enum account_status status,
                        const struct account_suspension *suspension)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_OUTPUT_MAX_BYTES);
 
-    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     if (line->json) {
         put_account(&(struct json_writer){.out = &out}, account, text_of(suspension->name), status);
         buf_append_char(&out, '\n');

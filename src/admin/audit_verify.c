@@ -323,10 +323,8 @@ static void put_findings(const struct audit_verifier *verifier, struct json_writ
 
 static void put_head(struct json_writer *w, const struct audit_chain_summary *chain)
 {
-    char storage[AUDIT_CHAIN_CHARS + AUDIT_MAC_CHARS + 32];
-    struct buf head;
+    struct buf head = BUF_FIXED(AUDIT_CHAIN_CHARS + AUDIT_MAC_CHARS + 32);
 
-    buf_init_fixed(&head, storage, sizeof storage);
     if (has_head(chain))
         print_head(chain, &head);
     put_text_member(w, "head", buf_text(&head));
@@ -394,12 +392,11 @@ static int judge(const struct audit_verifier *verifier, enum redis_part redis)
 
 static int print_verdict(const struct command_line *line, struct audit_verifier *verifier, enum redis_part redis)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(OUTPUT_MAX_BYTES);
     int verdict, code;
 
     audit_verifier_judge(verifier);
     verdict = judge(verifier, redis);
-    buf_init(&out, OUTPUT_MAX_BYTES);
     if (line->json)
         print_json(verifier, redis, verdict, &out);
     else

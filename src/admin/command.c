@@ -44,7 +44,7 @@ const char *command_failure(void)
 int command_fail(enum exit_code code, const char *format, ...)
 {
     char message[MESSAGE_MAX_BYTES];
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(4 * MESSAGE_MAX_BYTES);
     va_list args;
 
     va_start(args, format);
@@ -52,7 +52,6 @@ int command_fail(enum exit_code code, const char *format, ...)
     va_end(args);
     if (begins_with_word(message))
         message[0] = (char)toupper(message[0]);
-    buf_init(&out, 4 * MESSAGE_MAX_BYTES);
     buf_append_str(&out, PROGRAM);
     buf_append_printable(&out, text_of(message));
     if (!first_failure[0])
@@ -87,12 +86,10 @@ int command_require(const char *value, const char *option)
 int command_require_origin(const struct command_line *line, const char *why)
 {
     const char *origin = line->settings.public_origin;
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf problem;
+    struct buf problem = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
     if (!origin)
         return command_fail(EXIT_USAGE, "%s: set --public-origin or CHATELAINE_PUBLIC_ORIGIN as they do", why);
-    buf_init_fixed(&problem, storage, sizeof storage);
     if (!settings_check_origin(origin, &problem))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&problem)));
     return EXIT_DONE;
@@ -114,10 +111,8 @@ int command_confirm(const struct command_line *line, const char *question)
 
 struct keyring *command_keyring(const struct command_line *line, int *ret_code)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     struct keyring *keyring = key_file_load(&line->settings, &why);
     *ret_code = keyring ? EXIT_DONE : command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     return keyring;

@@ -77,8 +77,7 @@ static bool is_path(const char *path)
 static int read_url(const char *given, struct gateway_url *ret_url)
 {
     const char *scheme_end = strstr(given, "://"), *path = scheme_end ? strchr(scheme_end + 3, '/') : NULL;
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
     if (!path || !is_path(path))
         return refuse_url(given, "name a path of your backend that the key may read, without query, as in "
@@ -86,7 +85,6 @@ static int read_url(const char *given, struct gateway_url *ret_url)
     if ((size_t)(path - given) >= sizeof ret_url->origin)
         return refuse_url(given, "the host is too long");
     snprintf(ret_url->origin, sizeof ret_url->origin, "%.*s", (int)(path - given), given);
-    buf_init_fixed(&why, storage, sizeof storage);
     if (!settings_check_origin(ret_url->origin, &why))
         return refuse_url(given, "begin with scheme://host or scheme://host:port in lower case, without the scheme's "
                                  "own port");
@@ -99,14 +97,12 @@ static int read_url(const char *given, struct gateway_url *ret_url)
 
 static int read_key(const char *option, const char *path, char ret_key[GATEWAY_KEY_BYTES])
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf content CLEANUP(buf_wipe), why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(GATEWAY_KEY_BYTES);
     enum key_kind kind;
     enum key_mode mode;
     struct text secret;
 
-    buf_init(&content, GATEWAY_KEY_BYTES);
-    buf_init_fixed(&why, storage, sizeof storage);
     if (!path)
         return EXIT_DONE;
     if (secret_has_shape(text_of(path)))
@@ -129,12 +125,10 @@ static int read_keys(const struct command_line *line, struct gateway_site *site)
 
 static int open_tls(const struct command_line *line, const struct gateway_url *url, struct gateway_site *site)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
     if (!url->is_https)
         return line->gateway_ca ? refuse_url(line->gateway, "--gateway-ca needs https://") : EXIT_DONE;
-    buf_init_fixed(&why, storage, sizeof storage);
     site->peer.tls =
         tls_files_open_client((struct tls_file_option){"--gateway-ca", line->gateway_ca},
                               (struct tls_file_option){"", NULL}, (struct tls_file_option){"", NULL}, &why);

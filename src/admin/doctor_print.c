@@ -128,10 +128,9 @@ static void print_json(const struct doctor_report *report, struct buf *out)
 
 int doctor_tell(const struct command_line *line, const struct doctor_report *report)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(REPORT_MAX_BYTES);
     int code;
 
-    buf_init(&out, REPORT_MAX_BYTES);
     if (line->json)
         print_json(report, &out);
     else

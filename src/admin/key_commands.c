@@ -103,11 +103,9 @@ static int revoke_one(const struct command_line *line, const struct id *id, stru
 static int revoke_and_log(const struct command_line *line, const struct id *id)
 {
     const char *path = line->settings.revocation_log;
-    char storage[ADMIN_WHY_MAX_BYTES];
     struct revocation_log *log = NULL;
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     if (path && !(log = revocation_log_open(path, &why)))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     int code = id                  ? revoke_one(line, id, log)
@@ -164,11 +162,9 @@ int device_revoke_run(const struct command_line *line)
 
 static int totp_read_file(const char *path, struct totp_secret *ret_secret)
 {
-    char why_storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why, content CLEANUP(buf_wipe);
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(TOTP_URI_MAX_BYTES);
 
-    buf_init_fixed(&why, why_storage, sizeof why_storage);
-    buf_init(&content, TOTP_URI_MAX_BYTES);
     if (!secret_file_read(path, &content, &why))
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
     if (!totp_parse_uri(text_trim(buf_text(&content)), ret_secret))

@@ -231,9 +231,8 @@ static void print_json(const struct rotation *rotation, struct buf *out)
 
 static int print_outcome(const struct rotation *rotation)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_OUTPUT_MAX_BYTES);
 
-    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     if (rotation->line->json)
         print_json(rotation, &out);
     else

@@ -128,11 +128,9 @@ static int read_secrets(struct key_secrets *all, struct text content)
 static int read_file(struct key_secrets *all)
 {
     const char *path = all->line->secret_file;
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why, content CLEANUP(buf_wipe);
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(FILE_MAX_BYTES);
 
-    buf_init(&content, FILE_MAX_BYTES);
-    buf_init_fixed(&why, storage, sizeof storage);
     if (secret_has_shape(text_of(path)))
         return command_fail(EXIT_USAGE, KEY_AS_ARGUMENT);
     if (!whole_file_read(path, &content, &why))
@@ -222,10 +220,9 @@ static int report_revoked(const struct held_key *held)
 static int report_buried(const struct held_key *held)
 {
     char revoked[CLOCK_RFC3339_BYTES];
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
     clock_print_rfc3339(held->key.revoked_ms, revoked);
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     buf_printf(&out,
                held->all->line->json ? "{\"id\":null,\"revoked_on\":\"%.10s\"}\n"
                                      : "A key that was revoked on %.10s; no node accepts it. Its record is gone.\n",

@@ -18,10 +18,9 @@ int key_operand_read(const char *operand, struct id *ret_id)
 int key_print_revoked(const struct command_line *line, const struct key_record *key)
 {
     char revoked[CLOCK_RFC3339_BYTES];
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
     clock_print_rfc3339(key->revoked_ms, revoked);
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     buf_printf(&out,
                line->json ? "{\"id\":\"%s\",\"revoked_at\":\"%s\"}\n"
                           : "Key %s was revoked at %s; no node accepts it.\n",

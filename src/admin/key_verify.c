@@ -13,10 +13,8 @@ enum { FILE_MAX_BYTES = 4096 };
 
 static int print_verdict(const struct command_line *line, bool is_whole, enum key_kind kind, enum key_mode mode)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     if (line->json) {
         struct json_writer w = {.out = &out};
         json_object_begin(&w);
@@ -43,13 +41,11 @@ static const char *malformed(struct text secret)
 int key_verify_run(const struct command_line *line)
 {
     const char *operand = line->operands[0];
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why, content CLEANUP(buf_wipe);
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(FILE_MAX_BYTES);
     enum key_kind kind = KEY_API;
     enum key_mode mode = MODE_TEST;
 
-    buf_init(&content, FILE_MAX_BYTES);
-    buf_init_fixed(&why, storage, sizeof storage);
     if (secret_has_shape(text_of(operand)))
         return command_fail(EXIT_USAGE, KEY_AS_ARGUMENT);
     if (!secret_file_read(operand, &content, &why))

@@ -47,10 +47,9 @@ static int write_new(const char *path, struct text content)
 int master_key_run(const struct command_line *line)
 {
     uint8_t master[KEYRING_MASTER_BYTES];
-    struct buf out CLEANUP(buf_wipe);
+    struct buf out CLEANUP(buf_wipe) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
     random_secret(master, sizeof master);
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     encode_hex(&out, master, sizeof master);
     buf_append_char(&out, '\n');
     secure_wipe(master, sizeof master);

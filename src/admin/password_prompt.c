@@ -108,11 +108,9 @@ int password_accept(struct text password, const struct password_context *context
 
 int password_obtain(const char *file, const struct password_context *context, struct buf *ret_password)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
     int code = EXIT_DONE;
 
-    buf_init_fixed(&why, storage, sizeof storage);
     if (!file)
         code = password_ask(ret_password);
     else if (!private_file_read("--password-file", file, ret_password, &why) ||

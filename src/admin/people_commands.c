@@ -85,10 +85,9 @@ static int print_link(const struct people_run *run, const struct link_record *li
 {
     const char *origin = run->line->settings.public_origin;
     char expires[CLOCK_RFC3339_BYTES];
-    struct buf out CLEANUP(buf_wipe);
+    struct buf out CLEANUP(buf_wipe) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
     clock_print_rfc3339(link->expires_ms, expires);
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (run->line->json)
         buf_printf(&out, "{\"id\":\"%s\",\"url\":\"%s/console/join#%s\",\"expires_at\":\"%s\"}\n",
                    link->user.text[0] ? link->user.text : link->id.text, origin, code->text, expires);
@@ -221,10 +220,9 @@ static void print_time(struct buf *out, const char *name, int64_t ms)
 static int show(struct people_run *run)
 {
     const struct person *person = &run->person;
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
     int code;
 
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     code = look(run);
     if (code != EXIT_DONE)
         return code;
@@ -295,9 +293,8 @@ static void put_ids(struct json_writer *w, const char *name, const struct buf *i
 /* done: follows "User usr_… (email) ". */
 static int print_changed(const struct people_run *run, const char *done)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_OUTPUT_MAX_BYTES);
 
-    buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     if (run->line->json) {
         struct json_writer w = {.out = &out};
 

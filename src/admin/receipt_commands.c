@@ -33,21 +33,18 @@ static int keys_of_masters(const struct command_line *line, struct receipt_keys 
 
 static int read_whole(const char *path, struct buf *content)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     return secret_file_read(path, content, &why) ? EXIT_DONE
                                                  : command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));
 }
 
 static int keys_of_file(const char *path, struct receipt_keys *ret_keys)
 {
-    struct buf content CLEANUP(buf_finish);
+    struct buf content CLEANUP(buf_finish) = BUF_UP_TO(RECEIPT_JWKS_MAX_BYTES);
     const char *why;
     int code;
 
-    buf_init(&content, RECEIPT_JWKS_MAX_BYTES);
     code = read_whole(path, &content);
     if (code == EXIT_DONE && !receipt_keys_read(buf_text(&content), ret_keys, &why))
         code = command_fail(EXIT_FAILED, "%s has no keys for receipts: %s", path, why);
@@ -107,9 +104,8 @@ static void print_text(const struct receipt *receipt, struct buf *out)
 
 static int print_receipt(const struct command_line *line, const struct receipt *receipt)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(OUTPUT_BYTES);
 
-    buf_init(&out, OUTPUT_BYTES);
     if (line->json)
         print_json(receipt, &out);
     else
@@ -132,11 +128,10 @@ static int verify(const struct command_line *line, struct text jws, const struct
 
 int receipt_verify_run(const struct command_line *line)
 {
-    struct buf content CLEANUP(buf_finish);
+    struct buf content CLEANUP(buf_finish) = BUF_UP_TO(RECEIPT_MAX_BYTES + 1);
     struct receipt_keys keys;
     int code = line->file ? keys_of_file(line->file, &keys) : keys_of_masters(line, &keys);
 
-    buf_init(&content, RECEIPT_MAX_BYTES + 1);
     if (code == EXIT_DONE)
         code = read_whole(line->operands[0], &content);
     return code == EXIT_DONE ? verify(line, buf_text(&content), &keys) : code;
@@ -144,11 +139,10 @@ int receipt_verify_run(const struct command_line *line)
 
 int receipt_keys_run(const struct command_line *line)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(RECEIPT_JWKS_MAX_BYTES);
     struct receipt_keys keys;
     int code = keys_of_masters(line, &keys);
 
-    buf_init(&out, RECEIPT_JWKS_MAX_BYTES);
     if (code != EXIT_DONE)
         return code;
     receipt_keys_print(&keys, &out);

@@ -28,9 +28,8 @@ struct files_access {
 
 static bool read_address(const struct settings *settings, struct redis_target *ret_target, struct buf *ret_why)
 {
-    struct buf url CLEANUP(buf_wipe);
+    struct buf url CLEANUP(buf_wipe) = BUF_UP_TO(STORE_URL_MAX_BYTES);
 
-    buf_init(&url, STORE_URL_MAX_BYTES);
     if (!settings->redis_file)
         return redis_target_parse(text_trim(text_of(settings->redis)), ret_target, ret_why);
     buf_append_str(ret_why, "--redis-file: ");
@@ -50,9 +49,8 @@ static bool read_address(const struct settings *settings, struct redis_target *r
 
 static bool read_sentinel_auth(const char *path, struct redis_target *target, struct buf *ret_why)
 {
-    struct buf line CLEANUP(buf_wipe);
+    struct buf line CLEANUP(buf_wipe) = BUF_UP_TO(AUTH_FILE_MAX_BYTES);
 
-    buf_init(&line, AUTH_FILE_MAX_BYTES);
     if (target->found != REDIS_BY_SENTINEL) {
         buf_append_str(ret_why, "--sentinel-auth-file is only for Sentinels: --redis names none");
         return false;
@@ -113,11 +111,9 @@ static void take_login(struct files_access *files, enum redis_peer peer, const c
 static void read_again(struct files_access *files)
 {
     const struct settings *s = files->settings;
-    char storage[ACCESS_WHY_BYTES];
     struct redis_target target;
-    struct buf why;
+    struct buf why = BUF_FIXED(ACCESS_WHY_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     if (s->redis_file)
         buf_printf(&why, "--redis-file %s: ", s->redis_file);
     if (!read_address(s, &target, &why)) {

@@ -40,10 +40,8 @@ static struct tls_context *open_context(const struct files_tls *files, struct bu
  * fit each other for a moment: the next connection reads them again, because the second one has changed by then. */
 static void renew(struct files_tls *files)
 {
-    char storage[WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     struct tls_context *renewed = open_context(files, &why);
     snprintf(files->trouble, sizeof files->trouble, "%.*s", TEXT_ARG(buf_text(&why)));
     if (!renewed) {

@@ -354,9 +354,8 @@ static void print_sentence(const struct replay *replay, struct buf *out)
 
 static int print_summary(const struct command_line *line, const struct replay *replay)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (line->json)
         print_json(replay, &out);
     else

@@ -230,9 +230,8 @@ static int end_all(struct store_client *client, const char *email, int64_t *ret_
 
 static int print_ended(const struct command_line *line, int64_t count)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (line->json)
         buf_printf(&out, "{\"ended\":%" PRId64 "}\n", count);
     else if (count == 1)

@@ -79,11 +79,9 @@ static void describe(const struct settling *settling, struct buf *out)
 
 static int print(const struct command_line *line, const struct settling *settling)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
     struct json_writer w = {.out = &out};
 
-    buf_init_fixed(&out, storage, sizeof storage);
     if (line->json) {
         json_object_begin(&w);
         json_put_flag(&w, "settled", settling->is_other && !line->dry_run);

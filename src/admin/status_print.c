@@ -293,10 +293,8 @@ static void put_memberships(struct json_writer *w, struct text names)
 static void put_node(struct json_writer *w, const struct status *status, const struct status_node *node)
 {
     bool is_known = is_state_known(node);
-    char storage[STATUS_TEXT_BYTES];
-    struct buf names;
+    struct buf names = BUF_FIXED(STATUS_TEXT_BYTES);
 
-    buf_init_fixed(&names, storage, sizeof storage);
     json_object_begin(w);
     json_put_member(w, "name", text_of(node->name));
     put_text_member(w, "host", text_of(node->host));

@@ -177,11 +177,9 @@ void store_client_close(struct store_client *client)
 static int open_unready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
                         enum store_key_use use, bool may_lie_beside)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
     *client = (struct store_client){0};
-    buf_init_fixed(&why, storage, sizeof storage);
     if (!store_settings_read(settings, &client->settings, &why)) {
         store_settings_finish(&client->settings);
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
@@ -302,10 +300,8 @@ int store_client_open_to_rotate(struct store_client *client, const struct settin
  * chmod. */
 static void warn_of_keys(const struct settings *settings)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     struct keyring *keyring = settings->master_key_file ? key_file_load(settings, &why) : NULL;
     if (why.len > 0)
         fprintf(stderr, "chatelaine: %.*s. This command needs no master key, and goes on.\n", TEXT_ARG(buf_text(&why)));
@@ -336,10 +332,8 @@ int command_open(const struct command_line *line, struct store_client *client, s
 /* The trouble of every partition that has some: an operation may need others than the chosen one. */
 static int explain_not_done(const struct store_client *client)
 {
-    char storage[STORE_URL_MAX_BYTES];
-    struct buf trouble;
+    struct buf trouble = BUF_FIXED(STORE_URL_MAX_BYTES);
 
-    buf_init_fixed(&trouble, storage, sizeof storage);
     partitions_trouble(client->partitions, &trouble);
     if (trouble.len > 0)
         return command_fail(EXIT_FAILED, "not done. %.*s Then try again", TEXT_ARG(buf_text(&trouble)));

@@ -54,9 +54,8 @@ static enum store_result accept_here(struct store_client *client, void *arg)
 
 static int print_acceptance(const struct command_line *line, const struct store_loss *loss)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (line->json)
         buf_printf(&out, "{\"accepted\":true,\"missing_endings\":%" PRId64 ",\"lost_changes\":%" PRId64 "}\n",
                    loss->endings, loss->others);
@@ -186,10 +185,8 @@ static enum store_result lower_here(struct store_client *client, void *arg)
 
 static int fail_at_longest(const struct lowering *lowering)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf prefix;
+    struct buf prefix = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init_fixed(&prefix, storage, sizeof storage);
     partition_prefix(&lowering->client.settings, lowering->client.told, &prefix);
     return command_fail(EXIT_FAILED,
                         "not lowered: Redis holds no lease of 0 to %d ms in %.*slease_max. Set it to %d, which is "
@@ -218,9 +215,8 @@ static int explain_lowering(struct lowering *lowering, enum store_result result)
 static int print_lowering(const struct command_line *line, const struct lowering *lowering)
 {
     bool was_lowered = lowering->was_lowered;
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     if (line->json)
         buf_printf(&out, "{\"lowered\":%s,\"from_ms\":%" PRId64 ",\"longest_lease_ms\":%" PRId64 "}\n",
                    was_lowered ? "true" : "false", was_lowered ? lowering->before_ms : lowering->after_ms,

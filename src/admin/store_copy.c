@@ -65,10 +65,8 @@ static void drop_unneeded(const struct store_settings *store, struct settings *s
 static int side_read(struct settings *settings, const char *option, struct store_settings *ret_store)
 {
     struct settings bare = *settings;
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     bare.redis_ca = bare.redis_cert = bare.redis_key = bare.sentinel_auth_file = NULL;
     bool is_read = store_settings_read(&bare, ret_store, &why);
     if (is_read) {
@@ -104,16 +102,14 @@ static const char *breach_of(struct store_facts facts, bool is_unsafe)
 
 static int target_judge(const struct settings *settings)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
     struct store_client client;
     struct store_facts facts;
-    struct buf trouble;
+    struct buf trouble = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
     unsigned well;
     int code = store_client_open_to_copy(&client, settings);
 
     if (code != EXIT_DONE)
         return code;
-    buf_init_fixed(&trouble, storage, sizeof storage);
     if (!redis_examine(&client, &facts, &well)) {
         partitions_trouble(client.partitions, &trouble);
         code = command_fail(EXIT_FAILED, "the target: %.*s", TEXT_ARG(buf_text(&trouble)));
@@ -134,10 +130,8 @@ struct copying {
 
 static int print_copied(const struct store_copied *c, bool is_json)
 {
-    char storage[1024];
-    struct buf out;
+    struct buf out = BUF_FIXED(1024);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     if (c->was_finished_only)
         buf_append_str(&out, is_json
                                  ? "{\"copied\":true,\"finished_only\":true}\n"

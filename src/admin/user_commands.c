@@ -118,12 +118,11 @@ static int user_create_with(const struct command_line *line, struct keyring *key
 static int create_with_password(const struct command_line *line)
 {
     char email[EMAIL_MAX_BYTES + 1];
-    struct buf password CLEANUP(buf_wipe);
+    struct buf password CLEANUP(buf_wipe) = BUF_UP_TO(PASSWORD_MAX_BYTES + 1);
     struct id account;
     const struct id *given;
     int code = command_require(line->account, "--account");
 
-    buf_init(&password, PASSWORD_MAX_BYTES + 1);
     if (code == EXIT_DONE)
         code = account_option_read(line, &account, &given);
     if (code == EXIT_DONE)
@@ -272,9 +271,8 @@ static int reset_totp_with(const struct command_line *line, struct keyring *keyr
 /* what: follows "User usr_… (email) ". */
 static int print_done(const struct command_line *line, const struct id *user, const char *email, const char *what)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
 
-    buf_init(&out, ADMIN_WHY_MAX_BYTES);
     buf_printf(&out, line->json ? "{\"id\":\"%s\"}\n" : "User %s (%s) %s\n", user->text, email, what);
     return command_print(buf_text(&out));
 }
@@ -283,10 +281,9 @@ static int reset_password_with(const struct command_line *line, struct keyring *
 {
     char hash[PASSWORD_HASH_BYTES];
     struct store_client client;
-    struct buf password CLEANUP(buf_wipe);
+    struct buf password CLEANUP(buf_wipe) = BUF_UP_TO(PASSWORD_MAX_BYTES + 1);
     struct known_user user;
 
-    buf_init(&password, PASSWORD_MAX_BYTES + 1);
     int code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
     if (code == EXIT_DONE)
         code = open_and_find(line, &client, keyring, email, &user);

@@ -66,10 +66,9 @@ static int check_operands(const struct command *command, int count, char **opera
 
 int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line)
 {
-    struct buf mistakes CLEANUP(buf_wipe);
+    struct buf mistakes CLEANUP(buf_wipe) = BUF_UP_TO(MISTAKES_MAX_BYTES);
     int code;
 
-    buf_init(&mistakes, MISTAKES_MAX_BYTES);
     *ret_line = (struct command_line){.command = command, .operands = argv};
     code = read_settings(command, argc, argv, ret_line, &mistakes)
                ? check_operands(command, ret_line->operand_count, argv)

@@ -330,9 +330,8 @@ int completion_run(const struct command_line *line)
         const char *shell;
         void (*print)(const struct command *commands, struct buf *out);
     } SHELLS[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(COMPLETION_MAX_BYTES);
 
-    buf_init(&out, COMPLETION_MAX_BYTES);
     for (size_t i = 0; i < sizeof SHELLS / sizeof *SHELLS; i++) {
         if (strcmp(line->operands[0], SHELLS[i].shell) != 0)
             continue;

@@ -107,10 +107,9 @@ static void put_title(const char *title, struct buf *out)
 
 int conf_run(const struct command_line *line)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(CONF_MAX_BYTES);
 
     (void)line;
-    buf_init(&out, CONF_MAX_BYTES);
     buf_append_str(&out, HEAD);
     put_title("What every node needs", &out);
     for (const struct option_group *group = SERVE_OPTIONS; group->table; group++)
@@ -183,10 +182,9 @@ static void put_man_row(const struct option_row *row, struct buf *out)
 
 int conf_man_run(const struct command_line *line)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(CONF_MAX_BYTES);
 
     (void)line;
-    buf_init(&out, CONF_MAX_BYTES);
     buf_append_str(&out, MAN_HEAD);
     for (const struct option_group *group = SERVE_OPTIONS; group->table; group++) {
         if (group->title)

@@ -34,11 +34,9 @@ struct shown {
 /* With the user, and without the password. */
 static void show_target(const struct redis_target *target, struct buf *out)
 {
-    char storage[STORE_URL_MAX_BYTES];
-    struct buf url;
+    struct buf url = BUF_FIXED(STORE_URL_MAX_BYTES);
     struct text rest, scheme;
 
-    buf_init_fixed(&url, storage, sizeof storage);
     store_target_print(target, &url);
     rest = buf_text(&url);
     if (!target->password[0]) {
@@ -58,11 +56,9 @@ static void show_target(const struct redis_target *target, struct buf *out)
 static void show_redis(const struct command_line *line, struct shown *shown)
 {
     struct store_settings store = {0};
-    char why_storage[SOURCE_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(SOURCE_MAX_BYTES);
 
     buf_clear(&shown->value);
-    buf_init_fixed(&why, why_storage, sizeof why_storage);
     if (store_settings_read(&line->settings, &store, &why))
         show_target(&store.target, &shown->value);
     else
@@ -191,10 +187,9 @@ static void put_unknown_json(struct printing *printing)
 
 int config_show_run(const struct command_line *line)
 {
-    struct buf out CLEANUP(buf_wipe);
+    struct buf out CLEANUP(buf_wipe) = BUF_UP_TO(OUTPUT_MAX_BYTES);
     struct printing printing = {.line = line, .json.out = &out, .out = &out};
 
-    buf_init(&out, OUTPUT_MAX_BYTES);
     if (!line->json) {
         put_groups(&printing);
         put_unknown(&printing);

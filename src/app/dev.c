@@ -92,12 +92,10 @@ static int dev_fit_connections(struct settings *settings)
 /* Default store settings, but with our own Redis. */
 static int dev_fill_settings(struct dev *dev, const struct settings *given)
 {
-    char storage[DEV_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(DEV_WHY_MAX_BYTES);
     int rest;
     struct settings store;
 
-    buf_init_fixed(&why, storage, sizeof storage);
     if (!options_read(&SETTINGS_STORE, 1, &store, 0, NULL, &rest, &why))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));
     dev->settings = *given;
@@ -240,11 +238,9 @@ static int find_or_make_user(struct dev *dev, struct store_client *client, struc
 
 static int dev_prepare_user(struct dev *dev)
 {
-    char storage[DEV_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(DEV_WHY_MAX_BYTES);
     struct store_client client;
 
-    buf_init_fixed(&why, storage, sizeof storage);
     struct keyring *keyring = key_file_load(&dev->settings, &why);
     if (!keyring)
         return command_fail(EXIT_FAILED, "%.*s", TEXT_ARG(buf_text(&why)));

@@ -214,10 +214,8 @@ static void print_why(const struct former *former, struct buf *out)
 int dev_cluster_form(struct dev_redis *redis)
 {
     struct former former = {.redis = redis};
-    char storage[ANSWER_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(ANSWER_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     former_open(&former);
     bool is_formed = is_formed_in_time(&former);
     if (!is_formed)

@@ -36,10 +36,9 @@ static void put_variable(struct buf *out, const char *name, const char *value)
 /* As comments, because the file is for a shell. */
 static void put_qr(struct buf *out, const char *uri)
 {
-    struct buf code CLEANUP(buf_wipe);
+    struct buf code CLEANUP(buf_wipe) = BUF_UP_TO(GUIDE_MAX_BYTES);
     struct text rest, line;
 
-    buf_init(&code, GUIDE_MAX_BYTES);
     if (!qr_print(uri, &code))
         return;
     buf_append_str(out, "# For an authenticator app:\n");
@@ -150,9 +149,8 @@ static void put_sign_in(struct buf *out, const struct dev_guide *guide)
 
 int dev_guide_print(const struct dev_guide *guide)
 {
-    struct buf out CLEANUP(buf_wipe);
+    struct buf out CLEANUP(buf_wipe) = BUF_UP_TO(GUIDE_MAX_BYTES);
 
-    buf_init(&out, GUIDE_MAX_BYTES);
     put_guide(&out, guide);
     int code = dev_home_write(guide->home, guide->home->guide, buf_text(&out));
     if (code != EXIT_DONE)

@@ -189,10 +189,9 @@ static uint16_t choose_port(const struct dev_home *home)
 
 static int cluster_file_make(struct dev_home *home)
 {
-    struct buf out CLEANUP(buf_wipe);
+    struct buf out CLEANUP(buf_wipe) = BUF_UP_TO(FILE_MAX_BYTES);
     struct json_writer w = {.out = &out};
 
-    buf_init(&out, FILE_MAX_BYTES);
     dev_password_make(home->redis_password);
     json_object_begin(&w);
     json_put_member(&w, "password", text_of(home->redis_password));
@@ -242,11 +241,9 @@ static bool take_servers(const struct json *document, struct dev_home *home)
 
 static int cluster_file_load(struct dev_home *home)
 {
-    char why_storage[WHY_MAX_BYTES];
-    struct buf why, content CLEANUP(buf_wipe);
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(FILE_MAX_BYTES);
 
-    buf_init(&content, FILE_MAX_BYTES);
-    buf_init_fixed(&why, why_storage, sizeof why_storage);
     if (access(home->cluster_file, F_OK) != 0)
         return cluster_file_make(home);
     if (!secret_file_read(home->cluster_file, &content, &why))
@@ -430,10 +427,9 @@ bool dev_credentials_read(const struct dev_home *home, struct dev_credentials *r
 int dev_credentials_write(const struct dev_home *home, const struct dev_credentials *credentials)
 {
     char path[PATH_MAX];
-    struct buf out CLEANUP(buf_wipe);
+    struct buf out CLEANUP(buf_wipe) = BUF_UP_TO(FILE_MAX_BYTES);
     struct json_writer w = {.out = &out};
 
-    buf_init(&out, FILE_MAX_BYTES);
     if (!path_in(home, "credentials.json", path))
         return too_long();
     json_object_begin(&w);

@@ -152,9 +152,8 @@ static void put_cluster(struct buf *out, const struct dev_home *home, const stru
 
 static int write_config(const struct dev_home *home, const struct dev_server *server)
 {
-    struct buf out CLEANUP(buf_wipe);
+    struct buf out CLEANUP(buf_wipe) = BUF_UP_TO(CONFIG_MAX_BYTES);
 
-    buf_init(&out, CONFIG_MAX_BYTES);
     put_quoted(&out, "dir", server->folder);
     put_quoted(&out, "unixsocket", server->socket);
     put_quoted(&out, "logfile", server->log);

@@ -99,11 +99,9 @@ struct listener_tls *listener_tls_open(uv_loop_t *loop, const struct listener_tl
 
 void listener_tls_reload(struct listener_tls *tls)
 {
-    char storage[WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
     struct tls_context *context;
 
-    buf_init_fixed(&why, storage, sizeof storage);
     context = load(tls, &why);
     if (context && why_invalid(context) && !why_invalid(tls->context)) {
         buf_append_text(&why, text_of(why_invalid(context)));

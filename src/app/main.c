@@ -25,9 +25,8 @@ static bool asks_for_help(int argc, char **argv)
 /* command: NULL lists the commands of the group, or all if group is NULL too. */
 static int print_help(const struct command *command, const char *group)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(HELP_MAX_BYTES);
 
-    buf_init(&out, HELP_MAX_BYTES);
     if (command)
         command_print_help(command, &out);
     else if (group && strcmp(group, CONNECTION) == 0)

@@ -112,9 +112,8 @@ static void put_tail(struct buf *out)
 
 int man_run(const struct command_line *line)
 {
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(MAN_MAX_BYTES);
 
-    buf_init(&out, MAN_MAX_BYTES);
     put_head(&out);
     for (const struct command *command = line->commands; command->name; command++)
         if (!command->hidden)

@@ -142,12 +142,10 @@ static void node_store_changed(void *arg, struct store *store)
 
 static void node_announce(struct node *node)
 {
-    char storage[NODE_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(NODE_WHY_MAX_BYTES);
 
     LOG(LOG_INFO, "node serves", log_str("address", node->address), log_str("internal_address", node->internal_address),
         log_str("server", store_server(node->parts[0].store)), log_int("pid", getpid()));
-    buf_init_fixed(&why, storage, sizeof storage);
     if (node->settings->ready_file &&
         !ready_file_write(node->settings->ready_file, node->address, node->internal_address, &why))
         LOG(LOG_ERROR, "cannot write the ready file", log_text("why", buf_text(&why)));
@@ -350,10 +348,8 @@ static bool node_read_settings(struct node *node, struct buf *ret_why)
 
 static void node_log_start(const struct node *node)
 {
-    char storage[STORE_URL_MAX_BYTES];
-    struct buf target;
+    struct buf target = BUF_FIXED(STORE_URL_MAX_BYTES);
 
-    buf_init_fixed(&target, storage, sizeof storage);
     store_target_print(&node->own.store.target, &target);
     LOG(LOG_INFO, "node starts", log_str("version", CHATELAINE_VERSION), log_str("address", node->address),
         log_str("internal_address", node->internal_address), log_text("redis", buf_text(&target)),
@@ -426,9 +422,8 @@ int node_open(struct node *node)
 {
     const struct settings *s = node->settings;
     const struct key_memory memory = {(size_t)s->cache_entries, (size_t)s->cache_bytes};
-    struct buf mistakes CLEANUP(buf_finish);
+    struct buf mistakes CLEANUP(buf_finish) = BUF_UP_TO(NODE_MISTAKES_MAX_BYTES);
 
-    buf_init(&mistakes, NODE_MISTAKES_MAX_BYTES);
     if (!node_read_settings(node, &mistakes))
         return command_refuse(buf_text(&mistakes));
     node_open_store(node);

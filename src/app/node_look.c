@@ -62,11 +62,9 @@ void node_look(void *arg)
 
 static void reload_policy(struct node *node)
 {
-    char storage[NODE_WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(NODE_WHY_MAX_BYTES);
     struct route_policy *before = node->own.policy;
 
-    buf_init_fixed(&why, storage, sizeof storage);
     struct route_policy *policy = node_policy_load(node->settings->policy_file, &why);
     if (!policy) {
         LOG(LOG_ERROR, "policy file rejected: the policy stays as it was", log_text("why", buf_text(&why)));

@@ -121,10 +121,8 @@ static void put_names_of_losses(struct json_writer *w)
 static void put_memberships(struct json_writer *w, const struct node_reported *about)
 {
     enum { NAMES_MAX_BYTES = PARTITIONS_MAX * (MEMBER_NAME_CHARS + 1) };
-    char storage[NAMES_MAX_BYTES];
-    struct buf names;
+    struct buf names = BUF_FIXED(NAMES_MAX_BYTES);
 
-    buf_init_fixed(&names, storage, sizeof storage);
     for (unsigned i = 0; i < partitions_count(about->partitions); i++)
         buf_printf(&names, "%s%s", i > 0 ? " " : "", membership_name(about->members[i])->text);
     json_put_member(w, "membership", buf_text(&names));
@@ -167,10 +165,8 @@ static void print(const struct node_report *report, struct buf *out)
 
 static void report_send(struct node_report *report)
 {
-    char storage[NODE_REPORT_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(NODE_REPORT_MAX_BYTES);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     print(report, &out);
     report->looks = LOOKS_PER_REPORT;
     if (!out.failed)

@@ -80,14 +80,12 @@ static void put_news(const struct notifier *n, const struct notifier_view *view,
 void notifier_look(struct notifier *n)
 {
     struct notifier_view view = {0};
-    char storage[MESSAGE_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(MESSAGE_MAX_BYTES);
 
     if (n->fd < 0)
         return;
     n->look(n->arg, &view);
     bool is_ready = !view.is_stopping && (view.is_ready || n->owes_ready || uv_now(n->timer.loop) >= n->patient_until);
-    buf_init_fixed(&out, storage, sizeof storage);
     put_news(n, &view, is_ready, &out);
     CHECK(!out.failed);
     if (out.len == 0 || !is_sent(n, buf_text(&out)))
@@ -125,14 +123,12 @@ struct notifier *notifier_open(uv_loop_t *loop, uint64_t patience_ms,
 
 void notifier_reload_begins(struct notifier *n)
 {
-    char storage[MESSAGE_MAX_BYTES];
     struct timespec now;
-    struct buf out;
+    struct buf out = BUF_FIXED(MESSAGE_MAX_BYTES);
 
     if (n->fd < 0 || !n->has_told_ready)
         return;
     CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    buf_init_fixed(&out, storage, sizeof storage);
     buf_printf(&out, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\n",
                (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
     if (!is_sent(n, buf_text(&out)))

@@ -91,11 +91,9 @@ static int judge(const struct http_message *answer, const char *name, bool or_em
 
 static int ask(const struct http_call_peer *peer, const char *name, bool or_empty)
 {
-    char storage[WHY_MAX_BYTES];
     struct http_message answer CLEANUP(http_message_finish);
-    struct buf why;
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     http_message_init(&answer, HTTP_MESSAGE_RESPONSE, ANSWER_MAX_BYTES);
     if (http_call_make(peer, QUESTION, PATIENCE_MS, &answer, &why) != HTTP_CALL_ANSWERED)
         return command_fail(EXIT_FAILED, "the node at %s does not answer: %.*s", name, TEXT_ARG(buf_text(&why)));
@@ -106,13 +104,11 @@ static int ask(const struct http_call_peer *peer, const char *name, bool or_empt
 static bool read_certificates(const struct command_line *line, struct tls_context **ret_tls)
 {
     const char *paths = line->settings.internal_tls_cert;
-    char storage[WHY_MAX_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
 
     *ret_tls = NULL;
     if (!paths || text_starts_with(text_of(line->settings.internal_listen), TEXT("unix:")))
         return true;
-    buf_init_fixed(&why, storage, sizeof storage);
     *ret_tls = tls_files_open_pinned((struct tls_file_option){"--internal-tls-cert", paths}, &why);
     if (!*ret_tls)
         (void)command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&why)));

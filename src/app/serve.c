@@ -30,12 +30,10 @@ static void serve_look(void *arg, struct notifier_view *ret_view)
 {
     const struct serve *serve = arg;
     struct node_view view = node_view(serve->node);
-    char storage[SERVE_TROUBLE_MAX_BYTES];
-    struct buf line;
+    struct buf line = BUF_FIXED(SERVE_TROUBLE_MAX_BYTES);
 
     ret_view->is_ready = view.is_serving || (view.store && store_is_empty(view.store));
     ret_view->is_stopping = view.is_stopping;
-    buf_init_fixed(&line, storage, sizeof storage);
     if (serve->is_stopping && serve->code != EXIT_DONE)
         buf_printf(&line, "stops: %s", command_failure());
     else

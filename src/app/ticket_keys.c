@@ -41,11 +41,9 @@ static void derive(const struct ticket_keys *keys, size_t generation, int64_t ho
                    uint8_t *ret_bytes, size_t bytes)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    char storage[LABEL_MAX_BYTES];
-    struct buf label;
+    struct buf label = BUF_FIXED(LABEL_MAX_BYTES);
 
     CHECK(bytes <= sizeof digest);
-    buf_init_fixed(&label, storage, sizeof storage);
     buf_printf(&label, "%s %lld", part, (long long)hour);
     keyring_digest(keys->keyring, KEYRING_TICKET, generation, buf_text(&label), digest);
     memcpy(ret_bytes, digest, bytes);

@@ -9,10 +9,9 @@ enum { VALUE_MAX_BYTES = 64 * 1024 };
 
 static void put_row(struct json_writer *w, const struct option_row *row, const struct settings *settings)
 {
-    struct buf value CLEANUP(buf_finish);
+    struct buf value CLEANUP(buf_finish) = BUF_UP_TO(VALUE_MAX_BYTES);
 
     CHECK(strlen(row->name) < AGREEMENT_NAME_BYTES);
-    buf_init(&value, VALUE_MAX_BYTES);
     options_print_value(row, settings, &value);
     json_put_number(w, row->name, crc32_of(buf_text(&value)));
 }

@@ -88,14 +88,12 @@ static const char *unquote(struct text *value)
 static void add(struct place *at, struct text name, struct text value)
 {
     struct settings_files *files = at->files;
-    char storage[512];
-    struct buf where;
+    struct buf where = BUF_FIXED(512);
 
     if (files->assigned.count == files->room) {
         files->room = files->room > 0 ? 2 * files->room : ROWS_AT_FIRST;
         files->assigned.rows = mem_resize(files->assigned.rows, files->room * sizeof *files->assigned.rows);
     }
-    buf_init_fixed(&where, storage, sizeof storage);
     buf_printf(&where, "%.480s:%u", at->path, at->line);
     files->assigned.rows[files->assigned.count++] =
         (struct option_assignment){.name = arena_copy(&files->memory, name).ptr,
@@ -153,12 +151,10 @@ static void read_line(struct place *at, struct text line)
 static bool read_file(struct settings_files *files, const char *path, struct buf *ret_why)
 {
     struct place at = {.files = files, .path = path, .why = ret_why};
-    struct buf why, content CLEANUP(buf_wipe);
-    char storage[WHY_MAX_BYTES];
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(FILE_MAX_BYTES);
     struct text rest, line;
 
-    buf_init(&content, FILE_MAX_BYTES);
-    buf_init_fixed(&why, storage, sizeof storage);
     if (!whole_file_read(path, &content, &why)) {
         buf_printf(ret_why, "%s--settings: %.*s.", ret_why->len > 0 ? "\n" : "", TEXT_ARG(buf_text(&why)));
         return false;

@@ -114,9 +114,8 @@ static void keep_elements(struct store_copy *copy, const struct copy_item *item,
     size_t group = reading_of(item->type)->group;
     size_t items = reply->type == REPLY_ARRAY ? reply->count : 0;
     size_t count = group > 0 ? items / group : items > 0 || reply->type == REPLY_STRING;
-    struct buf out CLEANUP(buf_finish);
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ELEMENT_MAX_BYTES);
 
-    buf_init(&out, ELEMENT_MAX_BYTES);
     ret_elements->texts = arena_alloc(&copy->portion->arena, (count + 1) * sizeof *ret_elements->texts);
     ret_elements->count = count;
     for (size_t i = 0; i < count; i++) {

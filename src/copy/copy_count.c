@@ -34,11 +34,9 @@ static void add(struct store_copy *copy, void *sum, const struct redis_reply *re
 static void count_in(struct store_copy *copy, const char *command, const char *kind, struct text account,
                      const char *rest, uint64_t *sum)
 {
-    char storage[ID_TEXT_BYTES + 32];
     struct copy_name name;
-    struct buf of;
+    struct buf of = BUF_FIXED(ID_TEXT_BYTES + 32);
 
-    buf_init_fixed(&of, storage, sizeof storage);
     buf_append_text(&of, account);
     buf_append_str(&of, rest);
     copy_call(side_of(copy), copy->counting->partition, 2,

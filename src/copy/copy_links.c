@@ -100,10 +100,9 @@ struct text copy_name(struct copy_name *name, const struct copy_side *side, unsi
 
 struct text copy_pattern(struct copy_name *name, const struct copy_side *side, unsigned partition)
 {
-    char prefix[REDIS_PREFIX_MAX_BYTES + 1];
-    struct buf plain, out;
+    struct buf plain = BUF_FIXED(REDIS_PREFIX_MAX_BYTES + 1);
+    struct buf out;
 
-    buf_init_fixed(&plain, prefix, sizeof prefix);
     partition_prefix(side->settings, partition, &plain);
     buf_init_fixed(&out, name->storage, sizeof name->storage);
     for (size_t i = 0; i < plain.len; i++) {
@@ -127,8 +126,7 @@ bool copy_takes_over(const struct store_copy *copy, unsigned from, unsigned to)
 static struct redis_resolver *resolver_of(struct copy_side *side, unsigned partition)
 {
     const struct store_settings *s = side->settings;
-    char storage[REDIS_PREFIX_MAX_BYTES];
-    struct buf prefix;
+    struct buf prefix = BUF_FIXED(REDIS_PREFIX_MAX_BYTES);
 
     if (s->target.found == REDIS_BY_SENTINEL) {
         if (!side->sentinel)
@@ -139,7 +137,6 @@ static struct redis_resolver *resolver_of(struct copy_side *side, unsigned parti
         return NULL;
     if (!side->cluster)
         side->cluster = redis_cluster_create(side->copy->loop, &s->target, s->tls, s->timeout_ms);
-    buf_init_fixed(&prefix, storage, sizeof storage);
     partition_prefix(s, partition, &prefix);
     return redis_cluster_resolver(side->cluster, redis_slot_of(buf_text(&prefix)));
 }

@@ -409,10 +409,8 @@ static void write_record(struct store_copy *copy, const struct copy_item *item)
 /* With several partitions an email may be apart from its user's record, so it names the account too. */
 static void write_email(struct store_copy *copy, const struct copy_item *item)
 {
-    char storage[2 * ID_TEXT_BYTES];
-    struct buf value;
+    struct buf value = BUF_FIXED(2 * ID_TEXT_BYTES);
 
-    buf_init_fixed(&value, storage, sizeof storage);
     buf_append_text(&value, item->user);
     if (copy->to.settings->partitions > 1)
         buf_printf(&value, " %.*s", TEXT_ARG(id_text(&item->account)));

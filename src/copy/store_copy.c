@@ -149,11 +149,9 @@ static void more_links_open(struct store_copy *copy)
 static void partitions_ask(struct store_copy *copy)
 {
     struct store_settings of_several = *copy->from.settings;
-    char storage[COPY_NAME_BYTES];
-    struct buf name;
+    struct buf name = BUF_FIXED(COPY_NAME_BYTES);
 
     of_several.partitions = 2;
-    buf_init_fixed(&name, storage, sizeof storage);
     partition_prefix(&of_several, 0, &name);
     buf_append_str(&name, "store");
     copy_call(&copy->from, 0, 3, (struct text[]){TEXT("HGET"), buf_text(&name), TEXT("partitions")}, on_partitions,

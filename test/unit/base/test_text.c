@@ -306,6 +306,22 @@ Test(buf, fixed_storage_is_used_to_its_last_byte_and_never_left)
     cr_assert_str_eq(storage, "abcd!");
 }
 
+Test(buf, initialisers_set_the_same_bounds)
+{
+    struct buf fixed = BUF_FIXED(4), grown = BUF_UP_TO(4);
+
+    buf_append_str(&fixed, "abcd");
+    buf_append_str(&grown, "abcd");
+    cr_expect(reads(buf_text(&fixed), "abcd"));
+    cr_expect(reads(buf_text(&grown), "abcd"));
+    cr_expect_not(fixed.failed || grown.failed);
+    buf_append_char(&fixed, 'e');
+    buf_append_char(&grown, 'e');
+    cr_expect(fixed.failed && grown.failed);
+    buf_finish(&fixed);
+    buf_finish(&grown);
+}
+
 Test(buf, reserve_then_add)
 {
     struct buf b;
