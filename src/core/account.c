@@ -148,8 +148,10 @@ static bool is_run(struct text t)
 
 static bool is_listed(struct text t)
 {
-    for (size_t i = 0; i < COMMON_PASSWORD_COUNT; i++)
-        if (text_equal_nocase(t, text_of(COMMON_PASSWORDS[i])))
+    struct text rest = COMMON_PASSWORDS, listed;
+
+    while (text_next(&rest, ',', &listed))
+        if (text_equal_nocase(t, listed))
             return true;
     return false;
 }

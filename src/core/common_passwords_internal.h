@@ -3,14 +3,16 @@
 #pragma once
 #include "base/text.h"
 
-/* Of the 50,000 passwords that leaks name most often (the lists of Django and zxcvbn-ts), only 434 have 12 characters
- * or more. Those that no rule refuses are here, with others of the kind. Compared as a whole, ignoring ASCII case.
- * Simple repetitions and runs are found by rule instead (account.c). */
-extern const char *const COMMON_PASSWORDS[];
-extern const size_t COMMON_PASSWORD_COUNT;
+/* Both lists are in lower case, with a comma between two entries: read them with text_next().
+ *
+ * Of the 50,000 passwords that leaks name most often (the lists of Django and zxcvbn-ts), only 434 have 12 characters
+ * or more. Those that no rule of account.c and no estimate refuses are here, with others of the kind. Compared as a
+ * whole, ignoring ASCII case. */
+extern const struct text COMMON_PASSWORDS;
 
-extern const char *const COMMON_WORDS[];
-extern const size_t COMMON_WORD_COUNT;
+/* What people take for passwords when one is asked of them, from published counts of leaked ones; and what lies near
+ * at hand for people who work in clinics or with computers. */
+extern const struct text COMMON_WORDS;
 
 /* Of a longer password, only this much is judged. */
 enum { PASSWORD_JUDGED_BYTES = 128 };

@@ -189,10 +189,10 @@ static void offer_patterns(struct pieces *pieces, size_t from)
 static void offer_words(struct pieces *pieces, size_t from, const struct text *context, size_t context_count)
 {
     const struct text rest = text_skip(pieces->password, from);
-    for (size_t i = 0; i < COMMON_WORD_COUNT; i++) {
-        const struct text word = text_of(COMMON_WORDS[i]);
+    struct text words = COMMON_WORDS, word;
+
+    while (text_next(&words, ',', &word))
         offer(pieces, from, word.len, word_cost(rest, word, COST_WORD));
-    }
     for (size_t i = 0; i < context_count; i++)
         offer(pieces, from, context[i].len, word_cost(rest, context[i], COST_CONTEXT));
 }
