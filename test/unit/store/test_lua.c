@@ -26,7 +26,7 @@ struct step {
 enum { WORDS_MAX = 64, NUMBERS_BYTES = 512 };
 
 static struct redis_server server;
-static redisContext *redis;
+static redisContext *redis, *subscriber;
 
 static void start(void)
 {
@@ -38,6 +38,7 @@ static void start(void)
 static void stop(void)
 {
     redisFree(redis);
+    redisFree(subscriber);
     redis_server_stop(&server);
     leak_guard();
 }
@@ -204,6 +205,23 @@ static void run_steps(const struct step *steps, size_t count)
         const struct step steps[] = {__VA_ARGS__};      \
         run_steps(steps, sizeof steps / sizeof *steps); \
     } while (0)
+
+/* From now on, expect_message() reads what is published there. */
+static void subscribe(const char *channel)
+{
+    subscriber = redisConnectUnix(server.socket_path);
+    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE %s", channel));
+}
+
+static void expect_message(const char *payload)
+{
+    redisReply *message;
+
+    cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK, "no %s", payload);
+    cr_expect(matches(payload, message->element[2]->str), "%s", message->element[2]->str);
+    freeReplyObject(message);
+}
 
 #define ID(n) "0000000000000000000000000" n
 #define ACCOUNT                                        \
@@ -883,61 +901,38 @@ Test(lua, key_revoke_is_never_before_creation)
 
 Test(lua, key_revoke_publishes_each_time)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-    redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:inv");
-
-    freeReplyObject(message);
+    subscribe("t:inv");
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"});
     for (int i = 0; i < 2; i++) {
         STEPS({"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"});
-        cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
-        cr_expect(matches("d1 - - - 0 key_1/acct_A/r1*", message->element[2]->str), "%s", message->element[2]->str);
-        freeReplyObject(message);
+        expect_message("d1 - - - 0 key_1/acct_A/r1*");
     }
     STEPS({"XRANGE t:inv_log - +", "((* (key d1 id key_1 account acct_A revoked 1*)))"});
-    redisFree(subscriber);
-}
-
-/* What Redis publishes next. */
-static void expect_message(redisContext *subscriber, const char *payload)
-{
-    redisReply *message;
-
-    cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK, "no %s", payload);
-    cr_expect(matches(payload, message->element[2]->str), "%s", message->element[2]->str);
-    freeReplyObject(message);
 }
 
 /* A node of an earlier version takes a list for nonsense and forgets all keys. So it gets a message for each. */
 Test(lua, keys_are_published_together_if_all_nodes_read_lists)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS(THREE_KEYS, {"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"},
           {"@key_revoke 100 0 m b" REVOKE("key_1", "acct_A", "usr_U", "''") REVOKE("key_9", "acct_A", "usr_U", "''")
                REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_1", "acct_A", "usr_U", "''"),
            "(ok *)"});
-    expect_message(subscriber, "d1,d2 m b - 0 key_1/acct_A/r1*,key_2/acct_A/r1*");
+    expect_message("d1,d2 m b - 0 key_1/acct_A/r1*,key_2/acct_A/r1*");
     STEPS({"EVAL return(redis.call('HSET','t:nodes','old','5'..string.char(32)..'1000')) 0", "1"},
           {"@key_revoke 100 0 m b" REVOKE("key_2", "acct_A", "usr_U", "''") REVOKE("key_3", "acct_A", "usr_U", "''"),
            "(ok *)"});
-    expect_message(subscriber, "d2 - -");
-    expect_message(subscriber, "d3 m b");
+    expect_message("d2 - -");
+    expect_message("d3 m b");
     STEPS({"HDEL t:nodes old", "1"},
           {"@key_revoke 100 0 m b" REVOKE("key_3", "acct_A", "usr_U", "''") REVOKE("key_2", "acct_A", "usr_U", "''"),
            "(ok *)"});
-    expect_message(subscriber, "d3,d2 m b - 0 key_3/acct_A/r1*,key_2/acct_A/r1*");
-    redisFree(subscriber);
+    expect_message("d3,d2 m b - 0 key_3/acct_A/r1*,key_2/acct_A/r1*");
 }
 
 Test(lua, node_heartbeat)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-    redisReply *message = redisCommand(subscriber, "SUBSCRIBE t:node:s1");
-
-    freeReplyObject(message);
+    subscribe("t:node:s1");
     STEPS({"@node_heartbeat s1 1 1000 n1 0 0 0", "(ok * 0  1 0)"}, {"HGETALL t:nodes", "(s1 1 1000 3)"},
           {"GET t:lease_max", "1000"}, {"@node_heartbeat s2 7 500 n2 0 0 0", "(ok * 0  2 0)"},
           {"HGET t:nodes s2", "7 500 3"}, {"GET t:lease_max", "1000"},
@@ -946,10 +941,7 @@ Test(lua, node_heartbeat)
           /* What a revocation has to wait for. */
           ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Name" BY, "(ok)"},
           {"@key_revoke 100 0 s1 b1 key_1 acct_A api_key 1" FROM " ''", "(ok 3000 (s? * s? *) (ok (key_1 *) 0))"});
-    cr_assert_eq(redisGetReply(subscriber, (void **)&message), REDIS_OK);
-    cr_expect_str_eq(message->element[2]->str, "lease n1");
-    freeReplyObject(message);
-    redisFree(subscriber);
+    expect_message("lease n1");
 }
 
 #define SCHEDULE "@key_schedule key_1 acct_A api_key 0 usr_U '' '' 100 '' - - "
@@ -1187,15 +1179,11 @@ Test(lua, ends_are_handed_on)
 
 Test(lua, a_replacement_without_memory_tells_nobody)
 {
-    redisContext *listener = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(listener, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(listener, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"}, {"CONFIG SET maxmemory 1", "OK"},
           {REPLACE("d2", "key_2", "key_1", "5000"), "-OOM*"}, {"CONFIG SET maxmemory 0", "OK"},
           {"@key_revoke 100 0 m b key_1 '' '' 0" FROM " ''", "(ok *)"});
-    expect_message(listener, "d1 m b - 0 key_1/acct_A/r1*");
-    redisFree(listener);
+    expect_message("d1 m b - 0 key_1/acct_A/r1*");
 }
 
 Test(lua, a_heartbeat_names_the_last_invalidation)
@@ -1249,26 +1237,23 @@ Test(lua, a_part_has_no_number)
 
 Test(lua, messages_say_what_was_ended_only_to_nodes_that_all_read_it)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS(STORE_AA, {"SET t:schema 2", "OK"}, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
           NODE("s1", "1+1000+3"), {"aa:bb:0:ends@key_revoke 100 0 m b key_1 '' '' 0" FROM " ''", "(numbered *)"});
-    expect_message(subscriber, "d1 m b bb 1 key_1/acct_A/r1*");
+    expect_message("d1 m b bb 1 key_1/acct_A/r1*");
     STEPS(
         {"aa:bb:1:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - $now+60000 1000000 any 0", "(num*)"});
-    expect_message(subscriber, "d2 - - bb 2 key_2/acct_A/e1*:1*");
+    expect_message("d2 - - bb 2 key_2/acct_A/e1*:1*");
     STEPS({"aa:bb:2:ends@key_schedule key_2 acct_A api_key 0 usr_U '' '' 100 '' - - '' 1000000 any 0", "(num*)"});
-    expect_message(subscriber, "d2 - - bb 3 key_2/acct_A/n:1*");
+    expect_message("d2 - - bb 3 key_2/acct_A/n:1*");
     STEPS({"aa:bb:3:ends@account_suspend acct_A operator '' '' 100 - - 0", "(num*)"});
-    expect_message(subscriber, "@acct_A - - suspended 1 bb 4");
+    expect_message("@acct_A - - suspended 1 bb 4");
     STEPS({"aa:bb:4:other@account_resume acct_A operator '' '' 100", "(num*)"});
-    expect_message(subscriber, "@acct_A - - resumed 2 - 0");
+    expect_message("@acct_A - - resumed 2 - 0");
     STEPS(NODE("s2", "1+1000+2"), {"aa:bb:4:ends@key_revoke 100 0 m b key_2 '' '' 0" FROM " ''", "(numbered 5 *)"});
-    expect_message(subscriber, "d2 m b");
+    expect_message("d2 m b");
     STEPS({"aa:bb:5:ends@account_suspend acct_A operator '' '' 100 - - 0", "(numbered 6 *)"});
-    expect_message(subscriber, "@acct_A - - suspended 3");
+    expect_message("@acct_A - - suspended 3");
     STEPS(
         {"XRANGE t:inv_log - +",
          "((* (key d1 id key_1 account acct_A revoked 1* chain bb number 1)) (* (key d2 id key_2 account acct_A at 1* "
@@ -1276,30 +1261,22 @@ Test(lua, messages_say_what_was_ended_only_to_nodes_that_all_read_it)
          "acct_A state "
          "suspended chain bb number 4)) (* (account acct_A state resumed)) (* (key d2 id key_2 account acct_A revoked "
          "1* chain bb number 5)) (* (account acct_A state suspended chain bb number 6)))"});
-    redisFree(subscriber);
 }
 
 /* The last call of closing an account may find none left. A message without keys would end every membership. */
 Test(lua, where_no_key_is_revoked_none_is_published)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"});
-    expect_message(subscriber, "@acct_A - - suspended 1 - 0");
+    expect_message("@acct_A - - suspended 1 - 0");
     STEPS({"@account_close_keys acct_A operator '' '' 100 - -", "(ok 0 1 *)"});
-    expect_message(subscriber, "@acct_A - - suspended 2 - 0");
-    redisFree(subscriber);
+    expect_message("@acct_A - - suspended 2 - 0");
 }
 
 /* Nodes keep what a message says, and would end a key at another Redis that was never replaced. */
 Test(lua, a_replacement_that_is_refused_tells_nobody)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS(ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
           {"@key_replace d2 key_3+acct_A+live+wxyz+3+7+-+Name usr_U '' '' 100 '' 0 0 key_1 acct_A api_key 0 - - 0",
            "(conflict)"},
@@ -1307,8 +1284,7 @@ Test(lua, a_replacement_that_is_refused_tells_nobody)
            "(not_found)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - Name"}, {"EXISTS t:key:d3", "0"},
           {"@key_revoke 100 0 m b key_2 '' '' 0" FROM " ''", "(ok *)"});
-    expect_message(subscriber, "d2 m b - 0 key_2/*");
-    redisFree(subscriber);
+    expect_message("d2 m b - 0 key_2/*");
 }
 
 Test(lua, heartbeats_name_the_chains_that_have_changed)
@@ -1497,10 +1473,7 @@ Test(lua, store_accept_loss)
 
 Test(lua, endings_tell)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"), {"@chains_declare bb 2 2", "(ok 2)"},
           /* Since when it was revoked, as it was answered. */
           {"@endings_tell" TELL("key_1", "r", "77", "bb:1", "0"), "(ok 1 2 0 0)"},
@@ -1508,7 +1481,7 @@ Test(lua, endings_tell)
           {"XREVRANGE t:acct:acct_A:audit:live + - COUNT 1",
            "((* (type api_key.revoked actor system target key_1 * data:reason repeated)))"},
           {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"});
-    expect_message(subscriber, "d1 - - - 0 key_1/acct_A/r77");
+    expect_message("d1 - - - 0 key_1/acct_A/r77");
     STEPS(/* The same, and the rest of its change. */
           {"@endings_tell" TELL("key_1", "r", "78", "bb:1", "0") TELL("key_2", "r", "78", "bb:1", "1"), "(ok 1 1 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"},
@@ -1518,8 +1491,7 @@ Test(lua, endings_tell)
           {"@endings_tell" TELL("key_9", "r", "5", "bb:2", "1"), "(ok 0 0 1 0)"}, {"HGET t:store missing", "nil"},
           {"@chains_declare bb 3 3", "(ok 1)"}, {"@endings_tell" TELL("key_1", "-", "0", "bb:3", "1"), "(ok 0 0 0 0)"},
           {"XLEN t:inv_log", "2"});
-    expect_message(subscriber, "d2 - - - 0 key_2/acct_A/r78");
-    redisFree(subscriber);
+    expect_message("d2 - - - 0 key_2/acct_A/r78");
 }
 
 Test(lua, an_id_that_leads_to_another_key_ends_neither)
@@ -1594,19 +1566,15 @@ Test(lua, of_what_a_key_said_of_its_end_the_last_counts)
 /* Once, and only of accounts that are there. The version of the set goes up, so that nodes read it. */
 Test(lua, endings_tell_of_suspensions)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS(STORE_AA, {"SET t:schema 2", "OK"}, ACCOUNT, {"@chains_declare bb 3 3", "(ok 3)"},
           {"@endings_tell" TELL("acct_A", "s", "0", "bb:1", "1"), "(ok 1 2 0 0)"},
           {"HGET t:acct:acct_A suspended", "1*"}, {"HGET t:store suspensions", "1"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type account.suspended actor system target acct_A * data:reason repeated)))"});
-    expect_message(subscriber, "@acct_A - - suspended 1 *");
+    expect_message("@acct_A - - suspended 1 *");
     STEPS({"@endings_tell" TELL("acct_A", "s", "0", "bb:2", "1") TELL("acct_Z", "s", "0", "bb:3", "1"), "(ok 0 0 * 0)"},
           {"HGET t:store suspensions", "1"}, {"EXISTS t:acct:acct_Z", "0"}, {"HGET t:store missing", "nil"});
-    redisFree(subscriber);
 }
 
 /* Nodes repeat the same changes. A change that one of them has told completely is skipped when others tell it, and is
@@ -1636,18 +1604,14 @@ Test(lua, what_was_told_is_skipped)
 /* One message for all keys, each with its own time. A key that is told twice keeps the first time. */
 Test(lua, keys_are_told_together)
 {
-    redisContext *subscriber = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(subscriber, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS(STORE_AA, ACCOUNT, ONE_KEY("d1", "key_1"), ONE_KEY("d2", "key_2"),
           {"@endings_tell" TELL("key_2", "e", "$now+60000:1", "bb:1", "1") TELL("key_1", "r", "77", "bb:2", "1")
                TELL("key_2", "r", "78", "bb:3", "1") TELL("key_1", "r", "79", "bb:4", "1"),
            "(ok 2 0 0 0)"},
           {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 77 Name"},
           {"GET t:key:d2", "key_2 acct_A live wxyz 3 7 78 Name"}, {"ZCARD t:key_ends", "0"});
-    expect_message(subscriber, "d1,d2 - - - 0 key_1/acct_A/r77,key_2/acct_A/r78");
-    redisFree(subscriber);
+    expect_message("d1,d2 - - - 0 key_1/acct_A/r77,key_2/acct_A/r78");
 }
 
 /* A loss that was accepted makes no revocation undone that a node remembers. */
@@ -1807,37 +1771,24 @@ Test(lua, accounts_are_suspended_although_memory_is_full)
 /* If nodes heard of a version that is not in the store, they would not hear the next change, which has the same. */
 Test(lua, a_resumption_without_memory_tells_nobody)
 {
-    redisContext *listener = redisConnectUnix(server.socket_path);
-
-    cr_assert_eq(redisSetTimeout(listener, (struct timeval){.tv_sec = PATIENCE_MS / 1000}), REDIS_OK);
-    freeReplyObject(redisCommand(listener, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 - - 0", "(ok *)"},
           {"CONFIG SET maxmemory 1", "OK"}, {RESUME, "-OOM*"}, {"CONFIG SET maxmemory 0", "OK"}, {RESUME, "(ok *)"},
           {"@account_suspend acct_A operator '' '' 100 - - 0", "(ok *)"});
-    expect_message(listener, "@acct_A - - suspended 1 - 0");
-    expect_message(listener, "@acct_A - - resumed 2 - 0");
-    expect_message(listener, "@acct_A - - suspended 3 - 0");
-    redisFree(listener);
+    expect_message("@acct_A - - suspended 1 - 0");
+    expect_message("@acct_A - - resumed 2 - 0");
+    expect_message("@acct_A - - suspended 3 - 0");
 }
 
 Test(lua, account_suspend_tells_every_node)
 {
-    redisContext *listener = redisConnectUnix(server.socket_path);
-    redisReply *reply;
-
-    cr_assert(listener && !listener->err);
-    freeReplyObject(redisCommand(listener, "SUBSCRIBE t:inv"));
+    subscribe("t:inv");
     STEPS({"SET t:schema 2", "OK"}, ACCOUNT, {"@account_suspend acct_A operator '' '' 100 m1 b1 0", "(ok *)"},
           {RESUME, "(ok *)"}, {"@account_suspend_again 0 acct_A", "(ok)"},
           {"XRANGE t:inv_log - +", "((* (account acct_A state suspended)) (* (account acct_A state resumed)) *)"});
-    static const char *const MESSAGES[] = {"@acct_A m1 b1 suspended 1 - 0", "@acct_A - - resumed 2 - 0",
-                                           "@acct_A - - suspended 3 - 0"};
-    for (size_t i = 0; i < 3; i++) {
-        cr_assert_eq(redisGetReply(listener, (void **)&reply), REDIS_OK);
-        cr_expect_str_eq(reply->element[2]->str, MESSAGES[i]);
-        freeReplyObject(reply);
-    }
-    redisFree(listener);
+    expect_message("@acct_A m1 b1 suspended 1 - 0");
+    expect_message("@acct_A - - resumed 2 - 0");
+    expect_message("@acct_A - - suspended 3 - 0");
 }
 
 Test(lua, invalidations_read)
