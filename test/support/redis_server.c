@@ -354,6 +354,8 @@ static size_t add_announced(const struct redis_server *server, const char **argv
     return sizeof words / sizeof *words;
 }
 
+/* Without the thread of Redis' allocator: under a clock that was set back it waits for a time that is over, in a
+ * circle. */
 static size_t add_basics(const struct redis_server *server, const char **argv, char port[8])
 {
     const char *const words[] = {redis_server_binary(),
@@ -379,6 +381,8 @@ static size_t add_basics(const struct redis_server *server, const char **argv, c
                                  "noeviction",
                                  "--repl-diskless-sync-delay",
                                  "0",
+                                 "--jemalloc-bg-thread",
+                                 "no",
                                  "--appendonly",
                                  server->options.not_durable ? "no" : "yes"};
 

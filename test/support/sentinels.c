@@ -39,7 +39,7 @@ static void sentinel_start(struct redis_server *server, uint16_t master_port, co
     snprintf(path, sizeof path, "%.100s/sentinel.conf", server->folder);
     print_tls(tls, server->port, tls_conf, sizeof tls_conf);
     snprintf(conf, sizeof conf,
-             "%sport %u\nbind 127.0.0.1\nunixsocket %s\ndir %s\n"
+             "%sport %u\nbind 127.0.0.1\nunixsocket %s\ndir %s\njemalloc-bg-thread no\n"
              "sentinel monitor " SENTINELS_MASTER_NAME " 127.0.0.1 %u 2\n"
              "sentinel down-after-milliseconds " SENTINELS_MASTER_NAME " 3000\n"
              "sentinel failover-timeout " SENTINELS_MASTER_NAME " 4000\n",
