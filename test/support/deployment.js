@@ -225,7 +225,9 @@ export class Deployment {
         const name = `node${this.nodes.length}`;
         const ready = this.#path(`${name}.ready`);
         const listen = ['--listen', `127.0.0.1:${port}`, '--internal-listen', '127.0.0.1:0', '--ready-file', ready];
-        const args = ['serve', ...this.#store, '--public-origin', origin, '--drain-ms', '400', ...listen, ...more];
+        // Sanitizers mark the cache's memory, used or not.
+        const small = ['--drain-ms', '400', '--cache-entries', '20000'];
+        const args = ['serve', ...this.#store, '--public-origin', origin, ...small, ...listen, ...more];
         const node = this.launch(name, process.env.CHATELAINE_BINARY, args);
 
         node.isNode = true;
