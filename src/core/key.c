@@ -1,5 +1,6 @@
 #include "core/key.h"
 #include "base/check.h"
+#include "core/key_line.h"
 #include "core/label.h"
 
 #include <inttypes.h>
@@ -337,18 +338,8 @@ static bool read_via(struct text t, struct key_record *key)
     return read_any_id(t, TEXT("key_"), &key->via);
 }
 
-/* The first line, in this order. It is fixed for ever, because every version reads it. src/engine/lua/embed.cmake takes
- * these names from here for the scripts. */
-static const struct key_field LINE_FIELDS[] = {
-    {TEXT("id"), put_id, read_id},
-    {TEXT("account"), put_account, read_account},
-    {TEXT("mode"), put_mode, read_mode},
-    {TEXT("last4"), put_last4, read_last4},
-    {TEXT("scopes"), put_scopes, read_scopes},
-    {TEXT("created"), put_created, read_created},
-    {TEXT("revoked"), put_revoked, read_revoked}, /* the one that changes, so the MAC does not bind it */
-    {TEXT("name"), put_name, read_name},          /* last, because it may have blanks */
-};
+#define LINE_FIELD(name) {TEXT(#name), put_##name, read_##name},
+static const struct key_field LINE_FIELDS[] = {KEY_LINE_FIELDS(LINE_FIELD)};
 
 /* The lines after it, "name=value". The MAC binds them, and scripts carry them along. New fields belong here. A field
  * without a value has no line, and a field without a line is zero. A node ignores fields that are newer than itself; so

@@ -1,4 +1,4 @@
--- Shared by all scripts: embed.cmake puts in front of each only the definitions that it needs. Every statement at the
+-- Shared by all scripts: embed.c puts in front of each only the definitions that it needs. Every statement at the
 -- margin must be a definition, and may use only earlier ones.
 -- Every script is called as EVALSHA sha 1 key prefix argument... The key names the expected store (epilogue.lua), and
 -- like '<prefix>no_store' it never exists. The names of the real keys are built here from the prefix in ARGV[1] and not
@@ -282,7 +282,7 @@ local function key_set(kind, mode, state)
 end
 
 -- A key's record is one string, so that a check is one GET: a line of fields separated by blanks, the name last, then
--- lines 'name=value', among them the MAC. src/core/key.c describes it. embed.cmake inserts the field names here.
+-- lines 'name=value', among them the MAC. src/core/key.c describes it. embed.c inserts the field names here.
 -- Scripts change only `revoked` and copy the rest: '-' for none; a time; or '@' and the time when the key will be
 -- revoked. That alone depends on a clock: a key that was revoked stays so whatever the time.
 local KEY_FIELDS = {@KEY_FIELDS@}

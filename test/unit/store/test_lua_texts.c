@@ -1,4 +1,4 @@
-/* Each embedded script has those definitions of the prelude that it needs, and no other (src/engine/lua/embed.cmake). */
+/* Each embedded script has those definitions of the prelude that it needs, and no other (src/engine/lua/embed.c). */
 #include "leak_guard.h"
 #include "process.h"
 #include "engine/lua_scripts.h"
