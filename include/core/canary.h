@@ -5,7 +5,7 @@
 enum { CANARY_NONCE_BYTES = 16, CANARY_NONCE_CHARS = 2 * CANARY_NONCE_BYTES };
 
 /* The account of the canary's keys in that bucket. It is not stored. Its id says that it was created in 1970, so it is
- * nobody else's. canary_owns() in prelude.lua knows it by the same characters. */
+ * nobody else's. canary_owns() in the prelude knows it by the same characters. */
 void canary_account(uint8_t bucket, struct id *ret_account);
 bool canary_owns(const struct id *account);
 

@@ -114,7 +114,7 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);
  * for each further field, "\nname=value": v, the version, comes first; by; origin, unless it is `by` ('-': none);
  * replacer; replaces; via; g, the short name of the master key that made the digest; m, the MAC, over the digest and
  * everything before m except <revoked>. Unknown lines are left alone. The MAC binds them too, unless they follow m,
- * where fields that change belong: `end` and `confirm`, which only scripts write (prelude.lua). A record of the first
+ * where fields that change belong: `end` and `confirm`, which only scripts write (the prelude). A record of the first
  * version has only the first line, and perhaps `end`. */
 enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
 enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };

@@ -1,4 +1,4 @@
-/* The embedded Lua scripts: SCRIPT_<file name>. Each text includes what it needs of prelude.lua, and epilogue.lua.
+/* The embedded Lua scripts: SCRIPT_<file name>. Each text includes what it needs of the prelude, and epilogue.lua.
  * src/engine/lua/embed.c writes the table and the names. */
 #pragma once
 #include "base/text.h"

@@ -44,7 +44,7 @@ uint64_t chains_count(struct chains *chains);
 /* Counts of changes differ between Redises: the next heartbeat asks for all chains. */
 void chains_ask_all(struct chains *chains);
 
-/* Reads "<ends> <all> <low>", as chain_write() in prelude.lua writes it. */
+/* Reads "<ends> <all> <low>", as chain_write() in the prelude writes it. */
 MUST_CHECK bool chain_read(struct text text, struct chain_record *ret_record);
 void chain_print(const struct chain_record *record, struct buf *out);
 

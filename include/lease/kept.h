@@ -46,7 +46,7 @@ void kept_add_missed(struct kept *kept, struct change_name change, const struct 
                      uint64_t since_ns);
 
 /* Reads "<id>/<account>/r<ms>", ".../e<ms>:<said>", ".../p<ms>:<said>" or ".../n:<said>", as keys_publish() in
- * prelude.lua writes it. */
+ * the prelude writes it. */
 MUST_CHECK bool ending_read(struct text text, struct heard_ending *ret_ending);
 
 /* A copy of one that is kept. */

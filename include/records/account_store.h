@@ -6,7 +6,7 @@
 #include "core/record_mac.h"
 #include "engine/partitions.h"
 
-/* Instead of a hash: the user must first use a reset's link. As in prelude.lua. */
+/* Instead of a hash: the user must first use a reset's link. As in the prelude. */
 #define USER_NO_PASSWORD "-"
 
 enum { PASSWORD_HASH_BYTES = 160, TOTP_SEALED_BYTES = TOTP_SECRET_BYTES + KEYRING_SEAL_OVERHEAD };

@@ -49,7 +49,7 @@ enum { THROTTLE_NETWORK_CHARS = 16 };
  * right one after all were checked. */
 struct login_attempt {
     struct text id; /* unique among attempts under way: the request's id */
-    /* The counters it belongs to: "<rule>:<keyed tag>,…"; the rules are in prelude.lua. The partition of the first one
+    /* The counters it belongs to: "<rule>:<keyed tag>,…"; the rules are in the prelude. The partition of the first one
      * is judged last: put the one there that closes something, so that it closes only if all others have counted. */
     struct text counters;
     struct store *home;  /* the partition of the user; of the email if it has none */

@@ -14,7 +14,7 @@ struct audit_owner audit_owner_of(const struct id *account);
 void audit_print_name(const struct id *event, const struct audit_owner *owner, struct buf *out);
 /* The id of the event of that name. False: malformed. */
 MUST_CHECK bool audit_read_name(struct text name, const struct audit_owner *owner, struct id *ret_id);
-/* An event as event_reply() in prelude.lua returns it. Its texts are borrowed from the reply. */
+/* An event as event_reply() in the prelude returns it. Its texts are borrowed from the reply. */
 MUST_CHECK bool audit_read_event(const struct redis_reply *reply, const struct audit_owner *owner,
                                  struct audit_event *ret_event);
 

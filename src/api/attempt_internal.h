@@ -13,7 +13,7 @@ struct attempt_counters {
     uint64_t source; /* identifies the last counter to password_verify(), which takes turns between sources */
 };
 
-/* Adds a counter. rule: a name from prelude.lua. value: what is counted. of: keeps equal values in different contexts
+/* Adds a counter. rule: a name from the prelude. value: what is counted. of: keeps equal values in different contexts
  * apart; may be empty. */
 void attempt_count(struct attempt_counters *counters, struct keyring *keyring, struct text rule, struct text value,
                    struct text of);

@@ -585,7 +585,7 @@ static bool read_fields(const struct key_text *parts, struct key_record *key)
     return true;
 }
 
-/* "<said> <set> <before> <by>": key_end_line() in prelude.lua. */
+/* "<said> <set> <before> <by>": key_end_line() in the prelude. */
 static bool read_end(struct text value, struct key_record *key)
 {
     struct text said, set, before, by;

@@ -11,7 +11,7 @@
 enum {
     ENTRY_ID_CHARS = 41, /* "<ms>-<number>", each of at most 20 digits */
     /* More are not worth it: reading them would stall the loop for some 10 ms. It must be far below the number of
-     * entries at which Redis cuts the stream (INVALIDATIONS_KEPT in prelude.lua), or an empty stream would not tell a
+     * entries at which Redis cuts the stream (INVALIDATIONS_KEPT in the prelude), or an empty stream would not tell a
      * cut one. */
     MISSED_MAX = 10000,
     COUNT_BYTES = 12,

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* What NTP slews between two answers is less, and scripts accept ten times that (node_time() in prelude.lua). */
+/* What NTP slews between two answers is less, and scripts accept ten times that (node_time() in the prelude). */
 enum { CLOCK_SET_MS = 1000 };
 
 static int64_t ms_of(uint64_t boot_ns)

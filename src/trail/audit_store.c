@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An event's id is a ULID: 48 bits of time, 48 bits of its account, and the 32 bits that prelude.lua calls its number.
+/* An event's id is a ULID: 48 bits of time, 48 bits of its account, and the 32 bits that the prelude calls its number.
  * So it converts back to its stream entry and shows whose event it is. */
 enum { TIME_BYTES = 6, SEQUENCE_BYTES = 4, CLASS_SHIFT = 30, ENTRY_ID_BYTES = 48 };
 
-/* As audit() in prelude.lua names the fields. */
+/* As audit() in the prelude names the fields. */
 static const struct text DATA_PREFIX = {"data:", 5};
 
 static void put_bytes(uint8_t *to, size_t bytes, uint64_t value)

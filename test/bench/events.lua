@@ -1,4 +1,4 @@
--- Adds events to an account's audit trail, as audit() in prelude.lua writes them.
+-- Adds events to an account's audit trail, as audit() in the prelude writes them.
 -- ARGV: the trail's name in Redis, how many, id of a key...
 -- Of ten events, seven are in the class of live keys, and one each in the other classes.
 

@@ -45,7 +45,7 @@ function usesOf(perDay, index, daysAgo) {
 
 const dateOf = (ms) => new Date(ms).toISOString().slice(0, 10);
 
-// As use_pack() in src/engine/lua/prelude.lua, for redis-cli.
+// As use_pack() in src/records/keys/prelude_record.lua, for redis-cli.
 function packUse(lastUse, total, day, onDay) {
     const packed = Buffer.alloc(28);
 

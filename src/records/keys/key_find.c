@@ -40,7 +40,7 @@ struct key_finder {
     size_t under_way;
 };
 
-/* This and ask_dead() are the only places outside prelude.lua that know names of keys in Redis. */
+/* This and ask_dead() are the only places outside the prelude that know names of keys in Redis. */
 static void prepare_command(struct key_finder *finder, struct text prefix)
 {
     static const uint8_t NO_DIGEST[KEY_DIGEST_BYTES];

@@ -2,7 +2,7 @@
 -- of sets, not by the number of keys.
 -- ARGV: prefix, account, limit, direction, cursor ('' for none), set...
 --   direction: 'older' lists the keys after the cursor, 'newer' those right before it
---   set: '<class>:<state>', see key_set() in prelude.lua
+--   set: '<class>:<state>', see key_set() in the prelude
 -- Returns: ok, has_more (0 or 1: more keys in that direction), key...
 
 local account, limit, newer, cursor = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'newer', ARGV[5]

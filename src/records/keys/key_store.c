@@ -168,7 +168,7 @@ void key_store_show(struct store *store, const struct id *id, key_was_shown *don
 
 /* Lists */
 
-/* The sorted sets of an account's keys, named as by key_set() in prelude.lua. */
+/* The sorted sets of an account's keys, named as by key_set() in the prelude. */
 static const struct key_set {
     enum key_kind kind;
     enum key_mode mode;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Named as by key_set() in prelude.lua. */
+/* Named as by key_set() in the prelude. */
 static const struct {
     struct text name;
     enum id_kind kind;

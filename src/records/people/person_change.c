@@ -143,7 +143,7 @@ static struct user_record changed_record(const struct person_call *call)
     return user;
 }
 
-/* As keys_told() in prelude.lua takes them. An event has room for some ids; each revocation is an event, too. */
+/* As keys_told() in the prelude takes them. An event has room for some ids; each revocation is an event, too. */
 struct keys_told {
     char revoked[KEYS_TOLD * ID_TEXT_BYTES], kept[KEYS_TOLD * ID_TEXT_BYTES];
 };

@@ -29,12 +29,11 @@ static void add_name(struct names *names, const char *name, size_t len)
     snprintf(names->list[names->count++], NAME_BYTES, "%.*s", (int)len, name);
 }
 
-/* What the lines that begin at the margin define: "local function a(…)", "local a, b = …", "function K.a(…)". */
+/* Adds what the lines that begin at the margin define: "local function a(…)", "local a, b = …", "function K.a(…)". */
 static void find_defined(const char *text, struct names *names)
 {
     static const char LOCAL[] = "local ", FUNCTION[] = "function ";
 
-    names->count = 0;
     for (const char *line = text; line; line = strchr(line, '\n')) {
         bool is_local, is_function;
 
@@ -72,7 +71,7 @@ static void check_script(const struct lua_script *script, const struct names *al
 {
     static const char RUN[] = "\nlocal function run()\n";
     char *text = strndup(script->body.ptr, script->body.len), *body = strstr(text, RUN), *front;
-    struct names defined;
+    struct names defined = {.count = 0};
 
     cr_assert(body, "%s", script->name);
     front = strndup(text, (size_t)(body - text));
@@ -88,16 +87,26 @@ static void check_script(const struct lua_script *script, const struct names *al
     free(text);
 }
 
+static char *read_source(const char *name)
+{
+    char path[PROCESS_PATH_BYTES];
+
+    snprintf(path, sizeof path, "%s/src/%s", getenv("CHATELAINE_SOURCE"), name);
+    return file_read(path);
+}
+
 Test(lua_texts, have_what_they_need)
 {
-    char path[PROCESS_PATH_BYTES], *prelude;
-    struct names all;
+    char *list = read_source("engine/lua/prelude.list"), *rest = list, *name, *part;
+    struct names all = {.count = 0};
 
-    snprintf(path, sizeof path, "%s/src/engine/lua/prelude.lua", getenv("CHATELAINE_SOURCE"));
-    prelude = file_read(path);
-    find_defined(prelude, &all);
+    while ((name = strsep(&rest, "\n")) && *name) {
+        part = read_source(name);
+        find_defined(part, &all);
+        free(part);
+    }
+    free(list);
     cr_assert_gt(all.count, 150);
     for (size_t i = 0; i < SCRIPT_COUNT; i++)
         check_script(&LUA_SCRIPTS[i], &all);
-    free(prelude);
 }
