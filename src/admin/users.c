@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/secure.h"
 #include "core/email.h"
-#include "store/people_store.h"
+#include "records/people_store.h"
 
 #include <stdio.h>
 #include <string.h>
