@@ -5,13 +5,13 @@
 enum { MS_PER_S = 1000, AUDIT_WAITS_S = 300 };
 
 /* After the sentence: .told and .limit, where the loss does not simply last while the metric is above 0. */
-#define ROW(number, word, rule, line, ...)                                                         \
-    {                                                                                              \
-        .metric = number, .name = word, .alert = rule, .message = line,                            \
-        .remedy = "OPERATIONS.md says what to do, at the alert " rule ".", .sentence = __VA_ARGS__ \
+#define ROW(number, word, rule, line, ...)                                                              \
+    {                                                                                                   \
+        .metric = number, .name = word, .alert = rule, .message = line,                                 \
+        .remedy = "Look up the alert " rule " in docker/prometheus/README.md.", .sentence = __VA_ARGS__ \
     }
 
-/* scripts/check-docs holds each row to docker/prometheus/alerts.yml, test/alerts/causes.sh and OPERATIONS.md. */
+/* scripts/check-docs holds each row to docker/prometheus, and test/alerts/causes.sh makes the cause happen. */
 const struct loss_row LOSSES[LOSS_COUNT] = {
     [LOSS_REVOCATION_LOG] = ROW(METRIC_REVOCATION_LOG_LOST, "lost-revocation-log", "LogLost",
                                 "the revocation log was removed, replaced or cut: lines are lost",
