@@ -1,4 +1,4 @@
-# Sourced by scripts/bench. What Redis and a node need, by number of keys, sessions, and so on; for OPERATIONS.md.
+# Sourced by scripts/bench. What Redis and a node need, by number of keys, sessions, and so on; for src/config/README.md.
 # shellcheck shell=bash disable=SC2154
 
 SIZING_RECORDS=2000 # users, sessions, device keys, keys with usage
