@@ -277,7 +277,7 @@ static void print_text(const struct audit_verifier *verifier, enum redis_part re
 {
     static const char *const SENTENCES_OF[] = {
         [EXIT_DONE] = "Nothing is wrong.\n",
-        [EXIT_FAILED] = "Something is wrong: OPERATIONS.md says what each finding means.\n",
+        [EXIT_FAILED] = "Something is wrong: src/audit/README.md says what each finding means.\n",
         [EXIT_UNPROVEN] = "Not proven: nothing is wrong, but lines could be missing where it says so.\n",
     };
     const struct audit_finding *findings;

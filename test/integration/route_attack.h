@@ -60,5 +60,5 @@ enum { ATTACK_EVENTS = 30000 };
 void attack_fill_trail(const struct fixture *fixture, const char *account);
 /* VmHWM of a node, in KiB. */
 unsigned long attack_peak_kib(const struct node *node);
-/* What OPERATIONS.md says a node needs, and --waiting-max-bytes for requests and for responses. */
+/* What src/config/README.md says a node needs, and --waiting-max-bytes for requests and for responses. */
 enum { ATTACK_NODE_MAX_KIB = (8 + 2 * 64) * 1024 };

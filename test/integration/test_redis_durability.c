@@ -18,7 +18,7 @@ enum { STEP_MS = 10 };
 #define ASSERTED "--redis-durability", "asserted"
 #define SERVE "serve", "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--public-origin", NODE_ORIGIN
 
-/* A service's user, as OPERATIONS.md describes it: without CONFIG. */
+/* A service's user, as docker/redis/README.md describes it: without CONFIG. */
 static const char MANAGED[] = "-@dangerous +role +info";
 /* Of INFO only one section, which tells nothing about durability. */
 static const char NEARLY_BLIND[] = "-@dangerous +role -info +info|server";

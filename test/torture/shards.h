@@ -1,6 +1,6 @@
-/* The Redis Cluster that is tortured: three primaries with a replica each, set up as OPERATIONS.md asks. Whoever serves
- * a third of the slots is a shard's primary, and the slot of one name, which is never moved, tells who that is:
- * replicas change shards by themselves, when one has two and another none. */
+/* The Redis Cluster that is tortured: three primaries with a replica each, set up as docker/redis/CLUSTER.md asks.
+ * Whoever serves a third of the slots is a shard's primary, and the slot of one name, which is never moved, tells who
+ * that is: replicas change shards by themselves, when one has two and another none. */
 #pragma once
 #include "redis_cluster.h"
 #include <pthread.h>
