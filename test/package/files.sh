@@ -34,18 +34,45 @@ diff <(cd "$work/root" && find . ! -type d -printf '%m %P\n' | LC_ALL=C sort -k 
 755 usr/sbin/chatelaine-as-node
 644 usr/share/bash-completion/completions/chatelaine
 644 $doc/CHANGELOG.md
-644 $doc/CLUSTER.md
 644 $doc/LICENSE
 644 $doc/OPERATIONS.md
 644 $doc/SECURITY.md
 644 $doc/chatelaine.conf
+644 $doc/docker/README.md
+644 $doc/docker/gateways/README.md
+644 $doc/docker/gateways/sidecar.md
+644 $doc/docker/grafana/dashboard.json
+644 $doc/docker/kubernetes/README.md
+644 $doc/docker/prometheus/LOG_LINES.md
+644 $doc/docker/prometheus/README.md
+644 $doc/docker/prometheus/alerts.yml
+644 $doc/docker/redis/CLUSTER.md
+644 $doc/docker/redis/README.md
 644 $doc/policy.json
+644 $doc/scripts/packaging/PACKAGE.md
+644 $doc/src/admin/README.md
+644 $doc/src/api/README.md
+644 $doc/src/audit/README.md
+644 $doc/src/config/README.md
 644 usr/share/fish/vendor_completions.d/chatelaine.fish
 644 usr/share/man/man5/chatelaine.conf.5
 644 usr/share/man/man8/chatelaine.8
 644 usr/share/zsh/vendor-completions/_chatelaine
 END
 grep -rl '@etc@\|@bin@\|@description@' "$work/root" && fail "names that were not filled in"
+
+# Who has only the package can read on: what the first document links to is there, and so is what messages name.
+documents() {
+    grep -oE '\]\([^):#]+' "$source/OPERATIONS.md" | sed 's/^](//'
+    grep -rohE '"[^"]*\b(docker|src)/[a-z/]+/[A-Z_]+\.md' "$source"/src --include='*.c' |
+        grep -oE '(docker|src)/[a-z/]+/[A-Z_]+\.md$'
+    sed -n 's/.*runbook: .\([^#]*\)#.*/\1/p' "$source/docker/prometheus/alerts.yml"
+}
+documents | sort -u >"$work/documents"
+[ "$(wc -l <"$work/documents")" -ge 10 ] || fail "the documents that are linked to: $(cat "$work/documents")"
+while IFS= read -r document; do
+    [ -e "$work/root/$doc/$document" ] || fail "$document is not installed"
+done <"$work/documents"
 
 # An operator's settings survive the next installation.
 echo "# mine" >"$work/prefix/etc/chatelaine/chatelaine.conf"
