@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "base/metrics.h"
-#include "oauth_internal.h"
 
 enum { BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
 
@@ -28,7 +27,7 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     buf_init_fixed(&challenge, challenge_storage, sizeof challenge_storage);
     problem_print_challenge(problem, &challenge);
     if (problem->is_oauth)
-        status = oauth_print(request, problem, &body);
+        status = problem_print_oauth(request, problem, &body);
     else
         problem_print(problem, http_request_id(request), &body);
     CHECK(!body.failed && !challenge.failed);

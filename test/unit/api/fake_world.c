@@ -10,7 +10,6 @@
 #include "core/path.h"
 #include "core/secret.h"
 #include "leak_guard.h"
-#include "api/oauth_internal.h"
 #include "engine/alias.h"
 #include "records/key_revocation.h"
 #include "trail/audit_store.h"
@@ -375,7 +374,7 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     buf_init(&out, 4096);
     request->problem = *problem;
     if (problem->is_oauth)
-        status = oauth_print(request, problem, &out);
+        status = problem_print_oauth(request, problem, &out);
     else
         problem_print(problem, http_request_id(request), &out);
     http_reply(request, status, TEXT("application/json"), buf_text(&out));
