@@ -24,6 +24,8 @@ set_tests_properties(meta_check_layers_can_fail PROPERTIES WILL_FAIL FALSE PASS_
 
 add_test(NAME meta_changed COMMAND ${CMAKE_CURRENT_LIST_DIR}/changed ${PROJECT_SOURCE_DIR}/scripts/changed-sources)
 set_tests_properties(meta_changed PROPERTIES TIMEOUT 300)
+add_test(NAME meta_stamps COMMAND ${CMAKE_CURRENT_LIST_DIR}/stamps ${PROJECT_SOURCE_DIR}/scripts/stamps)
+set_tests_properties(meta_stamps PROPERTIES TIMEOUT 300)
 
 # Every kind of finding, in the order in which they are told.
 add_test(NAME meta_check_docs_can_fail
