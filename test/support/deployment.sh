@@ -10,7 +10,9 @@ declare -A redis_pid_of=() # SERVER: its process
 scheme=http                # of $url
 node_flags=()              # what the next nodes get beside what all get
 node_listen=127.0.0.1:0    # where they listen
-PATH=$PATH:/usr/sbin       # nginx and haproxy are there, and Debian's users do not look there
+# Of passwords, in builds with sanitizers: see quick_password.c.
+export CHATELAINE_TEST_PASSWORD_COST=${CHATELAINE_TEST_PASSWORD_COST:-10}
+PATH=$PATH:/usr/sbin # nginx and haproxy are there, and Debian's users do not look there
 
 say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
 die() {
