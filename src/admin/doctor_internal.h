@@ -10,6 +10,7 @@
 enum doctor_status { DOCTOR_OK, DOCTOR_WARN, DOCTOR_UNPROVEN, DOCTOR_FAIL };
 
 enum {
+    DOCTOR_DAY_S = 24 * 60 * 60,
     DOCTOR_DETAIL_BYTES = 512,
     DOCTOR_MISTAKES_MAX = 24,
     DOCTOR_CHECKS_MAX = 40 + KEYRING_MAX_GENERATIONS + LOSS_COUNT + DOCTOR_MISTAKES_MAX + UNKNOWN_SETTINGS_MAX
@@ -67,6 +68,8 @@ MUST_CHECK int doctor_tell(const struct command_line *line, const struct doctor_
 /* doctor --gateway */
 extern const struct option_table GATEWAY_TABLE;
 MUST_CHECK int doctor_gateway_run(const struct command_line *line);
+/* Runs the checks of Redis, a part of doctor_evaluate(). */
+void doctor_check_redis(struct doctor_report *report, const struct doctor_evidence *evidence);
 /* Runs every check on the evidence. */
 void doctor_evaluate(const struct doctor_evidence *evidence, struct doctor_report *ret_report);
 /* For people: a line per check, the remedy below it, at most 100 columns, and the verdict. has_colour: with colours and

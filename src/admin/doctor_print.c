@@ -1,8 +1,11 @@
 #include "doctor_internal.h"
 
 #include "admin_internal.h"
+#include "base/check.h"
 #include "base/json.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,6 +22,21 @@ static const struct {
     [DOCTOR_UNPROVEN] = {"unproven", "?", "?", "\x1b[33m"},
     [DOCTOR_FAIL] = {"fail", "fail", "✗", "\x1b[31m"},
 };
+
+void doctor_add(struct doctor_report *report, const char *name, enum doctor_status status, const char *remedy,
+                const char *format, ...)
+{
+    CHECK(report->count < DOCTOR_CHECKS_MAX);
+    struct doctor_check *check = &report->checks[report->count++];
+    va_list args;
+
+    check->name = name;
+    check->status = status;
+    check->remedy = status == DOCTOR_OK ? NULL : remedy;
+    va_start(args, format);
+    vsnprintf(check->detail, sizeof check->detail, format, args);
+    va_end(args);
+}
 
 bool doctor_wants_colour(void)
 {
@@ -137,4 +155,12 @@ int doctor_tell(const struct command_line *line, const struct doctor_report *rep
         doctor_print(report, doctor_wants_colour(), &out);
     code = command_print(buf_text(&out));
     return code == EXIT_DONE && !doctor_is_fit(report) ? EXIT_UNFIT : code;
+}
+
+bool doctor_is_fit(const struct doctor_report *report)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (report->checks[i].status >= DOCTOR_UNPROVEN)
+            return false;
+    return true;
 }
