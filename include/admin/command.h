@@ -74,6 +74,26 @@ struct option_group {
     const struct option_table *table;
 };
 
+/* Rows of the options of a command, and its own group of them. */
+#define COMMAND_OFFSET(field) offsetof(struct command_line, field)
+#define ROW_TEXT(option, field, value, text)                                                                          \
+    {                                                                                                                 \
+        .name = (option), .type = OPTION_TEXT, .offset = COMMAND_OFFSET(field), .value_name = (value), .help = (text) \
+    }
+#define ROW_FLAG(option, field, text)                                                          \
+    {                                                                                          \
+        .name = (option), .type = OPTION_FLAG, .offset = COMMAND_OFFSET(field), .help = (text) \
+    }
+#define ROW_JSON ROW_FLAG("json", json, "Print JSON, for scripts.")
+#define OPTION_TABLE(rows)                   \
+    {                                        \
+        rows, sizeof(rows) / sizeof(rows)[0] \
+    }
+#define OPTIONS_OF(rows)                                          \
+    {                                                             \
+        "Options", &(const struct option_table)OPTION_TABLE(rows) \
+    }
+
 /* The settings of a node, also for commands that look at them. */
 #define SERVE_GROUPS                                                                                           \
     {"Node", &SETTINGS_NODE}, {NULL, &SETTINGS_ORIGIN}, {"TLS", &SETTINGS_TLS}, {NULL, &SETTINGS_REVOCATIONS}, \

@@ -13,15 +13,6 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
     {                           \
         "Keys", &SETTINGS_KEYS  \
     }
-#define OPTION_TABLE(rows)                   \
-    {                                        \
-        rows, sizeof(rows) / sizeof(rows)[0] \
-    }
-/* A command's own options. */
-#define OPTIONS_OF(rows)                                          \
-    {                                                             \
-        "Options", &(const struct option_table)OPTION_TABLE(rows) \
-    }
 /* Those, and what leads to the store. */
 #define ADMIN_OPTIONS(rows)                  \
     {                                        \
@@ -30,22 +21,11 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
             0                                \
         }                                    \
     }
-#define COMMAND_OFFSET(field) offsetof(struct command_line, field)
-#define ROW_TEXT(option, field, value, text)                                                                          \
-    {                                                                                                                 \
-        .name = (option), .type = OPTION_TEXT, .offset = COMMAND_OFFSET(field), .value_name = (value), .help = (text) \
-    }
-#define ROW_FLAG(option, field, text)                                                          \
-    {                                                                                          \
-        .name = (option), .type = OPTION_FLAG, .offset = COMMAND_OFFSET(field), .help = (text) \
-    }
 #define ROW_YES                                                                           \
     {                                                                                     \
         .name = "yes", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(yes), .letter = 'y', \
         .help = "Do not ask, for scripts."                                                \
     }
-#define ROW_JSON ROW_FLAG("json", json, "Print JSON, for scripts.")
-
 #define ROW_SECRET_FILE                                                                                          \
     ROW_TEXT("secret-file", secret_file, "PATH",                                                                 \
              "Read the secrets of keys from this file, whatever else stands in it ('-': standard input). Other " \

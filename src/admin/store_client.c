@@ -355,16 +355,6 @@ int store_client_explain(struct store_client *client, enum store_result result, 
     case STORE_CONFLICT:
         why = refusals->conflict;
         break;
-    case STORE_REFUSED:
-    case STORE_ACTOR_REVOKED:
-    case STORE_ACTOR_UNKNOWN:
-    case STORE_ACTOR_UNPROVEN:
-    case STORE_ACTOR_ROLE:
-    case STORE_SUSPENDED:
-    case STORE_FULL:
-    case STORE_LIMITED:
-        why = refusals->refused;
-        break;
     case STORE_LEAVING:
         why =
             "a person whom this concerns is just being removed, disabled or given another role: repeat it in a second";
@@ -375,6 +365,8 @@ int store_client_explain(struct store_client *client, enum store_result result, 
         return command_fail(
             EXIT_FAILED,
             "Redis did not answer in time: the change may or may not have been made. Check, then try again");
+    default:
+        why = refusals->refused;
     }
     return command_fail(EXIT_FAILED, "%s", why ? why : "unexpected answer from the store");
 }

@@ -6,14 +6,8 @@
 
 #include <string.h>
 
-static const struct option_row ROWS[] = {
-    {.name = "json",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct command_line, json),
-     .help = "Print JSON, for scripts."},
-};
-static const struct option_table TABLE = {ROWS, sizeof ROWS / sizeof ROWS[0]};
-const struct option_group CONFIG_SHOW_OPTIONS[] = {{"Options", &TABLE}, SERVE_GROUPS, {0}};
+static const struct option_row ROWS[] = {ROW_JSON};
+const struct option_group CONFIG_SHOW_OPTIONS[] = {OPTIONS_OF(ROWS), SERVE_GROUPS, {0}};
 
 enum { OUTPUT_MAX_BYTES = 256 * 1024, VALUE_MAX_BYTES = 16 * 1024, SOURCE_MAX_BYTES = 4 * 1024 };
 
@@ -143,7 +137,7 @@ static void put_setting(struct printing *printing, const struct option_row *row,
 
 static void put_groups(struct printing *printing)
 {
-    const uint8_t *origin = printing->line->origins + TABLE.count;
+    const uint8_t *origin = printing->line->origins + sizeof ROWS / sizeof *ROWS;
 
     for (const struct option_group *group = CONFIG_SHOW_OPTIONS + 1; group->table; group++) {
         if (group->title && !printing->line->json)

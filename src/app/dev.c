@@ -31,17 +31,12 @@ static const struct option_row DEV_ROWS[] = {
      .default_text = ".chatelaine",
      .value_name = "PATH",
      .help = "Keep everything in this folder: data, master key, password."},
-    {.name = "cluster",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct command_line, cluster),
-     .help = "Run a Redis Cluster of three primaries instead of one Redis. A folder stays with what it was made for."},
-    {.name = "guide",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct command_line, guide),
-     .help =
-         "Also print a QR code and commands to try. If a node already runs in the folder, print its guide and exit."},
+    ROW_FLAG("cluster", cluster,
+             "Run a Redis Cluster of three primaries instead of one Redis. A folder stays with what it was made for."),
+    ROW_FLAG("guide", guide,
+             "Also print a QR code and commands to try. If a node already runs in the folder, print its guide and "
+             "exit."),
 };
-static const struct option_table DEV_TABLE = {DEV_ROWS, sizeof DEV_ROWS / sizeof *DEV_ROWS};
 
 /* As for a node, but quiet by default, so that how to sign in stays the last thing on the screen. */
 static const struct option_row DEV_LOG_ROWS[] = {
@@ -58,9 +53,9 @@ static const struct option_row DEV_LOG_ROWS[] = {
      .choices = "logfmt|json",
      .help = "Write log lines to standard error in this format."},
 };
-static const struct option_table DEV_LOG_TABLE = {DEV_LOG_ROWS, sizeof DEV_LOG_ROWS / sizeof *DEV_LOG_ROWS};
+static const struct option_table DEV_LOG_TABLE = OPTION_TABLE(DEV_LOG_ROWS);
 
-const struct option_group DEV_OPTIONS[] = {{"Options", &DEV_TABLE},       {"Node", &SETTINGS_NODE},
+const struct option_group DEV_OPTIONS[] = {OPTIONS_OF(DEV_ROWS),          {"Node", &SETTINGS_NODE},
                                            {NULL, &SETTINGS_REVOCATIONS}, {"Log", &DEV_LOG_TABLE},
                                            {"Limits", &SETTINGS_LIMITS},  {0}};
 

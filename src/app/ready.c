@@ -21,19 +21,13 @@ static const struct option_row READY_ROWS[] = {
      .default_text = SETTINGS_INTERNAL_LISTEN,
      .value_name = "ADDRESS",
      .help = "The --internal-listen address of the node."},
-    {.name = "internal-tls-cert",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct command_line, settings.internal_tls_cert),
-     .value_name = "PATH,…",
-     .help = "The --internal-tls-cert of the node, if it has one. The node must show one of these certificates."},
-    {.name = "or-empty",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct command_line, or_empty),
-     .help = "Also accept a node that waits for its first account, so that you can create it from the node's "
-             "container. Such a node answers every request with 503."},
+    ROW_TEXT("internal-tls-cert", settings.internal_tls_cert, "PATH,…",
+             "The --internal-tls-cert of the node, if it has one. The node must show one of these certificates."),
+    ROW_FLAG("or-empty", or_empty,
+             "Also accept a node that waits for its first account, so that you can create it from the node's "
+             "container. Such a node answers every request with 503."),
 };
-static const struct option_table READY_TABLE = {READY_ROWS, sizeof READY_ROWS / sizeof READY_ROWS[0]};
-const struct option_group READY_OPTIONS[] = {{"Options", &READY_TABLE}, {0}};
+const struct option_group READY_OPTIONS[] = {OPTIONS_OF(READY_ROWS), {0}};
 
 static bool read_unix(struct text path, struct http_call_peer *ret_peer)
 {
