@@ -8,7 +8,7 @@
 #include "config_show.h"
 #include "doctor_command.h"
 #include "node_settings.h"
-#include "ready.h"
+#include "ready_command.h"
 
 static const struct option_group NO_OPTIONS[] = {{0}};
 

@@ -1,4 +1,4 @@
-#include "ready.h"
+#include "ready_command.h"
 
 #include "config/tls_files.h"
 #include "http/call.h"
