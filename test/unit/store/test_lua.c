@@ -1,5 +1,5 @@
-/* Every script against a real Redis, as tables of commands and expected replies: the state before, the call, the state
- * after. */
+/* Scripts against a real Redis, as tables of commands and expected replies: the state before, the call, the state
+ * after. Here is what C never sends and does not see; what an operation of the store can show is tested through C. */
 #include "deadline.h"
 #include "leak_guard.h"
 #include "redis_server.h"
@@ -223,7 +223,6 @@ static void expect_message(const char *payload)
     freeReplyObject(message);
 }
 
-#define ID(n) "0000000000000000000000000" n
 #define ACCOUNT                                        \
     {                                                  \
         "HSET t:acct:acct_A name North created 1", "2" \
@@ -436,7 +435,8 @@ Test(lua, a_store_gets_its_identity_once)
 {
     STEPS({"@schema_claim 1 aa", "(ok 1 * 0)"}, {"EXISTS t:store", "0"},
           {"@account_create acct_A North 1 bb 1 0", "(ok)"}, {"HGET t:store id", "bb"},
-          {"@account_create acct_B North 1 cc 1 0", "(ok)"}, {"@schema_claim 1 dd", "(ok 1 * 0)"},
+          {"@account_create acct_B North 1 cc 1 0", "(ok)"}, {"@account_list '' 1", "(ok (acct_A North active))"},
+          {"@account_list acct_A 1", "(ok (acct_B North active))"}, {"@schema_claim 1 dd", "(ok 1 * 0)"},
           {"HGET t:store id", "bb"}, {"DEL t:store", "1"}, {"@schema_claim 1 ee", "(ok 1 * 0)"},
           {"HGET t:store id", "ee"});
 }
@@ -1690,54 +1690,6 @@ Test(lua, discarded_before_its_insertion_a_key_is_never_made)
           {"GET t:id:key_2", "d2"});
 }
 
-#define INSERT(n, mode)                                                              \
-    {                                                                                \
-        "@key_insert d" n " key_" ID(n) "+acct_A+" mode "+wxyz+3+7+-+N" n BY, "(ok)" \
-    }
-#define ALL_SETS " ak-test:active ak-test:revoked ak-live:active ak-live:revoked"
-
-Test(lua, key_list)
-{
-    STEPS(ACCOUNT, {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 0)"}, INSERT("1", "test"), INSERT("2", "live"),
-          INSERT("3", "test"), INSERT("4", "live"), INSERT("5", "test"),
-          {"@key_revoke 100 0 - - key_" ID("3") " '' '' 0" FROM " ''", "(ok *)"},
-          {"@key_list acct_A 9 older ''" ALL_SETS, "(ok 0 (* N5 *) (* N4 *) (* N3 *) (* N2 *) (* N1 *))"},
-          {"@key_list acct_A 2 older ''" ALL_SETS, "(ok 1 (* N5 *) (* N4 *))"},
-          {"@key_list acct_A 2 older key_" ID("4") ALL_SETS, "(ok 1 (* N3 *) (* N2 *))"},
-          {"@key_list acct_A 2 older key_" ID("2") ALL_SETS, "(ok 0 (* N1 *))"},
-          {"@key_list acct_A 2 older key_" ID("1") ALL_SETS, "(ok 0)"},
-          /* Directly before the cursor, newest first. */
-          {"@key_list acct_A 2 newer key_" ID("1") ALL_SETS, "(ok 1 (* N3 *) (* N2 *))"},
-          {"@key_list acct_A 2 newer key_" ID("3") ALL_SETS, "(ok 0 (* N5 *) (* N4 *))"},
-          {"@key_list acct_A 2 newer key_" ID("5") ALL_SETS, "(ok 0)"},
-          /* A cursor need not exist. */
-          {"@key_list acct_A 1 older key_" ID("9") ALL_SETS, "(ok 1 (* N5 *))"},
-          {"@key_list acct_A 9 older '' ak-test:active ak-test:revoked", "(ok 0 (* N5 *) (* N3 *) (* N1 *))"},
-          {"@key_list acct_A 9 older '' ak-test:revoked ak-live:revoked", "(ok 0 (* N3 *))"},
-          {"@key_list acct_A 9 older '' ak-live:active", "(ok 0 (* N4 *) (* N2 *))"},
-          {"@key_list acct_A 9 older '' dk:active", "(ok 0)"}, {"@key_list acct_B 9 older ''" ALL_SETS, "(ok 0)"});
-}
-
-Test(lua, key_list_merges_kinds_by_time)
-{
-    STEPS(ACCOUNT, INSERT("1", "live"), {"@key_insert d2 dev_" ID("2") "+acct_A+live+wxyz+1024+7+-+N2" BY, "(ok)"},
-          INSERT("3", "live"),
-          {"@key_list acct_A 9 older '' ak-live:active dk:active", "(ok 0 (* N3 *) (* N2 *) (* N1 *))"},
-          {"@key_list acct_A 9 older dev_" ID("2") " ak-live:active dk:active", "(ok 0 (* N1 *))"},
-          {"@key_list acct_A 9 newer key_" ID("1") " ak-live:active dk:active", "(ok 0 (* N3 *) (* N2 *))"});
-}
-
-Test(lua, accounts)
-{
-    STEPS({"@account_list", "(ok)"}, {"@account_create acct_B South 9 0123 1 0", "(ok)"},
-          {"@account_create acct_A North 5 0123 1 0", "(ok)"},
-          {"@account_create acct_A Other 6 0123 1 0", "(conflict)"}, {"HMGET t:acct:acct_A name created", "(North 5)"},
-          {"@account_list", "(ok (acct_A North active) (acct_B South active))"},
-          {"@account_list '' 1", "(ok (acct_A North active))"},
-          {"@account_list acct_A 1", "(ok (acct_B South active))"}, {"@account_list acct_B 1", "(ok)"},
-          {"@account_find acct_B", "(ok (acct_B South active))"}, {"@account_find acct_C", "(not_found)"});
-}
-
 #define SUSPEND "@account_suspend acct_A operator '' '' 100 - - 0"
 #define RESUME "@account_resume acct_A operator '' '' 100"
 
@@ -1747,7 +1699,7 @@ Test(lua, account_suspend)
           {"HSET t:nodes m1 5+1000", "1"}, {"SET t:lease_max 1000", "OK"},
           {SUSPEND, "(ok North 1* 0 1000 (m1 5 1000))"}, {"HGETALL t:suspended", "(acct_A 1* version 1)"},
           {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (acct_A North suspended))"},
-          {"@suspension_read acct_A", "(ok 1????????????  1*-* 0 0 0)"},
+          {"@account_find acct_C", "(not_found)"}, {"@suspension_read acct_A", "(ok 1????????????  1*-* 0 0 0)"},
           {"@revocation_note acct_A acct_A 7 0 0 2 1", "(ok)"},
           {"@suspension_read acct_A", "(ok 1????????????  1*-* 1???????????? 2 1)"},
           {"@suspension_read acct_9", "(not_found)"},
@@ -1852,45 +1804,6 @@ Test(lua, user_create)
           {"HEXISTS t:user:usr_X password_expired", "0"}, {"HEXISTS t:user:usr_Y password_expired", "1"});
 }
 
-#define CLAIM_OF(user, was) "@email_claim e@b.test " user " " user "+acct_A " was
-
-Test(lua, email_claim)
-{
-    STEPS({"@email_find e@b.test", "(not_found)"}, {CLAIM_OF("usr_U", "''"), "(ok)"},
-          {"@email_find e@b.test", "(ok usr_U acct_A)"}, {CLAIM_OF("usr_U", "''"), "(ok)"},
-          {CLAIM_OF("usr_V", "''"), "(conflict usr_U acct_A usr_U acct_A)"},
-          {CLAIM_OF("usr_V", "usr_W+acct_A"), "(conflict usr_U acct_A usr_U acct_A)"},
-          {"@user_void usr_U e@b.test", "(ok)"}, {"@user_void usr_U e@b.test", "(ok)"},
-          {CLAIM_OF("usr_V", "usr_U+acct_A"), "(ok)"}, {CLAIM_OF("usr_V", "usr_U+acct_A"), "(ok)"},
-          {CLAIM_OF("usr_W", "usr_U+acct_A"), "(conflict usr_V *)"}, {"GET t:email:e@b.test", "usr_V acct_A"},
-          {"@email_release e@b.test usr_U", "(ok)"}, {"GET t:email:e@b.test", "usr_V acct_A"},
-          {"@email_release e@b.test usr_V", "(ok)"}, {"@email_release e@b.test usr_V", "(ok)"},
-          {"EXISTS t:email:e@b.test", "0"});
-}
-
-/* The claim names the user alone, as in a store of one partition. */
-Test(lua, email_claim_without_an_account)
-{
-    STEPS(ACCOUNT, USER, {"GET t:email:a@b.test", "usr_U"}, {"@email_find a@b.test", "(ok usr_U acct_A)"},
-          {EMAIL("a@b.test", "usr_V"), "(conflict usr_U acct_A usr_U)"}, {"@user_void usr_U a@b.test", "(conflict)"},
-          {"EXISTS t:void:usr_U", "0"}, {EMAIL("b@b.test", "usr_V"), "(ok)"}, {"@email_find b@b.test", "(not_found)"},
-          {EMAIL("b@b.test", "usr_V"), "(ok)"}, {"EXISTS t:void:usr_V", "0"}, {EMAIL("b@b.test", "usr_W"), "(ok)"},
-          {"GET t:email:b@b.test", "usr_W"}, {"EXISTS t:void:usr_V", "1"}, {"EXISTS t:void:usr_W", "0"},
-          {"@email_release a@b.test usr_U", "(ok)"}, {"@email_find a@b.test", "(not_found)"});
-}
-
-Test(lua, user_find_and_list)
-{
-    STEPS({"@account_create acct_A North 1 0123 1 0", "(ok)"}, {"@account_create acct_B South 1 0123 1 0", "(ok)"},
-          USER, {"@user_create usr_T acct_A t@b.test hash2 sealed2 6 operator '' '' 100 mac owner", "(ok)"},
-          {"@user_create usr_V acct_B v@b.test hash3 sealed3 7 operator '' '' 100 mac owner", "(ok)"},
-          {"@user_find usr_U", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed))"},
-          {"@user_find usr_X", "(not_found)"},
-          {"@user_list acct_A 2 ''", "(ok (usr_T acct_A t@b.test 6 North mac owner 0 hash2 sealed2 ) (usr_U *))"},
-          {"@user_list acct_A 1 ''", "(ok (usr_T *))"}, {"@user_list acct_A 1 usr_T", "(ok (usr_U *))"},
-          {"@user_list acct_A 1 usr_U", "(ok)"}, {"@user_list acct_C 1 ''", "(ok)"});
-}
-
 #define CREATE(digest, step)                                                                                          \
     "@session_create usr_U " step " " digest " sid1 a pair:p,network:n,email:e, b1 '' 1800000 43200000 300000 '' '' " \
     "192.0.2.1 req_1 100 $now mac Firefox"
@@ -1919,14 +1832,6 @@ Test(lua, user_reset)
 
 #define RESERVE(attempt, counters) "@throttle_reserve " attempt " " counters " 0"
 #define FAIL(user, counters) "@login_fail " user " a " counters " 0 192.0.2.1 req_1 100 '' 0"
-
-Test(lua, email_find)
-{
-    STEPS(ACCOUNT, USER, {"@email_find a@b.test", "(ok usr_U acct_A)"}, {"@email_find x@b.test", "(not_found)"},
-          /* As an index of its own partition has it, where no user's record is. */
-          {"SET t:email:c@b.test usr_V+acct_B", "OK"}, {"@email_find c@b.test", "(ok usr_V acct_B)"},
-          {"SET t:email:d@b.test usr_gone", "OK"}, {"@email_find d@b.test", "(not_found)"});
-}
 
 Test(lua, login_begin)
 {
@@ -2022,19 +1927,6 @@ static void fail_times(unsigned times, const char *counters)
         snprintf(command, sizeof command, "@login_fail '' a %s 0 192.0.2.1 req_1 100 '' 0", counters);
         STEPS({command, "(ok * 0)"});
     }
-}
-
-Test(lua, networks_have_twenty_failures_and_wide_ones_sixty)
-{
-    fail_times(19, "network:n,wide:w,");
-    STEPS({RESERVE("a", "network:n,wide:w,"), "(ok)"});
-    fail_times(1, "network:n,wide:w,");
-    STEPS({RESERVE("a", "network:n,wide:w,"), "(refused ~30s)"}, {RESERVE("a", "network:m,wide:w,"), "(ok)"});
-    fail_times(20, "network:m,wide:w,");
-    fail_times(19, "network:o,wide:w,");
-    STEPS({RESERVE("a", "network:p,wide:w,"), "(ok)"});
-    fail_times(1, "network:o,wide:w,");
-    STEPS({RESERVE("a", "network:p,wide:w,"), "(refused ~30s)"});
 }
 
 #define FROM_BROWSER(digest) "@login_begin usr_U a9 '' browser:b, " digest " ''"
@@ -2301,15 +2193,6 @@ Test(lua, a_session_begins_when_its_node_says)
           {"HMGET t:session:s2 step_up mac", "(1* mac2)"});
 }
 
-Test(lua, session_end)
-{
-    STEPS(ACCOUNT, USER, {"@session_end s1 192.0.2.1 req_1 100", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-          {"@session_end s1 192.0.2.1 req_1 100", "(ok)"}, {"EXISTS t:session:s1 t:user:usr_U:sessions", "0"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
-           "((* (type session.ended actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {"@session_end s1 192.0.2.1 req_1 100", "(not_found)"});
-}
-
 Test(lua, session_list)
 {
     STEPS(ACCOUNT, USER, {"@session_list usr_U usr_X", "(ok)"}, {CREATE("s1", "7"), "(ok *)"},
@@ -2540,17 +2423,6 @@ Test(lua, audit_follow)
 /* The rest of the arguments of audit_search, after its position. */
 #define EVERYTHING " 250 '' '' '' '' '' '' 0 '' ''"
 
-Test(lua, audit_search)
-{
-    STEPS({"@audit_search acct_A 3 ''" EVERYTHING, "(ok )"}, {"XADD t:acct:acct_A:audit 5-0 f 1", "5-0"},
-          {"XADD t:acct:acct_A:audit 5-1 f 2", "5-1"}, {"XADD t:acct:acct_A:audit 6-0 f 3", "6-0"},
-          {"@audit_search acct_A 9 ''" EVERYTHING, "(ok  (6-0 (f 3)   ) (5-1 (f 2)   ) (5-0 (f 1)   ))"},
-          {"@audit_search acct_A 2 ''" EVERYTHING, "(ok 5-1 (6-0 (f 3)   ) (5-1 (f 2)   ))"},
-          {"@audit_search acct_A 9 5-1" EVERYTHING, "(ok  (5-0 (f 1)   ))"},
-          {"@audit_search acct_A 9 5-0" EVERYTHING, "(ok )"},
-          {"@audit_search acct_A 9 none" EVERYTHING, "(not_found)"});
-}
-
 #define EVENT(class, entry, type, actor, target, ip)                                                         \
     {                                                                                                        \
         "XADD t:acct:acct_A:audit" class " " entry " type " type " actor " actor " target " target " ip " ip \
@@ -2634,32 +2506,6 @@ Test(lua, audit_search_filters)
     /* Of the position and the end of the time asked for, the earlier counts. */
     STEPS({"@audit_search acct_A 1 3-2147483648 250 '' '' '' '' '' 6 0 '' ''", "(ok 2-1073741824 (2-1073741824 *))"},
           {"@audit_search acct_A 1 5-0 250 '' '' '' '' '' 3 0 '' ''", "(ok 2-1073741824 (2-1073741824 *))"});
-}
-
-/* A slice reads a bounded number of entries, but some of each class, so it always comes further. */
-Test(lua, audit_search_stops_and_goes_on)
-{
-    enum { EVENTS = 200, SLICES_LEAST = 3, SLICES_MOST = 20 };
-    char position[32] = "''", command[128], found[64], *reply;
-    unsigned slices = 0, matches = 0;
-
-    for (unsigned i = 1; i <= EVENTS; i++) {
-        snprintf(command, sizeof command, "XADD t:acct:acct_A:audit%s %u-0 type x actor %s", i % 20 ? ":refused" : "",
-                 i, i == 3 || i == 100 ? "usr_1" : "usr_2");
-        free(run(command));
-    }
-    do {
-        snprintf(command, sizeof command, "@audit_search acct_A 9 %s 40 '' usr_1 '' '' '' '' 0 '' ''", position);
-        reply = run(command);
-        cr_assert_eq(strncmp(reply, "(ok ", 4), 0, "%s", reply);
-        snprintf(position, sizeof position, "%.*s", (int)strspn(reply + 4, "0123456789-"), reply + 4);
-        read_times(reply, found, sizeof found);
-        matches += strcmp(found, "100") == 0 || strcmp(found, "3") == 0;
-        free(reply);
-        cr_assert_lt(++slices, SLICES_MOST);
-    } while (position[0] != '\0');
-    cr_expect_eq(matches, 2);
-    cr_expect_geq(slices, SLICES_LEAST);
 }
 
 /* Which event goes to which stream; '' is the class of people. */
@@ -2891,26 +2737,6 @@ Test(lua, usage_read_lists_the_most_used_keys_by_their_exact_uses)
           {"@usage_read acct_A 2 1 2026-01-31", "*has 4 bytes, not 28*"});
 }
 
-Test(lua, usage_read)
-{
-    STEPS({"@usage_read acct_A 2 2 2026-01-30 2026-01-31", "(ok (nil nil nil nil) (nil nil nil nil))"},
-          {"@usage_flush node 1 2026-01-31 9 0 acct_A live 1 =5:100 key_1 acct_A test 1 =7:90 key_2", "(ok)"},
-          {"@usage_flush node 2 2026-01-29 9 0 acct_A live 1 =1:80 key_3", "(ok)"},
-          {"@usage_read acct_A 2 2 2026-01-30 2026-01-31",
-           "(ok (nil nil 7 5) (nil nil nil nil) (key_2 7   () (0 0 0 0)) (key_1 5   () (0 0 0 0)))"},
-          /* Named keys: each of their days. */
-          {"@usage_read acct_A 2 2 2026-01-30 2026-01-31 key_3 key_1",
-           "(ok (nil nil 7 5) (nil nil nil nil) (key_3 0   (0 0) (0 0 0 0)) (key_1 5   (0 5) (0 0 0 0)))"},
-          {"@usage_flush node 3 2026-02-01 9 0 acct_A live 1 =2:110 key_1", "(ok)"},
-          {"@usage_flush node 4 2026-01-31 9 0 acct_A live 1 =1:95 key_1", "(ok)"},
-          {"@usage_read acct_A 2 3 2026-01-30 2026-01-31 2026-02-01 key_1",
-           "(ok (nil nil 7 6 nil 2) (nil nil nil nil nil nil) (key_1 8   (0 6 2) (0 0 0 0)))"},
-          /* Only the names of its own keys. */
-          ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@usage_read acct_A 9 1 2026-01-31 key_1", "(ok (7 6) (nil nil) (key_1 6 Name live (6) (0 0 0 0)))"},
-          {"@usage_read acct_B 9 1 2026-01-31 key_1", "(ok (nil nil) (nil nil) (key_1 0   (0) (0 0 0 0)))"});
-}
-
 #define BEGIN_AT(network, device) \
     "@device_begin " device " c" device " agent Ward 1024 192.0.2.9 600000 5000 mac1 " network " 3"
 #define BEGIN(device, code) "@device_begin " device " " code " agent Ward 1024 192.0.2.9 600000 5000 mac1 net 100"
@@ -2955,15 +2781,6 @@ Test(lua, enrolments_have_a_bound)
           /* Those that Redis has forgotten make room as others do. */
           {"DEL t:device:d4 t:user_code:cd4", "2"}, {BEGIN_AT("n2", "d7"), "(ok)"},
           {"EXISTS t:device:d1 t:device:d6 t:device:d7", "3"});
-}
-
-#define COUNT(tag) "@throttle_fail '' address:" tag ", 0 net 100"
-
-Test(lua, addresses_have_thirty_requests_of_devices)
-{
-    STEPS({COUNT("i"), "(ok 0)"}, {"HGET t:throttle:i n", "1"}, {"PTTL t:throttle:i", "~900000"},
-          {"HSET t:throttle:i n 29", "0"}, {COUNT("i"), "(ok 0)"}, {COUNT("i"), "(refused ~30s)"},
-          {"HGET t:throttle:i n", "30"}, {COUNT("j"), "(ok 0)"});
 }
 
 #define MISS_AT(network, list) "@throttle_fail '' " list ", 0 " network " 3"
@@ -3011,42 +2828,6 @@ Test(lua, device_poll_keeps_to_the_interval)
     {                                           \
         "HSET t:user:usr_U account acct_A", "1" \
     }
-
-Test(lua, device_is_claimed_once)
-{
-    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"}, APPROVED("d1"),
-          {"PTTL t:acct:acct_A:device:d1", "~7200000"}, {POLL("d1", "other"), "(not_found)"},
-          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2)"},
-          {POLL("d1", "agent"), "(ok acct_A Ward 1024 usr_U mac2)"}, {"XLEN t:acct:acct_A:audit", "1"},
-          {CLAIM("d1", "1"), "(ok North)"}, {"GET t:key:h1", "dev_1 acct_A live wxyz 1024 7 - Ward"},
-          {"GET t:id:dev_1", "h1"}, {"ZRANGE t:acct:acct_A:keys:dk:active 0 -1", "(dev_1)"},
-          {"XRANGE t:acct:acct_A:audit - +",
-           "((* (type device.approved actor usr_U target Ward ip 192.0.2.1 request_id req_1)) "
-           "(* (type device_key.created actor usr_U target dev_1 ip 192.0.2.9 request_id req_9)))"},
-          {MARK("d1", "claimed", "acct_A"), "(ok)"}, {CLAIM("d1", "2"), "(not_found)"},
-          {POLL("d1", "agent"), "(refused claimed)"}, {"EXISTS t:id:dev_2 t:key:h2", "0"},
-          {FIND("c1", "acct_A"), "(refused)"}, {DENY("d1", "acct_A"), "(not_found)"},
-          {APPROVE("d1", "acct_A"), "(not_found)"}, {APPROVE_BY("d1", "acct_A", "''", "''", "0 0"), "(not_found)"},
-          {MARK("d1", "denied", "acct_A"), "(not_found)"}, {"XLEN t:acct:acct_A:audit", "2"});
-}
-
-/* With several partitions, a claim cannot see its enrolment. */
-#define ELSEWHERE              \
-    {                          \
-        "DEL t:device:d1", "1" \
-    }
-Test(lua, the_account_alone_knows_whether_its_device_has_a_key)
-{
-    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, ELSEWHERE, {CLAIM("d1", "1"), "(not_found)"},
-          {APPROVE("d1", "acct_A"), "(ok usr_U mac2)"}, {CLAIM("d1", "1"), "(ok North)"},
-          {CLAIM("d1", "2"), "(not_found)"}, {DENY("d1", "acct_A"), "(not_found)"},
-          /* As if it had been read before the claim. */
-          {APPROVE("d1", "acct_A"), "(not_found)"}, {CLAIM("d1", "2"), "(not_found)"},
-          {"EXISTS t:device:d1 t:id:dev_2 t:key:h2", "0"}, {APPROVE("d2", "acct_A"), "(ok *)"},
-          {DENY("d2", "acct_A"), "(ok)"}, {DENY("d2", "acct_A"), "(ok)"}, {CLAIM("d2", "2"), "(not_found)"},
-          {APPROVE("d2", "acct_A"), "(not_found)"}, {DENY("d3", "acct_A"), "(ok)"},
-          {APPROVE("d3", "acct_A"), "(not_found)"}, {"XLEN t:acct:acct_A:audit", "5"});
-}
 
 /* Nodes of version 0.2 know only the enrolment, and serve stores of one partition. */
 Test(lua, devices_that_older_nodes_approve_deny_and_claim)
@@ -3356,25 +3137,6 @@ Test(lua, a_session_that_is_over_decides_nothing)
           {DENY_BY("d1", "acct_A", BY_SESSION("s1")), "(ok)"});
 }
 
-/* Between the two steps of a claim anything may happen. */
-Test(lua, only_what_was_approved_is_claimed)
-{
-    STEPS(ACCOUNT, APPROVER, {BEGIN("d1", "c1"), "(ok)"}, APPROVED("d1"), ELSEWHERE,
-          {CLAIM_AS("d1", "acct_B Ward 1024 usr_U mac2", "1"), "(not_found)"},
-          {CLAIM_AS("d1", "acct_A Desk 1024 usr_U mac2", "1"), "(not_found)"},
-          {CLAIM_AS("d1", "acct_A Ward 4095 usr_U mac2", "1"), "(not_found)"},
-          {CLAIM_AS("d1", "acct_A Ward 1024 usr_V mac2", "1"), "(not_found)"},
-          {CLAIM_AS("d1", "acct_A Ward 1024 usr_U mac1", "1"), "(not_found)"}, {CLAIM("d9", "1"), "(not_found)"},
-          {DENY("d1", "acct_A"), "(ok)"}, {CLAIM("d1", "1"), "(not_found)"}, {"EXISTS t:id:dev_1 t:key:h1", "0"});
-}
-
-/* Also for a device that has just asked. */
-Test(lua, an_approved_device_need_not_wait)
-{
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"}, {POLL("d1", "agent"), "(refused pending)"}, APPROVED("d1"),
-          {POLL("d1", "agent"), "(ok acct_A *)"});
-}
-
 /* Its node has given up; the device may ask again. */
 Test(lua, a_claim_that_comes_behind_its_discard_claims_nothing)
 {
@@ -3401,8 +3163,9 @@ Test(lua, device_is_denied)
            "((* (type device.denied actor usr_U target Ward ip 192.0.2.1 request_id req_1)))"},
           /* An approval can be denied until it is claimed. */
           {BEGIN("d2", "c2"), "(ok)"}, APPROVED("d2"), {FIND("c2", "acct_A"), "(ok * approved d? mac?)"},
-          APPROVED("d2"), {DENY("d2", "acct_A"), "(ok)"}, {MARK("d2", "denied", "acct_A"), "(ok)"},
-          {POLL("d2", "agent"), "(refused denied)"}, {"EXISTS t:id:dev_1", "0"}, {"XLEN t:acct:acct_A:audit", "3"});
+          {"PTTL t:acct:acct_A:device:d2", "~7200000"}, APPROVED("d2"), {DENY("d2", "acct_A"), "(ok)"},
+          {MARK("d2", "denied", "acct_A"), "(ok)"}, {POLL("d2", "agent"), "(refused denied)"},
+          {"EXISTS t:id:dev_1", "0"}, {"XLEN t:acct:acct_A:audit", "3"});
 }
 
 Test(lua, an_enrolment_that_is_over)
@@ -3411,17 +3174,6 @@ Test(lua, an_enrolment_that_is_over)
           {POLL("d1", "agent"), "(refused expired)"}, {FIND("c1", "acct_A"), "(refused)"},
           {FIND("c9", "acct_A"), "(not_found)"}, {MARK("d9", "approved", "acct_A"), "(not_found)"},
           {"EXISTS t:id:dev_1 t:device:d9", "0"});
-}
-
-Test(lua, the_first_account_to_mark_an_enrolment_has_decided)
-{
-    STEPS(ACCOUNT, {BEGIN("d1", "c1"), "(ok)"},
-          {FIND("c1", "acct_B"), "(ok agent Ward 1024 192.0.2.9 1* 1* pending d1 mac1)"},
-          {APPROVE("d1", "acct_A"), "(ok *)"}, {APPROVE("d1", "acct_B"), "(ok *)"},
-          {MARK("d1", "approved", "acct_A"), "(ok)"}, {MARK("d1", "approved", "acct_B"), "(not_found)"},
-          {MARK("d1", "denied", "acct_B"), "(not_found)"}, {MARK("d1", "claimed", "acct_B"), "(not_found)"},
-          {FIND("c1", "acct_B"), "(refused)"}, {"HMGET t:device:d1 status account", "(approved acct_A)"},
-          {FIND("c1", "acct_A"), "(ok * approved d? mac?)"});
 }
 
 #define GUESS(n)                 \
@@ -3438,12 +3190,6 @@ Test(lua, guessing_user_codes_waits)
           {SEEK("''"), "(refused ~30s)"}, {"@device_seek u2 usr_V acct_A ''", "(ok)"},
           {"HSET t:throttle:u until $now", "0"}, GUESS("6"), {SEEK("''"), "(refused ~60s)"},
           {"PTTL t:throttle:u", "~900000"});
-}
-
-Test(lua, right_user_codes_leave_nothing)
-{
-    STEPS(ACCOUNT, GUESS("1"), {"@device_found u", "(ok)"}, {"EXISTS t:throttle:u", "0"}, {"@device_found u", "(ok)"},
-          {"EXISTS t:throttle:u", "0"});
 }
 
 #define LIMITED(n, mode, limits)                \
