@@ -4,6 +4,7 @@
 #include "engine/access.h"
 #include "engine/outcome.h"
 #include "engine/record.h"
+#include "engine/reply_record.h"
 #include "engine/script.h"
 
 enum { SCRIPT_ARGS_MAX = 24, SCRIPT_ARGS_BYTES = 1024 };
@@ -66,6 +67,20 @@ struct row_form {
  * *result is STORE_OK. */
 MUST_CHECK void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
                             enum store_result *result, size_t *ret_count);
+
+/* A page of records, behind has_more (0 or 1). */
+struct reply_page {
+    const char *what; /* for the log: "list of keys" */
+    size_t record_bytes, limit;
+    enum store_result (*read)(struct store *store, const struct redis_reply *item, void *ret_record);
+    void *records; /* NULL unless the result is STORE_OK; page_free() wipes and frees them */
+    size_t count;
+    bool has_more;
+};
+/* Leaves out altered records. If the reply is malformed, *result becomes STORE_UNAVAILABLE. */
+void page_read(struct store *store, const struct redis_reply *reply, enum store_result *result,
+               struct reply_page *page);
+void page_free(struct reply_page *page);
 
 /* Readers of single values; false if malformed. */
 MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */

@@ -210,6 +210,44 @@ void *reply_rows(struct store *store, const struct row_form *form, const struct 
     return NULL;
 }
 
+static enum store_result read_page(struct store *store, const struct redis_reply *reply, struct reply_page *page)
+{
+    enum store_result result = STORE_OK;
+    int64_t has_more;
+
+    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > page->limit) {
+        store_malformed(store, page->what);
+        return STORE_UNAVAILABLE;
+    }
+    page->has_more = has_more != 0;
+    for (size_t i = 1; i < reply->count && result != STORE_UNAVAILABLE; i++) {
+        result = page->read(store, reply_at(reply, i), (char *)page->records + page->count * page->record_bytes);
+        page->count += result == STORE_OK;
+    }
+    return result == STORE_UNAVAILABLE ? result : STORE_OK;
+}
+
+void page_read(struct store *store, const struct redis_reply *reply, enum store_result *result, struct reply_page *page)
+{
+    if (*result != STORE_OK)
+        return;
+    page->records = mem_alloc(page->limit * page->record_bytes);
+    *result = read_page(store, reply, page);
+    if (*result == STORE_OK)
+        return;
+    page_free(page);
+    page->count = 0;
+    page->has_more = false;
+}
+
+void page_free(struct reply_page *page)
+{
+    if (page->records)
+        secure_wipe(page->records, page->limit * page->record_bytes); /* there may be secrets among them */
+    free(page->records);
+    page->records = NULL;
+}
+
 bool reply_time(const struct redis_reply *reply, int64_t *ret_ms)
 {
     return reply_integer(reply, ret_ms) && *ret_ms > 0;

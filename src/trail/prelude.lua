@@ -8,11 +8,11 @@ local function name_of(account, id)
         local key = key_record(id)
         return key and key.account == account and key.name or ''
     end
-    local user = kind == 'usr' and user_record(id, false)
+    local user = kind == 'usr' and user_record(id)
     if kind == 'usr' and not user then
         return redis.call('HGET', K.account_gone(account), id) or ''
     end
-    return user and user[2] == account and user[3] or ''
+    return user and user.account == account and user.email or ''
 end
 
 -- An event is named '<ms>-<number>'. The number has the class in the upper 2 of its 32 bits and the entry's sequence

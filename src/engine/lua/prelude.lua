@@ -275,3 +275,14 @@ end
 local function source_from(first, actor)
     return {actor or ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]}
 end
+
+-- Adds fields to a record: scripts read them as record[name], and reply it as {name, value, name, value...}. What has no
+-- value is left out.
+local function record_add(record, names, values)
+    for i, name in ipairs(names) do
+        if values[i] then
+            record[#record + 1], record[#record + 2], record[name] = name, values[i], values[i]
+        end
+    end
+    return record
+end

@@ -18,4 +18,4 @@ void args_of_key(struct script_args *args, struct store *store, const struct key
  * MAC. */
 MUST_CHECK bool key_reply_decode(const struct redis_reply *reply, struct key_record *ret_key);
 /* The same, with its MAC verified. STORE_NOT_FOUND: its MAC is wrong. STORE_UNAVAILABLE: malformed. */
-enum store_result key_reply_read(struct store *store, const struct redis_reply *reply, struct key_record *ret_key);
+enum store_result key_reply_read(struct store *store, const struct redis_reply *reply, void *ret_key);

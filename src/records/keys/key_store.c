@@ -25,17 +25,18 @@ bool key_reply_decode(const struct redis_reply *reply, struct key_record *ret_ke
            reply_time_or_none(reply_at(reply, 3), &ret_key->ends_ms);
 }
 
-enum store_result key_reply_read(struct store *store, const struct redis_reply *reply, struct key_record *ret_key)
+enum store_result key_reply_read(struct store *store, const struct redis_reply *reply, void *ret_key)
 {
+    struct key_record *key = ret_key;
     struct text packed, hex;
     uint8_t digest[KEY_DIGEST_BYTES];
 
-    if (!key_reply_decode(reply, ret_key) || !reply_text(reply_at(reply, 0), &packed) ||
+    if (!key_reply_decode(reply, key) || !reply_text(reply_at(reply, 0), &packed) ||
         !reply_text(reply_at(reply, 2), &hex) || !decode_hex(hex, digest, sizeof digest)) {
         store_malformed(store, "key");
         return STORE_UNAVAILABLE;
     }
-    return store_believe_key(store, packed, digest, &ret_key->id);
+    return store_believe_key(store, packed, digest, &key->id);
 }
 
 /* Changes and reads by id */
@@ -197,40 +198,15 @@ struct list_call {
     void *arg;
 };
 
-/* Leaves out altered records. */
-static enum store_result list_read(struct list_call *call, const struct redis_reply *reply, struct key_record *keys,
-                                   size_t *ret_count, bool *ret_has_more)
-{
-    enum store_result result = STORE_OK;
-    int64_t has_more;
-
-    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > call->limit) {
-        store_malformed(call->store, "list of keys");
-        return STORE_UNAVAILABLE;
-    }
-    *ret_has_more = has_more != 0;
-    for (size_t i = 1; i < reply->count && result != STORE_UNAVAILABLE; i++) {
-        result = key_reply_read(call->store, reply_at(reply, i), &keys[*ret_count]);
-        *ret_count += result == STORE_OK;
-    }
-    return result == STORE_UNAVAILABLE ? result : STORE_OK;
-}
-
 static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct list_call call = *(struct list_call *)arg;
-    struct key_record *keys = mem_alloc(call.limit * sizeof *keys);
-    bool has_more = false;
-    size_t count = 0;
+    struct reply_page page = {"list of keys", sizeof(struct key_record), call.limit, key_reply_read, NULL, 0, false};
 
     free(arg);
-    if (result == STORE_OK)
-        result = list_read(&call, reply, keys, &count, &has_more);
-    if (result == STORE_OK)
-        call.done(call.arg, result, keys, count, has_more);
-    else
-        call.done(call.arg, result, NULL, 0, false);
-    free(keys);
+    page_read(call.store, reply, &result, &page);
+    call.done(call.arg, result, page.records, page.count, page.has_more);
+    page_free(&page);
 }
 
 void key_store_list(struct store *store, const struct key_query *query, keys_listed *done, void *arg)

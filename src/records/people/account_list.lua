@@ -1,6 +1,6 @@
 -- Accounts, oldest first. For commands only. Without a limit the work grows with their number.
 -- ARGV: prefix, then to get a page: account to start after ('' for the first), limit
--- Returns: ok, {account, name, status}...
+-- Returns: ok, accounts (ACCOUNT_FIELDS in account_store.c)...
 
 local ids
 if ARGV[3] then
@@ -10,6 +10,7 @@ else
 end
 local reply = {'ok'}
 for _, account in ipairs(ids) do
-    reply[#reply + 1] = {account, redis.call('HGET', K.account(account), 'name'), account_status(account)}
+    reply[#reply + 1] = record_add({}, {'id', 'name', 'status'},
+                                   {account, redis.call('HGET', K.account(account), 'name'), account_status(account)})
 end
 return reply

@@ -115,35 +115,35 @@ void account_store_unlock_user(struct store *store, const struct id *user, const
     verb_call_change(store, SCRIPT_user_unlock, &args, done, arg);
 }
 
-static bool read_secrets(const struct redis_reply *reply, struct user_record *user)
-{
-    struct text totp;
-
-    if (!reply_chars(reply_at(reply, 8), user->password_hash, sizeof user->password_hash) ||
-        !reply_text(reply_at(reply, 9), &totp) || totp.len != TOTP_SEALED_BYTES)
-        return false;
-    memcpy(user->totp_sealed, totp.ptr, TOTP_SEALED_BYTES);
-    return true;
-}
-
-static bool read_role(const struct redis_reply *reply, struct user_record *user)
+bool value_role(const struct redis_reply *value, void *ret, UNUSED size_t size)
 {
     struct text role;
 
-    return reply_text(reply_at(reply, 6), &role) && role_parse(role, &user->role) &&
-           reply_integer(reply_at(reply, 7), &user->disabled_ms) && user->disabled_ms >= 0;
+    return reply_text(value, &role) && role_parse(role, ret);
 }
+
+/* user_record() in the prelude. */
+static const struct reply_field USER_FIELDS[] = {
+    REPLY_ID("id", ID_USER, user_record, id),
+    REPLY_ID("account", ID_ACCOUNT, user_record, account),
+    REPLY_FIELD("email", value_chars, user_record, email),
+    REPLY_FIELD("created", value_time, user_record, created_ms),
+    REPLY_FIELD("account_name", value_chars, user_record, account_name),
+    REPLY_FIELD_OR_NONE("mac", value_chars, user_record, mac.text),
+    REPLY_FIELD("role", value_role, user_record, role),
+    REPLY_FIELD_OR_NONE("disabled", value_count, user_record, disabled_ms),
+};
+static const struct reply_field SECRET_FIELDS[] = {
+    REPLY_FIELD("password", value_chars, user_record, password_hash),
+    REPLY_FIELD("totp", value_bytes, user_record, totp_sealed),
+    REPLY_FIELD_OR_NONE("recovery_codes_key", value_chars, user_record, codes_made_with), /* user_list.lua */
+};
 
 bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user)
 {
     *ret_user = (struct user_record){0};
-    return reply_id(reply_at(reply, 0), ID_USER, &ret_user->id) &&
-           reply_id(reply_at(reply, 1), ID_ACCOUNT, &ret_user->account) &&
-           reply_chars(reply_at(reply, 2), ret_user->email, sizeof ret_user->email) &&
-           reply_time(reply_at(reply, 3), &ret_user->created_ms) &&
-           reply_chars(reply_at(reply, 4), ret_user->account_name, sizeof ret_user->account_name) &&
-           reply_chars(reply_at(reply, 5), ret_user->mac.text, sizeof ret_user->mac.text) &&
-           read_role(reply, ret_user) && (!with_secrets || read_secrets(reply, ret_user));
+    return REPLY_RECORD(reply, USER_FIELDS, ret_user) &&
+           (!with_secrets || REPLY_RECORD(reply, SECRET_FIELDS, ret_user));
 }
 
 struct find_user_call {
@@ -218,10 +218,7 @@ struct list_users_call {
 
 static bool listed_user_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_user)
 {
-    struct user_record *user = ret_user;
-
-    return user_record_read(reply, true, user) &&
-           reply_chars(reply_at(reply, 10), user->codes_made_with, sizeof user->codes_made_with);
+    return user_record_read(reply, true, ret_user);
 }
 
 static void list_users_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -259,14 +256,23 @@ struct list_accounts_call {
     void *arg;
 };
 
-static bool account_row_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
+static bool value_status(const struct redis_reply *value, void *ret, UNUSED size_t size)
 {
-    struct account_row *row = ret_row;
     struct text status;
 
-    return reply_id(reply_at(reply, 0), ID_ACCOUNT, &row->id) &&
-           reply_chars(reply_at(reply, 1), row->name, sizeof row->name) && reply_text(reply_at(reply, 2), &status) &&
-           account_status_parse(status, &row->status);
+    return reply_text(value, &status) && account_status_parse(status, ret);
+}
+
+/* account_list.lua, account_find.lua */
+static const struct reply_field ACCOUNT_FIELDS[] = {
+    REPLY_ID("id", ID_ACCOUNT, account_row, id),
+    REPLY_FIELD("name", value_chars, account_row, name),
+    REPLY_FIELD("status", value_status, account_row, status),
+};
+
+static bool account_row_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
+{
+    return REPLY_RECORD(reply, ACCOUNT_FIELDS, ret_row);
 }
 
 static void list_accounts_called(void *arg, enum store_result result, const struct redis_reply *reply)

@@ -103,7 +103,7 @@ static bool has_email(const struct redis_reply *reply, const char *email)
 {
     struct text found;
 
-    return reply_text(reply_at(reply_at(reply, 0), 2), &found) && text_equal(found, text_of(email));
+    return reply_text(reply_named(reply, TEXT("email")), &found) && text_equal(found, text_of(email));
 }
 
 static void check_answered(void *arg, enum store_result result, const struct redis_reply *reply)

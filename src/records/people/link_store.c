@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "email_claim.h"
+#include "person_read.h"
 #include "lease/lease.h"
 #include "records/seal_store.h"
 #include "throttle.h"
@@ -73,48 +74,37 @@ static enum store_result link_believe(struct store *store, const struct link_rec
 
 /* Replies */
 
-static bool read_user(const struct redis_reply *reply, struct id *ret_user)
+static bool value_digest(const struct redis_reply *value, void *ret, size_t size)
 {
-    struct text t;
+    struct text hex;
 
-    return reply_text(reply, &t) && (t.len == 0 || id_parse(ID_USER, t, ret_user));
+    return reply_text(value, &hex) && decode_hex(hex, ret, size);
 }
 
-static bool read_totp(const struct redis_reply *reply, struct link_record *link)
-{
-    struct text totp;
+/* link_reply() in the prelude. `user` is of a reset, and `totp` of a link with which a browser has started. */
+static const struct reply_field LINK_FIELDS[] = {
+    REPLY_FIELD("digest", value_digest, link_record, digest),
+    REPLY_ID("id", ID_INVITATION, link_record, id),
+    REPLY_ID("account", ID_ACCOUNT, link_record, account),
+    REPLY_FIELD("account_name", value_chars, link_record, account_name),
+    REPLY_FIELD("email", value_chars, link_record, email),
+    REPLY_FIELD("role", value_role, link_record, role),
+    REPLY_ROW("user", true, value_id, link_record, user, ID_USER),
+    REPLY_FIELD("by", value_chars, link_record, by),
+    REPLY_FIELD("created", value_time, link_record, created_ms),
+    REPLY_FIELD("expires", value_time, link_record, expires_ms),
+    REPLY_FIELD_OR_NONE("mac", value_chars, link_record, mac.text),
+    REPLY_FIELD_OR_NONE("totp", value_bytes, link_record, totp_sealed),
+};
 
-    if (!reply_text(reply, &totp) || (totp.len != 0 && totp.len != TOTP_SEALED_BYTES))
-        return false;
-    link->has_totp = totp.len > 0;
-    if (link->has_totp)
-        memcpy(link->totp_sealed, totp.ptr, TOTP_SEALED_BYTES);
-    return true;
-}
-
-/* A link as link_reply() in the prelude returns it. */
 static bool link_read(const struct redis_reply *reply, struct link_record *ret_link)
 {
-    struct text hex, role;
-
     *ret_link = (struct link_record){0};
-    return reply && reply_text(reply_at(reply, 0), &hex) &&
-           decode_hex(hex, ret_link->digest, sizeof ret_link->digest) &&
-           reply_id(reply_at(reply, 1), ID_INVITATION, &ret_link->id) &&
-           reply_id(reply_at(reply, 2), ID_ACCOUNT, &ret_link->account) &&
-           reply_chars(reply_at(reply, 3), ret_link->email, sizeof ret_link->email) &&
-           reply_text(reply_at(reply, 4), &role) && role_parse(role, &ret_link->role) &&
-           read_user(reply_at(reply, 5), &ret_link->user) &&
-           reply_chars(reply_at(reply, 6), ret_link->by, sizeof ret_link->by) &&
-           reply_time(reply_at(reply, 7), &ret_link->created_ms) &&
-           reply_time(reply_at(reply, 8), &ret_link->expires_ms) &&
-           reply_chars(reply_at(reply, 9), ret_link->mac.text, sizeof ret_link->mac.text) &&
-           read_totp(reply_at(reply, 10), ret_link) &&
-           reply_chars(reply_at(reply, 11), ret_link->account_name, sizeof ret_link->account_name);
+    ret_link->has_totp = reply_named(reply, TEXT("totp"));
+    return REPLY_RECORD(reply, LINK_FIELDS, ret_link);
 }
 
-static enum store_result link_read_believed(struct store *store, const struct redis_reply *reply,
-                                            struct link_record *ret_link)
+static enum store_result link_read_believed(struct store *store, const struct redis_reply *reply, void *ret_link)
 {
     if (link_read(reply, ret_link))
         return link_believe(store, ret_link);
@@ -203,39 +193,16 @@ struct list_call {
     void *arg;
 };
 
-static enum store_result list_read(const struct list_call *call, const struct redis_reply *reply,
-                                   struct link_record *links, size_t *ret_count, bool *ret_has_more)
-{
-    int64_t has_more;
-
-    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > call->limit) {
-        store_malformed(call->store, "list of invitations");
-        return STORE_UNAVAILABLE;
-    }
-    *ret_has_more = has_more != 0;
-    for (size_t i = 1; i < reply->count; i++) {
-        enum store_result result = link_read_believed(call->store, reply_at(reply, i), &links[*ret_count]);
-
-        if (result == STORE_UNAVAILABLE)
-            return result;
-        *ret_count += result == STORE_OK;
-    }
-    return STORE_OK;
-}
-
 static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct list_call call = *(struct list_call *)arg;
-    struct link_record *links = mem_alloc(call.limit * sizeof *links);
-    bool has_more = false;
-    size_t count = 0;
+    struct reply_page page = {
+        "list of invitations", sizeof(struct link_record), call.limit, link_read_believed, NULL, 0, false};
 
     free(arg);
-    if (result == STORE_OK)
-        result = list_read(&call, reply, links, &count, &has_more);
-    call.done(call.arg, result, links, result == STORE_OK ? count : 0, has_more);
-    secure_wipe(links, call.limit * sizeof *links);
-    free(links);
+    page_read(call.store, reply, &result, &page);
+    call.done(call.arg, result, page.records, page.count, page.has_more);
+    page_free(&page);
 }
 
 void link_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *behind,

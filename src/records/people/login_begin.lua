@@ -16,5 +16,5 @@ local wait_s = attempt_reserve(counters, ARGV[3], now, guard.forgiven)
 if wait_s then
     return {'refused', wait_s}
 end
-return {'ok', user_record(user, true) or false, is_known and 1 or 0, guard.locked and 1 or 0,
+return {'ok', user_record(user, 'password', 'totp') or false, is_known and 1 or 0, guard.locked and 1 or 0,
         recovery_code_find(user, ARGV[7]) and 1 or 0, guard.forgiven}

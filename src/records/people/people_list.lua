@@ -11,7 +11,7 @@ local ids = redis.call('ZREVRANGEBYLEX', people, ARGV[4] ~= '' and '(' .. ARGV[4
 local reply = {'ok', #ids > limit and 1 or 0}
 for i = 1, math.min(limit, #ids) do
     local person = person_reply(ids[i])
-    if not person[1] then
+    if not person then
         error('a listed user of ' .. ARGV[2] .. ' does not exist')
     end
     reply[i + 2] = person

@@ -6,19 +6,17 @@
 #include "engine/verb.h"
 #include <stdlib.h>
 
+/* person_reply() in the prelude, behind the fields of the user. */
+static const struct reply_field PERSON_FIELDS[] = {
+    REPLY_FIELD_OR_NONE("locked", value_flag, person, is_locked),
+    REPLY_FIELD_OR_NONE("invited", value_flag, person, is_invited),
+    REPLY_FIELD_OR_NONE("last_sign_in_at", value_count, person, last_sign_in_ms),
+};
+
 bool person_read(const struct redis_reply *reply, struct person *ret_person)
 {
-    int64_t locked, invited;
-
     *ret_person = (struct person){0};
-    if (!reply || !user_record_read(reply_at(reply, 0), false, &ret_person->user) ||
-        !reply_integer(reply_at(reply, 1), &locked) ||
-        !reply_integer(reply_at(reply, 2), &ret_person->last_sign_in_ms) || ret_person->last_sign_in_ms < 0 ||
-        !reply_integer(reply_at(reply, 3), &invited))
-        return false;
-    ret_person->is_locked = locked != 0;
-    ret_person->is_invited = invited != 0;
-    return true;
+    return user_record_read(reply, false, &ret_person->user) && REPLY_RECORD(reply, PERSON_FIELDS, ret_person);
 }
 
 struct list_call {
@@ -28,44 +26,25 @@ struct list_call {
     void *arg;
 };
 
-/* Leaves out altered records. */
-static enum store_result list_read(const struct list_call *call, const struct redis_reply *reply, struct person *people,
-                                   size_t *ret_count, bool *ret_has_more)
+static enum store_result person_believed(struct store *store, const struct redis_reply *item, void *ret_person)
 {
-    int64_t has_more;
+    struct person *person = ret_person;
 
-    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > call->limit) {
-        store_malformed(call->store, "list of people");
-        return STORE_UNAVAILABLE;
-    }
-    *ret_has_more = has_more != 0;
-    for (size_t i = 1; i < reply->count; i++) {
-        enum store_result result;
-
-        if (!person_read(reply_at(reply, i), &people[*ret_count])) {
-            store_malformed(call->store, "person");
-            return STORE_UNAVAILABLE;
-        }
-        result = user_record_believe(call->store, &people[*ret_count].user);
-        if (result == STORE_UNAVAILABLE)
-            return result;
-        *ret_count += result == STORE_OK;
-    }
-    return STORE_OK;
+    if (person_read(item, person))
+        return user_record_believe(store, &person->user);
+    store_malformed(store, "person");
+    return STORE_UNAVAILABLE;
 }
 
 static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct list_call call = *(struct list_call *)arg;
-    struct person *people = mem_alloc(call.limit * sizeof *people);
-    bool has_more = false;
-    size_t count = 0;
+    struct reply_page page = {"list of people", sizeof(struct person), call.limit, person_believed, NULL, 0, false};
 
     free(arg);
-    if (result == STORE_OK)
-        result = list_read(&call, reply, people, &count, &has_more);
-    call.done(call.arg, result, people, result == STORE_OK ? count : 0, has_more);
-    free(people);
+    page_read(call.store, reply, &result, &page);
+    call.done(call.arg, result, page.records, page.count, page.has_more);
+    page_free(&page);
 }
 
 void people_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *behind,

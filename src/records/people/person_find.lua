@@ -3,10 +3,10 @@
 -- Returns: ok, person_reply(); not_found
 
 local person = person_reply(ARGV[3])
-if not person[1] and ARGV[4] == '1' then
-    person = person_gone(ARGV[2], ARGV[3]) or person
+if not person and ARGV[4] == '1' then
+    person = person_gone(ARGV[2], ARGV[3])
 end
-if not person[1] or (ARGV[2] ~= '' and person[1][2] ~= ARGV[2]) then
+if not person or (ARGV[2] ~= '' and person.account ~= ARGV[2]) then
     return {'not_found'}
 end
 return {'ok', person}

@@ -1,10 +1,12 @@
 /* Shared by the verbs about people: reading replies of scripts. */
 #pragma once
-#include "redis/reply.h"
+#include "engine/verb.h"
 #include "records/people_store.h"
 
 /* A person as person_reply() in the prelude returns it; the MAC is not verified. False: malformed. */
 MUST_CHECK bool person_read(const struct redis_reply *reply, struct person *ret_person);
+
+value_reader value_role; /* enum role */
 
 /* A user as user_record() in the prelude returns it. Fills all of ret_user. */
 MUST_CHECK bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user);

@@ -87,12 +87,12 @@ local ENDED_KEYS_MS = 24 * 60 * 60 * 1000
 
 -- Removes a user with all links. The trail keeps the email, which the node releases next (email_release.lua).
 local function user_erase(user, account, email)
-    local u = user_record(user, false)
+    local u = user_record(user)
     links_end(user, now_ms())
     factors_forget(user)
-    if u and u[6] ~= '' and u[8] > 0 then
+    if u and (u.mac or '') ~= '' and tonumber(u.disabled or '0') > 0 then
         redis.call('HSET', K.account_gone_people(account), user,
-                   string.format('%s %s %.0f %s', u[4], u[7], u[8], u[6]))
+                   string.format('%s %s %s %s', u.created, u.role, u.disabled, u.mac))
     end
     if exists(K.user_ended_keys(user)) then
         redis.call('RENAME', K.user_ended_keys(user), K.account_ended_keys(account, user))
@@ -135,11 +135,12 @@ local function notices(user, digest)
     for _, line in ipairs(found) do
         local at, sid, ip, browser = line:match('^(%d+) (%S+) (%S*) (.*)$')
         if at and sid ~= s[1] and tonumber(at) > since then
-            browsers[#browsers + 1] = {tonumber(at), ip, browser}
+            browsers[#browsers + 1] = record_add({}, {'at', 'ip', 'name'}, {at, ip, browser})
         end
     end
-    return {tonumber(s[4] or '0'), s[5] or '', tonumber(u[1] or '0') - tonumber(s[3] or u[1] or '0'),
-            tonumber(s[6] or '0'), recovered > since and recovered or 0, browsers}
+    return record_add({}, {'last_sign_in_at', 'last_sign_in_ip', 'failed_sign_ins', 'attacked', 'recovered', 'browsers'},
+                      {s[4], s[5] ~= '' and s[5], tonumber(u[1] or '0') - tonumber(s[3] or u[1] or '0'), s[6],
+                       recovered > since and recovered, browsers})
 end
 
 -- Clears everything counted against the user. Counters are named by keyed tags, so they cannot be found; noting the

@@ -3,20 +3,17 @@
 -- What a user of each role may do, the lowest first (core/account.h). A record without a role is an owner's.
 local ROLE_RANKS = {auditor = 1, responder = 2, developer = 3, owner = 4}
 
--- A user as all scripts return it: {id, account, email, created, account name, MAC ('' for none), role, disabled since
--- (0: active), password, totp}; the last two only with secrets. nil if the id is unknown.
-local function user_record(user, with_secrets)
-    local fields = redis.call('HMGET', K.user(user), 'account', 'email', 'created', 'password', 'totp', 'mac', 'role',
-                              'disabled')
-    if not fields[1] then
+-- A user as all scripts return it (USER_FIELDS in account_store.c); nil if the id is unknown. Behind it: names of
+-- further fields. 'password' and 'totp' are secrets.
+local function user_record(user, ...)
+    local names = {'account', 'email', 'created', 'mac', 'role', 'disabled', ...}
+    local values = redis.call('HMGET', K.user(user), unpack(names))
+    if not values[1] then
         return nil
     end
-    local record = {user, fields[1], fields[2], fields[3], redis.call('HGET', K.account(fields[1]), 'name'),
-                    fields[6] or '', fields[7] or 'owner', tonumber(fields[8] or '0')}
-    if with_secrets then
-        record[9], record[10] = fields[4], fields[5]
-    end
-    return record
+    values[5] = values[5] or 'owner'
+    return record_add(record_add({}, {'id', 'account_name'}, {user, redis.call('HGET', K.account(values[1]), 'name')}),
+                      names, values)
 end
 
 -- Writes role and state of a user, '' for an active one. Only what an active owner lacks is stored, see
@@ -89,10 +86,13 @@ local function last_owner_refused(account, user)
     return {'refused'}
 end
 
--- A user as lists show it: {user record, locked (1 or 0), last sign-in (0: none), whether a link must be used first}.
+-- A user as lists show it (PERSON_FIELDS in people_store.c).
 local function person_reply(user)
-    local u = redis.call('HMGET', K.user(user), 'locked', 'last_sign_in_at', 'password')
-    return {user_record(user, false), u[1] and 1 or 0, tonumber(u[2] or '0'), u[3] == NO_PASSWORD and 1 or 0}
+    local person = user_record(user, 'locked', 'last_sign_in_at')
+    if person and redis.call('HGET', K.user(user), 'password') == NO_PASSWORD then
+        record_add(person, {'invited'}, {1}) -- a link must be used first
+    end
+    return person
 end
 
 -- What is kept of a person who was removed: '<created> <role> <disabled since> <MAC>', beside the email.
@@ -103,8 +103,9 @@ local function person_gone(account, user)
     if not created then
         return nil
     end
-    return {{user, account, redis.call('HGET', K.account_gone(account), user) or '', created,
-             redis.call('HGET', K.account(account), 'name') or '', mac, role, tonumber(disabled)}, 0, 0, 0}
+    return record_add({}, {'id', 'account', 'email', 'created', 'role', 'disabled', 'mac', 'account_name'},
+                      {user, account, redis.call('HGET', K.account_gone(account), user) or '', created, role, disabled, mac,
+                       redis.call('HGET', K.account(account), 'name')})
 end
 
 -- What an event about a person tells of that person's keys, added to data (nil: nothing else). Five arguments, if they are
@@ -157,7 +158,7 @@ local function link_maker_may(by, account, created)
         return false
     end
     local gone = person_gone(account, origin)
-    local ended = gone and gone[1][8] or tonumber(redis.call('HGET', K.user(origin), 'links_ended') or '0')
+    local ended = gone and tonumber(gone.disabled) or tonumber(redis.call('HGET', K.user(origin), 'links_ended') or '0')
     return key.account == account and not key.revoked and created > ended
 end
 
@@ -207,14 +208,13 @@ local function invitations_sweep(account, now)
     end
 end
 
--- A link as scripts return it: {digest, id, account, email, role, user, by, created, expires, MAC, sealed TOTP secret
--- ('' if no browser has started, or too long ago), name of the account}.
+-- A link as scripts return it (LINK_FIELDS in link_store.c).
 local function link_reply(link)
-    local reply = {link.digest}
-    for i, field in ipairs(LINK_FIELDS) do
-        reply[i + 1] = link[field]
+    local name = redis.call('HGET', K.account(link.account), 'name')
+    local reply = record_add({}, {'digest', 'account_name'}, {link.digest, name})
+    for _, field in ipairs(LINK_FIELDS) do
+        record_add(reply, {field}, {link[field] ~= '' and link[field]})
     end
-    reply[#reply + 1] = redis.call('HGET', K.account(link.account), 'name') or ''
     return reply
 end
 

@@ -57,17 +57,18 @@ local function node_time(given, now)
     return ms
 end
 
--- A session as all scripts return it: 'ok', sid, created, expires, end of the step-up (0: none), user record, what else
--- its MAC needs and whether the user must first change the password: {account, ends, step-up, MAC, 1 or 0}.
+-- A session as all scripts return it: ok, session (SESSION_FIELDS in session_store.c), user record.
 local function session_reply(session, limits, now)
     local step_up_expires = session.step_up > 0 and session.step_up + limits[3] or 0
     if step_up_expires <= now then
         step_up_expires = 0
     end
-    return {'ok', session.sid, session.created, session.expires, math.min(step_up_expires, session.expires),
-            user_record(session.user, false),
-            {session.account, session.ends, session.step_up, session.mac,
-             redis.call('HEXISTS', K.user(session.user), 'password_expired')}}
+    return {'ok', record_add({}, {'sid', 'account', 'created', 'expires', 'ends', 'step_up', 'step_up_expires', 'mac',
+                                  'password_expired'},
+                             {session.sid, session.account, session.created, session.expires, session.ends,
+                              session.step_up, math.min(step_up_expires, session.expires), session.mac,
+                              redis.call('HEXISTS', K.user(session.user), 'password_expired')}),
+            user_record(session.user)}
 end
 
 -- Gives a session a new digest and a fresh step-up. The old digest is unknown from now on.

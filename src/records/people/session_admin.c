@@ -13,18 +13,23 @@ struct list_call {
     void *arg;
 };
 
+/* session_list.lua. A session of an earlier version has no address and no browser. */
+static const struct reply_field ROW_FIELDS[] = {
+    REPLY_FIELD("sid", value_chars, session_row, sid),
+    REPLY_ID("user", ID_USER, session_row, user),
+    REPLY_FIELD("email", value_chars, session_row, email),
+    REPLY_ID("account", ID_ACCOUNT, session_row, account),
+    REPLY_FIELD("created", value_time, session_row, created_ms),
+    REPLY_FIELD("seen", value_time, session_row, seen_ms),
+    REPLY_FIELD("ends", value_time, session_row, ends_ms),
+    REPLY_FIELD_OR_NONE("step_up", value_count, session_row, step_up_ms),
+    REPLY_FIELD_OR_NONE("ip", value_chars, session_row, ip),
+    REPLY_FIELD_OR_NONE("browser", value_chars, session_row, browser),
+};
+
 static bool read_row(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
 {
-    struct session_row *row = ret_row;
-
-    return reply_chars(reply_at(reply, 0), row->sid, sizeof row->sid) &&
-           reply_id(reply_at(reply, 1), ID_USER, &row->user) &&
-           reply_chars(reply_at(reply, 2), row->email, sizeof row->email) &&
-           reply_id(reply_at(reply, 3), ID_ACCOUNT, &row->account) &&
-           reply_time(reply_at(reply, 4), &row->created_ms) && reply_time(reply_at(reply, 5), &row->seen_ms) &&
-           reply_integer(reply_at(reply, 6), &row->step_up_ms) && reply_time(reply_at(reply, 7), &row->ends_ms) &&
-           reply_chars(reply_at(reply, 8), row->ip, sizeof row->ip) &&
-           reply_chars(reply_at(reply, 9), row->browser, sizeof row->browser);
+    return REPLY_RECORD(reply, ROW_FIELDS, ret_row);
 }
 
 static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)

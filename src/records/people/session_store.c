@@ -74,33 +74,27 @@ struct creation {
     struct store *presented_at; /* where the session is that the sign-in came with; NULL: it came with none */
 };
 
-static bool session_read(const struct redis_reply *reply, struct session_record *ret_session)
-{
-    return reply_chars(reply_at(reply, 0), ret_session->sid, sizeof ret_session->sid) &&
-           reply_time(reply_at(reply, 1), &ret_session->created_ms) &&
-           reply_time(reply_at(reply, 2), &ret_session->expires_ms) &&
-           reply_integer(reply_at(reply, 3), &ret_session->step_up_expires_ms) &&
-           ret_session->step_up_expires_ms >= 0 && user_record_read(reply_at(reply, 4), false, &ret_session->user);
-}
-
+/* Of a session, what only its MAC needs. */
 struct stored_seal {
     struct id account;
     int64_t step_up_ms;
     struct text mac;
 };
 
-/* With what else is in the same part of the reply. */
-static bool seal_read(const struct redis_reply *reply, struct session_record *ret_session, struct stored_seal *ret)
-{
-    int64_t expired = 0;
-    bool is_whole = reply_id(reply_at(reply, 0), ID_ACCOUNT, &ret->account) &&
-                    reply_time(reply_at(reply, 1), &ret_session->ends_ms) &&
-                    reply_integer(reply_at(reply, 2), &ret->step_up_ms) && ret->step_up_ms >= 0 &&
-                    reply_text(reply_at(reply, 3), &ret->mac) && reply_integer(reply_at(reply, 4), &expired);
-
-    ret_session->password_expired = expired != 0;
-    return is_whole;
-}
+/* session_reply() in the prelude. */
+static const struct reply_field SESSION_FIELDS[] = {
+    REPLY_FIELD("sid", value_chars, session_record, sid),
+    REPLY_FIELD("created", value_time, session_record, created_ms),
+    REPLY_FIELD("expires", value_time, session_record, expires_ms),
+    REPLY_FIELD("ends", value_time, session_record, ends_ms),
+    REPLY_FIELD("step_up_expires", value_count, session_record, step_up_expires_ms),
+    REPLY_FIELD("password_expired", value_flag, session_record, password_expired),
+};
+static const struct reply_field SEAL_FIELDS[] = {
+    REPLY_ID("account", ID_ACCOUNT, stored_seal, account),
+    REPLY_FIELD("step_up", value_count, stored_seal, step_up_ms),
+    REPLY_FIELD_OR_NONE("mac", value_text, stored_seal, mac),
+};
 
 /* Verifies the session, its user, and that they belong together. */
 static enum store_result session_believe(const struct session_call *call, const struct session_record *session,
@@ -116,48 +110,47 @@ static enum store_result session_believe(const struct session_call *call, const 
     return result == STORE_OK ? user_record_believe(call->store, &session->user) : result;
 }
 
-static bool new_browser_read(const struct redis_reply *reply, struct new_browser *ret)
-{
-    return reply_time(reply_at(reply, 0), &ret->at_ms) && reply_chars(reply_at(reply, 1), ret->ip, sizeof ret->ip) &&
-           reply_chars(reply_at(reply, 2), ret->name, sizeof ret->name);
-}
+static const struct reply_field BROWSER_FIELDS[] = {
+    REPLY_FIELD("at", value_time, new_browser, at_ms),
+    REPLY_FIELD_OR_NONE("ip", value_chars, new_browser, ip),
+    REPLY_FIELD_OR_NONE("name", value_chars, new_browser, name),
+};
+
+/* notices() in the prelude. */
+static const struct reply_field NOTICE_FIELDS[] = {
+    REPLY_FIELD_OR_NONE("last_sign_in_at", value_count, session_notices, last_sign_in_ms),
+    REPLY_FIELD_OR_NONE("last_sign_in_ip", value_chars, session_notices, last_sign_in_ip),
+    REPLY_FIELD("failed_sign_ins", value_count, session_notices, failed_sign_ins),
+    REPLY_FIELD_OR_NONE("attacked", value_count, session_notices, attacked_ms),
+    REPLY_FIELD_OR_NONE("recovered", value_count, session_notices, recovered_ms),
+};
 
 static bool notices_parse(const struct redis_reply *reply, struct session_notices *ret)
 {
-    const struct redis_reply *browsers = reply_at(reply, 5);
+    const struct redis_reply *browsers = reply_named(reply, TEXT("browsers"));
 
     *ret = (struct session_notices){0};
-    if (!browsers || browsers->type != REPLY_ARRAY || browsers->count > NOTICES_BROWSERS_MAX ||
-        !reply_integer(reply_at(reply, 0), &ret->last_sign_in_ms) || ret->last_sign_in_ms < 0 ||
-        !reply_chars(reply_at(reply, 1), ret->last_sign_in_ip, sizeof ret->last_sign_in_ip) ||
-        !reply_integer(reply_at(reply, 2), &ret->failed_sign_ins) || ret->failed_sign_ins < 0 ||
-        !reply_integer(reply_at(reply, 3), &ret->attacked_ms) || ret->attacked_ms < 0 ||
-        !reply_integer(reply_at(reply, 4), &ret->recovered_ms) || ret->recovered_ms < 0)
+    if (!browsers || browsers->count > NOTICES_BROWSERS_MAX || !REPLY_RECORD(reply, NOTICE_FIELDS, ret))
         return false;
     for (; ret->browser_count < browsers->count; ret->browser_count++)
-        if (!new_browser_read(reply_at(browsers, ret->browser_count), &ret->browsers[ret->browser_count]))
+        if (!REPLY_RECORD(reply_at(browsers, ret->browser_count), BROWSER_FIELDS, &ret->browsers[ret->browser_count]))
             return false;
     return true;
-}
-
-/* Only the reply for a new session has these items. */
-static bool beginning_read(const struct redis_reply *reply, struct session_record *ret_session,
-                           struct session_notices *ret_notices)
-{
-    const struct redis_reply *item = reply_at(reply, 6);
-
-    if (!item)
-        return true;
-    ret_session->notices = ret_notices;
-    return reply_integer(item, &ret_session->attacked_ms) && ret_session->attacked_ms >= 0 &&
-           notices_parse(reply_at(reply, 7), ret_notices);
 }
 
 static bool reads_session(const struct redis_reply *reply, struct session_record *ret_session,
                           struct session_notices *ret_notices, struct stored_seal *ret_stored)
 {
-    return session_read(reply, ret_session) && beginning_read(reply, ret_session, ret_notices) &&
-           seal_read(reply_at(reply, 5), ret_session, ret_stored);
+    const struct redis_reply *attacked = reply_at(reply, 2);
+
+    *ret_stored = (struct stored_seal){0};
+    if (attacked)
+        ret_session->notices = ret_notices;
+    return REPLY_RECORD(reply_at(reply, 0), SESSION_FIELDS, ret_session) &&
+           REPLY_RECORD(reply_at(reply, 0), SEAL_FIELDS, ret_stored) &&
+           user_record_read(reply_at(reply, 1), false, &ret_session->user) &&
+           (!attacked || (value_count(attacked, &ret_session->attacked_ms, sizeof(int64_t)) &&
+                          notices_parse(reply_at(reply, 3), ret_notices)));
 }
 
 static void session_answer(struct session_call *call, enum store_result result)

@@ -13,7 +13,7 @@ if user == '' then
     user = redis.call('GET', K.recovery(by))
 end
 local waiting = user and redis.call('HMGET', K.user_new_totp(user), 'totp', 'by') or {}
-local record = waiting[1] and waiting[2] == by and user_record(user, false)
+local record = waiting[1] and waiting[2] == by and user_record(user)
 if not record then
     return {'not_found'}
 end

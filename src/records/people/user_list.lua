@@ -1,7 +1,7 @@
 -- The next users of an account, oldest first, as they are stored. For commands only.
 -- ARGV: prefix, account, limit, user to start after ('' for none)
--- Returns: ok, user record with secrets and the short name of the master key of the user's recovery codes ('' if none
---   are left)...
+-- Returns: ok, user record with secrets and the short name of the master key of the user's recovery codes, if
+--   some are left...
 
 local people = people_index(ARGV[2])
 if not people then
@@ -10,11 +10,10 @@ end
 local reply = {'ok'}
 for i, user in ipairs(redis.call('ZRANGEBYLEX', people, ARGV[4] ~= '' and '(' .. ARGV[4] or '-', '+', 'LIMIT', 0,
                                  ARGV[3])) do
-    local record = user_record(user, true)
+    local record = user_record(user, 'password', 'totp', exists(K.user_recovery_codes(user)) and 'recovery_codes_key' or nil)
     if not record then
         error('a listed user of ' .. ARGV[2] .. ' does not exist')
     end
-    record[11] = exists(K.user_recovery_codes(user)) and redis.call('HGET', K.user(user), 'recovery_codes_key') or ''
     reply[i + 1] = record
 end
 return reply

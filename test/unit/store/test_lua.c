@@ -233,6 +233,14 @@ static void expect_message(const char *payload)
     {                                                                                           \
         "@user_create usr_U acct_A a@b.test hash sealed 5 operator '' '' 100 mac owner", "(ok)" \
     }
+/* How scripts return them. */
+#define A_USER "(id usr_U account_name North account acct_A email a@b.test created 5 mac mac role owner)"
+#define A_USER_WITH_SECRETS                                                                    \
+    "(id usr_U account_name North account acct_A email a@b.test created 5 mac mac role owner " \
+    "password hash totp sealed)"
+#define A_SESSION(step_up, step_up_expires)                                                                       \
+    "(sid sid1 account acct_A created 1* expires 1* ends 1* step_up " step_up " step_up_expires " step_up_expires \
+    " mac mac* password_expired 0)"
 #define FROM " usr_U 192.0.2.1 req_1"
 #define ORIGIN FROM " 100"
 /* Without a credential, like the command line, and without limits. */
@@ -435,8 +443,9 @@ Test(lua, a_store_gets_its_identity_once)
 {
     STEPS({"@schema_claim 1 aa", "(ok 1 * 0)"}, {"EXISTS t:store", "0"},
           {"@account_create acct_A North 1 bb 1 0", "(ok)"}, {"HGET t:store id", "bb"},
-          {"@account_create acct_B North 1 cc 1 0", "(ok)"}, {"@account_list '' 1", "(ok (acct_A North active))"},
-          {"@account_list acct_A 1", "(ok (acct_B North active))"}, {"@schema_claim 1 dd", "(ok 1 * 0)"},
+          {"@account_create acct_B North 1 cc 1 0", "(ok)"},
+          {"@account_list '' 1", "(ok (id acct_A name North status active))"},
+          {"@account_list acct_A 1", "(ok (id acct_B name North status active))"}, {"@schema_claim 1 dd", "(ok 1 * 0)"},
           {"HGET t:store id", "bb"}, {"DEL t:store", "1"}, {"@schema_claim 1 ee", "(ok 1 * 0)"},
           {"HGET t:store id", "ee"});
 }
@@ -1698,7 +1707,7 @@ Test(lua, account_suspend)
     STEPS({"SET t:schema 2", "OK"}, {SUSPEND, "(not_found)"}, {RESUME, "(not_found)"}, ACCOUNT,
           {"HSET t:nodes m1 5+1000", "1"}, {"SET t:lease_max 1000", "OK"},
           {SUSPEND, "(ok North 1* 0 1000 (m1 5 1000))"}, {"HGETALL t:suspended", "(acct_A 1* version 1)"},
-          {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (acct_A North suspended))"},
+          {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (id acct_A name North status suspended))"},
           {"@account_find acct_C", "(not_found)"}, {"@suspension_read acct_A", "(ok 1????????????  1*-* 0 0 0)"},
           {"@revocation_note acct_A acct_A 7 0 0 2 1", "(ok)"},
           {"@suspension_read acct_A", "(ok 1????????????  1*-* 1???????????? 2 1)"},
@@ -1798,7 +1807,8 @@ Test(lua, user_create)
           {"HMGET t:user:usr_U role disabled", "(nil nil)"},
           {"@user_create usr_W acct_A w@b.test hash sealed 5" ORIGIN " mac responder", "(ok)"},
           {"HMGET t:user:usr_W role disabled", "(responder nil)"},
-          {"@user_find usr_W", "(ok (usr_W acct_A w@b.test 5 North mac responder 0 hash sealed))"},
+          {"@user_find usr_W", "(ok (id usr_W account_name North account acct_A email w@b.test created 5 mac mac role "
+                               "responder password hash totp sealed))"},
           {"@user_create usr_X acct_A x@b.test hash sealed 5" ORIGIN " mac owner 0", "(ok)"},
           {"@user_create usr_Y acct_A y@b.test hash sealed 5" ORIGIN " mac owner 1", "(ok)"},
           {"HEXISTS t:user:usr_X password_expired", "0"}, {"HEXISTS t:user:usr_Y password_expired", "1"});
@@ -1835,15 +1845,14 @@ Test(lua, user_reset)
 
 Test(lua, login_begin)
 {
-    STEPS(ACCOUNT, USER,
-          {"@login_begin usr_U a1 '' '' '' ''", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed) 0 0 0 0)"},
+    STEPS(ACCOUNT, USER, {"@login_begin usr_U a1 '' '' '' ''", "(ok " A_USER_WITH_SECRETS " 0 0 0 0)"},
           {"@login_begin '' a2 '' '' '' ''", "(ok nil 0 0 0 0)"},
-          {"@login_begin usr_U a3 user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"},
+          {"@login_begin usr_U a3 user:u, '' '' ''", "(ok (id usr_U *) 0 0 0 0)"},
           {"@login_begin usr_X a4 user:v, '' '' ''", "(ok nil 0 0 0 0)"},
           /* Reserved, and not counted. */
           {"ZCARD t:throttle:u:under_way", "1"}, {"PTTL t:throttle:u:under_way", "~60000"},
           {"EXISTS t:throttle:u t:throttle:v", "0"}, {"HSET t:user:usr_U forgiven 12345", "1"},
-          {"@login_begin usr_U a5 '' '' '' ''", "(ok (usr_U *) 0 0 0 12345)"},
+          {"@login_begin usr_U a5 '' '' '' ''", "(ok (id usr_U *) 0 0 0 12345)"},
           {"HSET t:throttle:u n 20 first $now until $now+9000", "3"},
           {"@login_begin usr_U a6 user:u, '' '' ''", "(refused ~9s)"});
 }
@@ -1935,18 +1944,19 @@ static void fail_times(unsigned times, const char *counters)
 /* Thirty failures within an hour, from anywhere: for the rest of the hour, only known browsers get in. */
 Test(lua, an_email_under_attack_is_closed_to_unknown_browsers)
 {
-    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok sid1 1* 1* 0 (*) 0 (*))"}, {"ZCARD t:user:usr_U:browsers", "1"});
+    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok (sid sid1 * step_up 0 step_up_expires 0 *) (*) 0 (*))"},
+          {"ZCARD t:user:usr_U:browsers", "1"});
     fail_times(29, "email:e,");
     STEPS(
         {FAIL("usr_U", "email:e,"), "(ok 1 0)"}, {FAIL("usr_U", "email:e,"), "(refused ~3600s)"},
-        {FROM_BROWSER("''"), "(ok (usr_U *) 0 0 0 0)"}, {FROM_BROWSER("b2"), "(ok (usr_U *) 0 0 0 0)"},
-        {FROM_STRANGER, "(refused ~3600s)"}, {FROM_BROWSER("b1"), "(ok (usr_U *) 1 0 0 0)"},
+        {FROM_BROWSER("''"), "(ok (id usr_U *) 0 0 0 0)"}, {FROM_BROWSER("b2"), "(ok (id usr_U *) 0 0 0 0)"},
+        {FROM_STRANGER, "(refused ~3600s)"}, {FROM_BROWSER("b1"), "(ok (id usr_U *) 1 0 0 0)"},
         {"ZRANGE t:throttle:b:under_way 0 -1", "(a9)"}, {"PTTL t:throttle:e", "~3600000"},
         /* The owner is informed once. Strangers' failures stay counted. */
         {"@session_create usr_U 8 s2 sid2 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
-         "(ok sid2 1* 1* 0 (*) 1* (*))"},
+         "(ok (sid sid2 * step_up 0 step_up_expires 0 *) (*) 1* (*))"},
         {"@session_create usr_U 9 s3 sid3 a9 browser:b, b1 '' 1800000 43200000 300000 '' '' '' '' 100 $now mac Firefox",
-         "(ok sid3 1* 1* 0 (*) 0 (*))"},
+         "(ok (sid sid3 * step_up 0 step_up_expires 0 *) (*) 0 (*))"},
         {FROM_STRANGER, "(refused ~3600s)"},
         /* A known browser has a counter of its own. */
         {FAIL("usr_U", "browser:b,"), "(ok 0 0)"}, {"HGET t:throttle:b n", "1"}, {"HGET t:throttle:e n", "30"},
@@ -1975,10 +1985,10 @@ Test(lua, unlocking_clears_what_is_counted)
     fail_times(5, "pair:p,email:e,");
     fail_times(25, "email:e,");
     STEPS({RESERVE("a1", "pair:p,email:e,"), "(refused *)"}, {"HSET t:user:usr_U locked 1", "1"},
-          {"@login_begin usr_U a1 '' '' '' ''", "(ok (usr_U *) 0 1 0 0)"},
+          {"@login_begin usr_U a1 '' '' '' ''", "(ok (id usr_U *) 0 1 0 0)"},
           {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type user.unlocked actor operator target usr_U *)))"},
-          {"@login_begin usr_U a1 pair:p,email:e, '' '' ''", "(ok (usr_U *) 0 0 0 1*)"},
+          {"@login_begin usr_U a1 pair:p,email:e, '' '' ''", "(ok (id usr_U *) 0 0 0 1*)"},
           {"@throttle_reserve a1 pair:p,email:e, $now", "(ok)"}, {FAIL("usr_U", "pair:p,email:e,"), "(ok 0 0)"},
           {"HGET t:throttle:p n", "1"}, {"HGET t:throttle:e n", "1"});
 }
@@ -2008,7 +2018,7 @@ Test(lua, session_create)
 {
     STEPS(ACCOUNT, {CREATE("s1", "7"), "(not_found)"}, USER, {"SADD t:user:usr_U:sessions stale", "1"},
           {CREATE("s1", "7"),
-           "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac 0) 0 (0  0 0 0 ()))"},
+           "(ok " A_SESSION("0", "0") " " A_USER " 0 (last_sign_in_at 0 failed_sign_ins 0 attacked 0 browsers ()))"},
           {"HMGET t:session:s1 sid user account step_up", "(sid1 usr_U acct_A nil)"}, {"PTTL t:session:s1", "~1800000"},
           {"SMEMBERS t:user:usr_U:sessions", "(s1)"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"HGET t:user:usr_U totp_step", "7"},
@@ -2081,7 +2091,7 @@ Test(lua, account_close)
           {STEP("close_keys") " - -", "(conflict)"}, {STEP("close_people"), "(conflict)"},
           {STEP("close") " 0", "(conflict)"}, {SUSPEND, "(ok *)"}, {STEP("close_keys") " - -", "(conflict)"},
           {STEP("close") " 0", "(conflict)"}, {"@account_suspend acct_A operator '' '' 100 - - 1", "(ok *)"},
-          {RESUME, "(conflict)"}, {"@account_find acct_A", "(ok (acct_A North closing))"},
+          {RESUME, "(conflict)"}, {"@account_find acct_A", "(ok (id acct_A name North status closing))"},
           {STEP("close") " 0", "(conflict)"},
           {"@user_create usr_V acct_A b@b.test hash sealed 5" ORIGIN " mac ''", "(refused)"},
           {"SET t:lease_max 700", "OK"}, {STEP("close_keys") " - -", "(ok 2 1 700 ())"}, {"GET t:key:d1", "* 7 1* One"},
@@ -2091,7 +2101,7 @@ Test(lua, account_close)
           {"EXISTS t:user:usr_U t:session:s1 t:user:usr_U:sessions t:acct:acct_A:users", "0"},
           {STEP("close_people"), "(ok 0 1 0 ())"}, {STEP("close") " 0", "(ok)"}, {STEP("close") " 0", "(ok)"},
           {"@account_suspend_again 0 acct_A", "(ok)"}, {"HKEYS t:suspended", "(version)"},
-          {"@account_find acct_A", "(ok (acct_A North closed))"},
+          {"@account_find acct_A", "(ok (id acct_A name North status closed))"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 3",
            "((* (type account.closed actor operator target acct_A ip  request_id )) (* (type user.removed * usr_U *)) "
            "(* (type session.ended actor operator target usr_U ip  request_id )))"},
@@ -2134,8 +2144,7 @@ Test(lua, a_suspended_account_changes_nothing)
 Test(lua, session_load)
 {
     STEPS(ACCOUNT, USER, {"@session_load s1" LIMITS " ''", "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
-          {"@session_load s1" LIMITS " ''",
-           "(ok sid1 1* 1* 0 (usr_U acct_A a@b.test 5 North mac owner 0) (acct_A 1* 0 mac 0))"},
+          {"@session_load s1" LIMITS " ''", "(ok " A_SESSION("0", "0") " " A_USER ")"},
           /* Usually it only reads. */
           {"HSET t:session:s1 seen $now-5000", "0"}, {"PEXPIRE t:session:s1 999999", "1"},
           {"@session_load s1" LIMITS " ''", "(ok *)"}, {"PTTL t:session:s1", "~999999"},
@@ -2171,13 +2180,16 @@ Test(lua, session_step_up)
           {"HSET t:throttle:u n 19 first $now until $now+9000", "3"}, {STEP_UP("s1", "s2", "8"), "(refused ~9s)"},
           {"HSET t:throttle:u until 0", "0"}, {"HSET t:user:usr_U locked 1", "1"},
           {STEP_UP("s1", "s2", "8"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
-          {STEP_UP("s1", "s2", "8"), "(ok sid1 1* 1* 1* (usr_U *))"}, {"@session_load s1" LIMITS " ''", "(not_found)"},
-          {"@session_load s2" LIMITS " ''", "(ok sid1 1* 1* 1* (usr_U *))"}, {"SMEMBERS t:user:usr_U:sessions", "(s2)"},
-          {"HGET t:user:usr_U totp_step", "8"}, {"EXISTS t:throttle:s", "0"}, {"HGET t:throttle:u n", "19"},
-          {"PTTL t:session:s2", "~1800000"}, {"PTTL t:user:usr_U:sessions", "~43200000"},
+          {STEP_UP("s1", "s2", "8"), "(ok " A_SESSION("1*", "1*") " (id usr_U *))"},
+          {"@session_load s1" LIMITS " ''", "(not_found)"},
+          {"@session_load s2" LIMITS " ''", "(ok " A_SESSION("1*", "1*") " (id usr_U *))"},
+          {"SMEMBERS t:user:usr_U:sessions", "(s2)"}, {"HGET t:user:usr_U totp_step", "8"},
+          {"EXISTS t:throttle:s", "0"}, {"HGET t:throttle:u n", "19"}, {"PTTL t:session:s2", "~1800000"},
+          {"PTTL t:user:usr_U:sessions", "~43200000"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type session.step_up actor usr_U target usr_U ip 192.0.2.1 request_id req_1)))"},
-          {"HSET t:session:s2 step_up $now-300000", "0"}, {"@session_load s2" LIMITS " ''", "(ok sid1 1* 1* 0 (*))"});
+          {"HSET t:session:s2 step_up $now-300000", "0"},
+          {"@session_load s2" LIMITS " ''", "(ok " A_SESSION("1*", "0") " (*))"});
 }
 
 /* The MAC binds the times that the node gave, unless its clock is wrong. */
@@ -2196,9 +2208,11 @@ Test(lua, a_session_begins_when_its_node_says)
 Test(lua, session_list)
 {
     STEPS(ACCOUNT, USER, {"@session_list usr_U usr_X", "(ok)"}, {CREATE("s1", "7"), "(ok *)"},
-          {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 * 192.0.2.1 Firefox))"}, {"@session_list", "(ok)"},
-          {"SADD t:user:usr_U:sessions gone", "1"},
-          {"@session_list usr_U", "(ok (sid1 usr_U * acct_A * * 0 * 192.0.2.1 Firefox))"});
+          {"@session_list usr_U", "(ok (user usr_U email a@b.test account acct_A ends 1* sid sid1 created 1* seen 1* "
+                                  "ip 192.0.2.1 browser Firefox))"},
+          {"@session_list", "(ok)"}, {"SADD t:user:usr_U:sessions gone", "1"},
+          {"@session_list usr_U", "(ok (user usr_U email a@b.test account acct_A ends 1* sid sid1 created 1* seen 1* "
+                                  "ip 192.0.2.1 browser Firefox))"});
 }
 
 Test(lua, session_stop)
@@ -2259,33 +2273,44 @@ Test(lua, a_session_remembers_from_where_it_was_used)
 /* The first browser of a user is no news. */
 Test(lua, new_browsers_are_told_to_the_others)
 {
-    STEPS(ACCOUNT, USER, {CREATE_BY("s1", "sid1", "7", "b1"), "(ok * (0  0 0 0 ()))"},
+    STEPS(ACCOUNT, USER,
+          {CREATE_BY("s1", "sid1", "7", "b1"), "(ok * (last_sign_in_at 0 failed_sign_ins 0 attacked 0 browsers ()))"},
           {"EXISTS t:user:usr_U:new_browsers", "0"}, {"ZADD t:user:usr_U:browsers XX CH $now-60000 b1", "1"},
           {"HSET t:session:s1 since $now-60000", "0"},
-          {CREATE_BY("s2", "sid2", "8", "b2"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          {CREATE_BY("s2", "sid2", "8", "b2"),
+           "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 attacked 0 browsers ()))"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1",
            "((* (type browser.new actor usr_U target usr_U ip 192.0.2.1 request_id req_1 data:browser Firefox)))"},
           /* To a session that was open, and to the next one from a browser that was known. */
-          {"@session_notices usr_U s1", "(ok (0  0 0 0 ((1* 192.0.2.1 Firefox))))"},
-          {"@session_notices usr_U s2", "(ok (1* 192.0.2.1 0 0 0 ()))"},
-          {CREATE_BY("s3", "sid3", "9", "b1"), "(ok * (1* 192.0.2.1 0 0 0 ((1* 192.0.2.1 Firefox))))"},
-          {CREATE_BY("s4", "sid4", "10", "b1"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          {"@session_notices usr_U s1",
+           "(ok (last_sign_in_at 0 failed_sign_ins 0 attacked 0 browsers ((at 1* ip 192.0.2.1 name Firefox))))"},
+          {"@session_notices usr_U s2",
+           "(ok (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 attacked 0 browsers ()))"},
+          {CREATE_BY("s3", "sid3", "9", "b1"), "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 "
+                                               "attacked 0 browsers ((at 1* ip 192.0.2.1 name Firefox))))"},
+          {CREATE_BY("s4", "sid4", "10", "b1"),
+           "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 attacked 0 browsers ()))"},
           /* Known again is not new. */
-          {CREATE_BY("s5", "sid5", "11", "b2"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          {CREATE_BY("s5", "sid5", "11", "b2"),
+           "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 attacked 0 browsers ()))"},
           {"LLEN t:user:usr_U:new_browsers", "1"});
 }
 
 Test(lua, notices_count_failed_sign_ins_since_the_last)
 {
-    STEPS(ACCOUNT, USER, {FAIL("usr_U", "pair:p,"), "(ok 0 0)"}, {CREATE("s1", "7"), "(ok * (0  1 0 0 ()))"},
+    STEPS(ACCOUNT, USER, {FAIL("usr_U", "pair:p,"), "(ok 0 0)"},
+          {CREATE("s1", "7"), "(ok * (last_sign_in_at 0 failed_sign_ins 1 attacked 0 browsers ()))"},
           {FAIL("usr_U", "pair:q,"), "(ok 0 0)"}, {FAIL("usr_U", "pair:q,"), "(ok 0 0)"},
           {"@login_fail usr_U a pair:r, 0 192.0.2.1 req_1 100 usr_U 0", "(ok 0 0)"},
-          {"@session_notices usr_U s1", "(ok (0  3 0 0 ()))"}, {CREATE("s2", "8"), "(ok * (1* 192.0.2.1 2 0 0 ()))"},
+          {"@session_notices usr_U s1", "(ok (last_sign_in_at 0 failed_sign_ins 3 attacked 0 browsers ()))"},
+          {CREATE("s2", "8"),
+           "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 2 attacked 0 browsers ()))"},
           {"HMGET t:user:usr_U last_sign_in_at last_sign_in_ip", "(1* 192.0.2.1)"},
-          {CREATE("s3", "9"), "(ok * (1* 192.0.2.1 0 0 0 ()))"},
+          {CREATE("s3", "9"),
+           "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 attacked 0 browsers ()))"},
           /* A session of an earlier version knows nothing of what was before it. */
           {"HDEL t:session:s3 since failures last_at last_ip attacked", "5"},
-          {"@session_notices usr_U s3", "(ok (0  0 0 0 ()))"});
+          {"@session_notices usr_U s3", "(ok (failed_sign_ins 0 browsers ()))"});
 }
 
 #define PASSWORD(old, new, step, was) \
@@ -2295,7 +2320,7 @@ Test(lua, user_password)
 {
     STEPS(ACCOUNT, USER, {PASSWORD("s1", "s9", "7", "hash"), "(not_found)"}, {CREATE("s1", "7"), "(ok *)"},
           {CREATE("s2", "8"), "(ok *)"}, {"HSET t:user:usr_U password_expired 1", "1"},
-          {"@session_load s1" LIMITS " ''", "(ok * (acct_A 1* 0 mac 1))"},
+          {"@session_load s1" LIMITS " ''", "(ok (sid sid1 * mac mac password_expired 1) *)"},
           {"@totp_begin s2 9 a session:s,user:u," LIMITS " waits", "(ok)"},
           {PASSWORD("s1", "s9", "9", "hash"), "(conflict 9)"}, {PASSWORD("s1", "s9", "10", "other"), "(not_found)"},
           {"HSET t:throttle:s n 5 first $now until $now+9000", "3"},
@@ -2303,7 +2328,8 @@ Test(lua, user_password)
           {"HSET t:user:usr_U locked 1", "1"}, {PASSWORD("s1", "s9", "10", "hash"), "(refused 0)"},
           {"HDEL t:user:usr_U locked", "1"}, {"HMGET t:user:usr_U password totp_step password_expired", "(hash 9 1)"},
           {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:new_totp", "3"},
-          {PASSWORD("s1", "s9", "10", "hash"), "(ok sid1 1* 1* 1* (usr_U *) (acct_A 1* 1* mac2 0))"},
+          {PASSWORD("s1", "s9", "10", "hash"),
+           "(ok (sid sid1 * step_up 1* step_up_expires 1* mac mac2 password_expired 0) (id usr_U *))"},
           {"HMGET t:user:usr_U password totp_step password_expired", "(new 10 nil)"},
           {"EXISTS t:session:s1 t:session:s2 t:user:usr_U:new_totp", "0"}, {"SMEMBERS t:user:usr_U:sessions", "(s9)"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
@@ -2324,8 +2350,7 @@ Test(lua, a_new_authenticator_is_confirmed_by_its_session)
           {CREATE("s2", "8"), "(ok *)"}, {"HSET t:session:s2 sid sid2", "0"},
           {TOTP_BEGIN("s1", "8", "new"), "(conflict 8)"}, {"@totp_waiting usr_U sid1", "(not_found)"},
           {TOTP_BEGIN("s1", "9", "new"), "(ok)"}, {"HGET t:user:usr_U totp_step", "9"},
-          {"PTTL t:user:usr_U:new_totp", "~600000"},
-          {"@totp_waiting usr_U sid1", "(ok (usr_U acct_A a@b.test 5 North mac owner 0) new sid1)"},
+          {"PTTL t:user:usr_U:new_totp", "~600000"}, {"@totp_waiting usr_U sid1", "(ok " A_USER " new sid1)"},
           {"@totp_waiting usr_U sid2", "(not_found)"}, {"HGET t:user:usr_U totp", "sealed"},
           {TOTP_CONFIRM("sid1", "other", "5", "s1"), "(not_found)"},
           {TOTP_CONFIRM("sid2", "new", "5", "s2"), "(not_found)"},
@@ -2354,9 +2379,10 @@ Test(lua, recovery_codes)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"@recovery_codes_left usr_U", "(ok 0 0)"},
           {CODES("s1"), "(actor_unproven)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
-          {"@recovery_codes_left usr_U", "(ok 3 1*)"}, {"@login_begin usr_U a1 '' '' '' ''", "(ok (usr_U *) 0 0 0 0)"},
-          {"@login_begin usr_U a1 '' '' '' x,c2", "(ok (usr_U *) 0 0 1 0)"},
-          {"@login_begin usr_U a1 '' '' '' c4", "(ok (usr_U *) 0 0 0 0)"},
+          {"@recovery_codes_left usr_U", "(ok 3 1*)"},
+          {"@login_begin usr_U a1 '' '' '' ''", "(ok (id usr_U *) 0 0 0 0)"},
+          {"@login_begin usr_U a1 '' '' '' x,c2", "(ok (id usr_U *) 0 0 1 0)"},
+          {"@login_begin usr_U a1 '' '' '' c4", "(ok (id usr_U *) 0 0 0 0)"},
           {"@login_begin '' a1 '' '' '' c2", "(ok nil 0 0 0 0)"},
           /* A new set ends the old one, and a recovery that was begun with it. */
           {RECOVER("hash", "c1", "t1"), "(ok)"},
@@ -2370,39 +2396,44 @@ Test(lua, recovery_codes)
 
 Test(lua, a_recovery_spends_its_code_when_it_is_confirmed)
 {
-    STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
-          {RECOVER("other", "c1", "t1"), "(not_found)"}, {RECOVER("hash", "x1", "t1"), "(not_found)"},
-          {"HSET t:throttle:p n 5 first $now until $now+9000", "3"}, {RECOVER("hash", "c1", "t1"), "(refused ~9s)"},
-          {"HSET t:throttle:p until 0", "0"}, {"HSET t:user:usr_U locked 1 wrong_codes 3", "2"},
-          {RECOVER("hash", "c1", "t1"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
-          {"HSET t:user:usr_U disabled 1", "1"}, {RECOVER("hash", "c1", "t1"), "(refused 0)"},
-          {"HDEL t:user:usr_U disabled", "1"}, {RECOVER("hash", "x1,c1", "t1"), "(ok)"}, {"EXISTS t:throttle:p", "0"},
-          {"HGET t:user:usr_U wrong_codes", "nil"}, {"PTTL t:recovery:t1", "~600000"},
-          {"SCARD t:user:usr_U:recovery_codes", "3"},
-          /* One at a time: the later one replaces it. */
-          {RECOVER("hash", "c1", "t2"), "(ok)"}, {"@totp_waiting '' t1", "(not_found)"},
-          {RECOVERED("t1"), "(not_found)"}, {"@totp_waiting '' x,t2", "(ok (usr_U *) new t2)"},
-          {"EXISTS t:session:s1", "1"}, {"HSET t:user:usr_U disabled 1", "1"}, {RECOVERED("t2"), "(not_found)"},
-          {"HDEL t:user:usr_U disabled", "1"}, {RECOVERED("t2"), "(ok 1)"},
-          {"HMGET t:user:usr_U totp totp_step recovered", "(new 5 1*)"}, {"EXISTS t:session:s1 t:recovery:t2", "0"},
-          {"SISMEMBER t:user:usr_U:recovery_codes c1", "0"}, {"SCARD t:user:usr_U:recovery_codes", "2"},
-          {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
-           "((* (type session.ended *)) (* (type user.recovery_used actor usr_U target usr_U ip 192.0.2.1 request_id "
-           "req_1)))"},
-          {RECOVERED("t2"), "(not_found)"}, {RECOVER("hash", "c1", "t3"), "(not_found)"},
-          /* It is told at the next sign-in from each browser. */
-          {"ZADD t:user:usr_U:browsers XX CH $now-60000 b1", "1"},
-          {CREATE("s2", "8"), "(ok * (1* 192.0.2.1 0 0 1* ()))"},
-          {CREATE("s3", "9"), "(ok * (1* 192.0.2.1 0 0 0 ()))"});
+    STEPS(
+        ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
+        {RECOVER("other", "c1", "t1"), "(not_found)"}, {RECOVER("hash", "x1", "t1"), "(not_found)"},
+        {"HSET t:throttle:p n 5 first $now until $now+9000", "3"}, {RECOVER("hash", "c1", "t1"), "(refused ~9s)"},
+        {"HSET t:throttle:p until 0", "0"}, {"HSET t:user:usr_U locked 1 wrong_codes 3", "2"},
+        {RECOVER("hash", "c1", "t1"), "(refused 0)"}, {"HDEL t:user:usr_U locked", "1"},
+        {"HSET t:user:usr_U disabled 1", "1"}, {RECOVER("hash", "c1", "t1"), "(refused 0)"},
+        {"HDEL t:user:usr_U disabled", "1"}, {RECOVER("hash", "x1,c1", "t1"), "(ok)"}, {"EXISTS t:throttle:p", "0"},
+        {"HGET t:user:usr_U wrong_codes", "nil"}, {"PTTL t:recovery:t1", "~600000"},
+        {"SCARD t:user:usr_U:recovery_codes", "3"},
+        /* One at a time: the later one replaces it. */
+        {RECOVER("hash", "c1", "t2"), "(ok)"}, {"@totp_waiting '' t1", "(not_found)"}, {RECOVERED("t1"), "(not_found)"},
+        {"@totp_waiting '' x,t2", "(ok (id usr_U *) new t2)"}, {"EXISTS t:session:s1", "1"},
+        {"HSET t:user:usr_U disabled 1", "1"}, {RECOVERED("t2"), "(not_found)"}, {"HDEL t:user:usr_U disabled", "1"},
+        {RECOVERED("t2"), "(ok 1)"}, {"HMGET t:user:usr_U totp totp_step recovered", "(new 5 1*)"},
+        {"EXISTS t:session:s1 t:recovery:t2", "0"}, {"SISMEMBER t:user:usr_U:recovery_codes c1", "0"},
+        {"SCARD t:user:usr_U:recovery_codes", "2"},
+        {"XREVRANGE t:acct:acct_A:audit + - COUNT 2",
+         "((* (type session.ended *)) (* (type user.recovery_used actor usr_U target usr_U ip 192.0.2.1 request_id "
+         "req_1)))"},
+        {RECOVERED("t2"), "(not_found)"}, {RECOVER("hash", "c1", "t3"), "(not_found)"},
+        /* It is told at the next sign-in from each browser. */
+        {"ZADD t:user:usr_U:browsers XX CH $now-60000 b1", "1"},
+        {CREATE("s2", "8"),
+         "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 attacked 0 recovered 1* browsers ()))"},
+        {CREATE("s3", "9"),
+         "(ok * (last_sign_in_at 1* last_sign_in_ip 192.0.2.1 failed_sign_ins 0 attacked 0 browsers ()))"});
 }
 
 Test(lua, a_reset_ends_recoveries_and_their_codes)
 {
     STEPS(ACCOUNT, USER, {CREATE("s1", "7"), "(ok *)"}, {"HSET t:session:s1 step_up $now", "1"}, {CODES("s1"), "(ok)"},
           {RECOVER("hash", "c1", "t1"), "(ok)"},
-          {"@user_list acct_A 1 ''", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 hash sealed mk))"},
+          {"@user_list acct_A 1 ''", "(ok (id usr_U account_name North account acct_A email a@b.test created 5 mac mac "
+                                     "role owner password hash totp sealed recovery_codes_key mk))"},
           {"@user_reset usr_U new '' operator '' '' 100", "(ok)"},
-          {"@user_list acct_A 1 ''", "(ok (usr_U acct_A a@b.test 5 North mac owner 0 new sealed ))"},
+          {"@user_list acct_A 1 ''", "(ok (id usr_U account_name North account acct_A email a@b.test created 5 mac mac "
+                                     "role owner password new totp sealed))"},
           {"EXISTS t:user:usr_U:recovery_codes t:user:usr_U:new_totp t:recovery:t1", "0"},
           {RECOVERED("t1"), "(not_found)"});
 }
@@ -2946,15 +2977,16 @@ Test(lua, people_are_found_in_what_older_versions_wrote)
 {
     STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac auditor", "(ok)"},
           {"DEL t:acct:acct_A:people t:acct:acct_A:owners", "2"},
-          {"@people_list acct_A 1 ''", "(ok 1 ((usr_V *) 0 0 0))"},
-          {"@people_list acct_A 1 usr_V", "(ok 0 ((usr_U *) 0 0 0))"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
+          {"@people_list acct_A 1 ''",
+           "(ok 1 (id usr_V account_name North account acct_A email v@b.test created 5 mac mac role auditor))"},
+          {"@people_list acct_A 1 usr_V", "(ok 0 (id usr_U *))"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
           {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(refused)"},
           {"HGET t:user:usr_U mac", "mac"}, {"HSET t:user:usr_U role owner", "1"},
           /* Of what was read meanwhile, of another account, of nobody. */
           {"@person_change usr_V acct_A old mac2 owner '' operator '' '' 100 ''", "(conflict)"},
           {"@person_change usr_V acct_B mac mac2 owner '' operator '' '' 100 ''", "(not_found)"},
           {"@person_change usr_W acct_A mac mac2 owner '' operator '' '' 100 ''", "(not_found)"},
-          {"@person_change usr_V acct_A mac mac2 owner '' operator '' '' 100 ''", "(ok 0 ((usr_V *) 0 0 0))"},
+          {"@person_change usr_V acct_A mac mac2 owner '' operator '' '' 100 ''", "(ok 0 (id usr_V *))"},
           {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(ok 0 *)"},
           {"SMEMBERS t:acct:acct_A:owners", "(usr_V)"});
 }
@@ -2969,7 +3001,7 @@ Test(lua, people_are_found_in_what_older_versions_wrote)
 Test(lua, a_long_index_of_people_is_made_in_parts)
 {
     STEPS(ACCOUNT, USER, {FILL_USERS, "250"}, {"@people_list acct_A 1 ''", "(again)"},
-          {"@user_list acct_A 1 ''", "(again)"}, {"@people_list acct_A 1 ''", "(ok 1 ((usr_m_0249 *) 0 0 0))"},
+          {"@user_list acct_A 1 ''", "(again)"}, {"@people_list acct_A 1 ''", "(ok 1 (id usr_m_0249 *))"},
           {"ZCARD t:acct:acct_A:people", "251"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
           {"SREM t:acct:acct_A:users usr_m_0007", "1"}, {"@people_list acct_A 1 ''", "(again)"},
           {"ZSCORE t:acct:acct_A:people usr_m_0007", "nil"},
@@ -2996,8 +3028,9 @@ Test(lua, owners_are_those_who_are_not_disabled)
     "@link_create " digest " inv_" digest " acct_A n@b.test auditor $now $now+1000000 mac " by " '' '' 100 '' 0 0"
 Test(lua, links_end_in_time)
 {
-    STEPS(ACCOUNT, USER, {INVITE("a1", "operator"), "(ok)"}, {"@link_find a1", "(ok (a1 inv_a1 acct_A *))"},
-          {"@link_list acct_A 5 ''", "(ok 0 (a1 *))"}, {"HSET t:link:a1 expires $now", "0"},
+    STEPS(ACCOUNT, USER, {INVITE("a1", "operator"), "(ok)"},
+          {"@link_find a1", "(ok (digest a1 account_name North id inv_a1 account acct_A *))"},
+          {"@link_list acct_A 5 ''", "(ok 0 (digest a1 *))"}, {"HSET t:link:a1 expires $now", "0"},
           {"@link_find a1", "(not_found)"}, {"EXISTS t:link:a1 t:acct:acct_A:invitations t:acct:acct_A:invited", "0"},
           /* Redis forgets the record by itself; the list finds out. */
           {INVITE("a2", "operator"), "(ok)"}, {"DEL t:link:a2", "1"}, {"@link_list acct_A 5 ''", "(again)"},
@@ -3020,7 +3053,8 @@ Test(lua, a_password_by_an_operator_ends_the_link_of_a_reset)
 {
     STEPS(ACCOUNT, USER,
           {"@link_reset r1 lnk_1 usr_U '' $now+1000000 mac $now none operator '' '' 100 '' owner", "(ok 0)"},
-          {"@user_reset usr_U '' sealed operator '' '' 100 0", "(ok)"}, {"@link_find r1", "(ok (r1 lnk_1 *))"},
+          {"@user_reset usr_U '' sealed operator '' '' 100 0", "(ok)"},
+          {"@link_find r1", "(ok (digest r1 account_name North id lnk_1 *))"},
           {"@user_reset usr_U new '' operator '' '' 100 1", "(ok)"}, {"@link_find r1", "(not_found)"},
           {"EXISTS t:link:r1", "0"}, {"HGET t:user:usr_U link", "nil"});
 }
@@ -3100,14 +3134,17 @@ Test(lua, a_link_is_used_as_it_was_read)
 #define OPEN(network) "@link_open a1 " network " Firefox '' 192.0.2.1 req_1 100"
 Test(lua, openings_of_a_link_are_noted)
 {
-    STEPS(ACCOUNT, USER, {OPEN("n1"), "(not_found)"}, {INVITE("a1", "usr_U"), "(ok)"}, {OPEN("n1"), "(ok (a1 *))"},
+    STEPS(ACCOUNT, USER, {OPEN("n1"), "(not_found)"}, {INVITE("a1", "usr_U"), "(ok)"},
+          {OPEN("n1"), "(ok (digest a1 *))"},
           {"XREVRANGE t:acct:acct_A:audit + - COUNT 1", "((* (type link.opened *)))"},
-          {OPEN("n2"), "(ok (a1 *) (1* n1 Firefox))"}, {OPEN("n3"), "(ok (a1 *) (1* n2 Firefox) (1* n1 Firefox))"},
-          {OPEN("n4"), "(ok *)"}, {OPEN("n5"), "(ok *)"}, {OPEN("n6"), "(ok *)"},
-          {OPEN("n7"), "(ok (a1 *) (1* n6 Firefox) (1* n5 Firefox) (1* n4 Firefox) (1* n3 Firefox) (1* n2 Firefox))"},
+          {OPEN("n2"), "(ok (digest a1 *) (1* n1 Firefox))"},
+          {OPEN("n3"), "(ok (digest a1 *) (1* n2 Firefox) (1* n1 Firefox))"}, {OPEN("n4"), "(ok *)"},
+          {OPEN("n5"), "(ok *)"}, {OPEN("n6"), "(ok *)"},
+          {OPEN("n7"),
+           "(ok (digest a1 *) (1* n6 Firefox) (1* n5 Firefox) (1* n4 Firefox) (1* n3 Firefox) (1* n2 Firefox))"},
           {"XLEN t:acct:acct_A:audit", "9"}, {"HSET t:link:a1 openings 20", "0"}, {OPEN("n8"), "(ok *)"},
           {"XLEN t:acct:acct_A:audit", "9"}, {"HSET t:link:a1 expires 1", "0"}, {OPEN("n9"), "(not_found)"},
-          {INVITE("a1", "usr_U"), "(ok)"}, {OPEN("''"), "(ok *)"}, {OPEN("n1"), "(ok (a1 *) (1*  Firefox))"});
+          {INVITE("a1", "usr_U"), "(ok)"}, {OPEN("''"), "(ok *)"}, {OPEN("n1"), "(ok (digest a1 *) (1*  Firefox))"});
 }
 
 Test(lua, links_end_with_what_their_maker_may)
@@ -3302,8 +3339,8 @@ Test(lua, what_runs_although_memory_is_full)
           {"@key_revoke 100 0 - - key_1 '' '' 0" FROM " ''", "(ok *)"},
           {"@node_heartbeat n1 1 1000 x 0 0 0", "(ok * 0  1 0)"}, {"@node_leave n1 '' ''", "(ok 1)"},
           {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
-          {"@login_begin usr_U a user:u, '' '' ''", "(ok (usr_U *) 0 0 0 0)"}, {"@throttle_check a pair:p, 0", "(ok)"},
-          {"@throttle_fail a pair:p, 0 net 100", "(ok 0)"},
+          {"@login_begin usr_U a user:u, '' '' ''", "(ok (id usr_U *) 0 0 0 0)"},
+          {"@throttle_check a pair:p, 0", "(ok)"}, {"@throttle_fail a pair:p, 0 net 100", "(ok 0)"},
           {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"}, {"@throttle_give_back a user:u, 0", "(ok)"},
           {"@throttle_succeed a pair:p, 0", "(ok)"}, {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",

@@ -618,17 +618,17 @@ static void append_bulk(struct buf *out, const char *text)
 static void append_user(struct buf *out)
 {
     const struct id user = id_mint(ID_USER, 1), account = id_mint(ID_ACCOUNT, 1);
-    const char *const fields[] = {user.text, account.text, "ana@north.test", "1234", "North Clinic", "a MAC",
-                                  "owner",   "0",          "a hash"};
+    const char *const fields[] = {"id",      user.text, "account",      account.text,   "email", "ana@north.test",
+                                  "created", "1234",    "account_name", "North Clinic", "mac",   "a MAC",
+                                  "role",    "owner",   "password",     "a hash",       "totp"};
     char totp[TOTP_SEALED_BYTES + 1];
 
-    buf_append_str(out, "*11\r\n");
+    buf_append_str(out, "*18\r\n");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         append_bulk(out, fields[i]);
     memset(totp, 't', TOTP_SEALED_BYTES);
     totp[TOTP_SEALED_BYTES] = '\0';
     append_bulk(out, totp);
-    append_bulk(out, "");
 }
 
 static void on_users(void *arg, enum store_result result, const struct user_record *users, size_t count)
