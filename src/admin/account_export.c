@@ -97,15 +97,11 @@ static void people_came(void *arg, enum store_result result, const struct person
 
     export->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
-        const struct user_record *user = &people[i].user;
         struct json_writer w = line_begin(export, "user");
 
-        json_put_member(&w, "id", id_text(&user->id));
-        json_put_member(&w, "email", text_of(user->email));
-        json_put_member(&w, "role", role_text(user->role));
-        put_time_member(&w, "created_at", user->created_ms);
+        view_put_person(&w, &people[i], VIEW_OPERATOR);
         line_end(export, &w);
-        export->last = user->id;
+        export->last = people[i].user.id;
     }
     store_client_answer(export->client, result);
 }
@@ -123,7 +119,7 @@ static void keys_came(void *arg, enum store_result result, const struct key_reco
     for (size_t i = 0; i < count; i++) {
         struct json_writer w = line_begin(export, "key");
 
-        put_key_members(&w, &keys[i]);
+        view_put_key(&w, &keys[i], VIEW_OPERATOR);
         line_end(export, &w);
         export->last = keys[i].id;
     }
@@ -148,7 +144,7 @@ static void events_came(void *arg, enum store_result result, const struct audit_
         struct json_writer w = line_begin(export, "event");
 
         json_key(&w, "event");
-        put_event(&w, export->account, &page->events[i]);
+        view_event(&w, export->account, &page->events[i]);
         line_end(export, &w);
     }
     store_client_answer(export->client, result);

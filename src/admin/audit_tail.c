@@ -65,33 +65,6 @@ struct audit_tail {
 
 /* Printing */
 
-void put_event(struct json_writer *w, const struct id *account, const struct audit_event *event)
-{
-    json_object_begin(w);
-    json_put_member(w, "id", id_text(&event->id));
-    json_put_member(w, "account_id", id_text(account));
-    json_put_member(w, "type", event->type);
-    put_time_member(w, "created_at", event->created_ms);
-    put_text_member(w, "actor", event->actor);
-    put_text_member(w, "actor_name", event->actor_name);
-    put_text_member(w, "target", event->target);
-    put_text_member(w, "target_name", event->target_name);
-    put_text_member(w, "target_kind", event->target_kind);
-    put_text_member(w, "ip", event->ip);
-    put_text_member(w, "request_id", event->request_id);
-    if (event->count > 0) {
-        json_put_number(w, "count", event->count);
-    }
-    if (event->data_count > 0) {
-        json_key(w, "data");
-        json_object_begin(w);
-        for (size_t i = 0; i < event->data_count; i++)
-            json_put_named(w, event->data[i].name, event->data[i].value);
-        json_object_end(w);
-    }
-    json_object_end(w);
-}
-
 /* "  label id (name)", or nothing if both are empty. */
 static void print_who(struct buf *out, const char *label, struct text id, struct text name)
 {
@@ -131,7 +104,7 @@ static void print_text(struct buf *out, const struct id *account, const struct a
 static void print_event(const struct audit_tail *tail, struct buf *out, const struct audit_event *event)
 {
     if (tail->line->json)
-        put_event(&(struct json_writer){.out = out}, &tail->current->account, event);
+        view_event(&(struct json_writer){.out = out}, &tail->current->account, event);
     else
         print_text(out, &tail->current->account, event);
     buf_append_char(out, '\n');

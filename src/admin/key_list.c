@@ -43,14 +43,16 @@ static void list_key(struct listing *listing, const struct key_record *key)
     listing->rows++;
     if (listing->json) {
         json_object_begin(&listing->writer);
-        put_key_members(&listing->writer, key);
+        view_put_key(&listing->writer, key, VIEW_OPERATOR);
         json_object_end(&listing->writer);
         return;
     }
     snprintf(last4, sizeof last4, "…%s", key->last4);
     listing_row(listing,
                 (struct text[]){id_text(&key->id), id_text(&key->account), key_mode_text(key->mode),
-                                key->revoked_ms > 0 ? TEXT("revoked") : TEXT("active"),
+                                key->revoked_ms > 0 ? TEXT("revoked")
+                                : key->ends_ms > 0  ? TEXT("ending")
+                                                    : TEXT("active"),
                                 time_cell(key->created_ms, "unknown", created),
                                 time_cell(key->last_used_ms, "never used", used), text_of(last4), key_name(key)});
 }
@@ -118,7 +120,7 @@ static void show_json(struct buf *out, const struct key_shown *shown)
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
-    put_key_members(&w, &shown->key);
+    view_put_key(&w, &shown->key, VIEW_OPERATOR);
     put_text_member(&w, "account_name", shown->account_name);
     put_text_member(&w, "created_by_name", shown->by_name);
     json_object_end(&w);
@@ -162,6 +164,8 @@ static void show_lines(struct buf *out, const struct key_shown *shown)
         show_names(out, "Back to", id_text(&key->origin), TEXT(""));
     show_time(out, "Last used", key->last_used_ms, "never");
     show_time(out, "Revoked", key->revoked_ms, "no");
+    if (key->ends_ms > 0)
+        show_time(out, "Revoke at", key->ends_ms, "");
 }
 
 static void key_was_found(void *arg, enum store_result result, const struct key_shown *shown)

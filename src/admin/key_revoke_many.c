@@ -161,7 +161,7 @@ static void print_found(struct revoking *revoking, const struct key_record *key)
         return;
     } else if (lists_json(revoking)) {
         json_object_begin(&revoking->writer);
-        put_key_members(&revoking->writer, key);
+        view_put_key(&revoking->writer, key, VIEW_OPERATOR);
         json_object_end(&revoking->writer);
     } else if (!revoking->line->json) {
         buf_printf(&revoking->out, "%s  %s  ", key->id.text, key->account.text);

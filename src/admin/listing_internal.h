@@ -1,8 +1,8 @@
 /* Lists that commands print: rows go out as they arrive, so a list may be longer than memory. */
 #pragma once
 #include "admin/store_client.h"
-#include "base/json.h"
 #include "records/account_store.h"
+#include "view/view.h"
 
 enum { LISTING_PAGE = 100 };
 
@@ -48,14 +48,6 @@ void print_time_column(struct buf *out, int64_t ms, const char *none);
 void put_time_member(struct json_writer *w, const char *name, int64_t ms);
 /* Empty is null. */
 void put_text_member(struct json_writer *w, const char *name, struct text value);
-
-/* What commands tell of a user and of a key, and an event of the account as a whole object. */
-struct key_record;
-struct audit_event;
-struct person;
-void put_person_members(struct json_writer *w, const struct person *person);
-void put_key_members(struct json_writer *w, const struct key_record *key);
-void put_event(struct json_writer *w, const struct id *account, const struct audit_event *event);
 
 /* Reads one account. */
 MUST_CHECK int account_find(struct store_client *client, const struct id *account, bool *ret_is_known,

@@ -208,15 +208,6 @@ int user_reset_run(const struct command_line *line)
 
 /* Showing */
 
-static void print_time(struct buf *out, const char *name, int64_t ms)
-{
-    char text[CLOCK_RFC3339_BYTES] = "never";
-
-    if (ms)
-        clock_print_rfc3339(ms, text);
-    buf_printf(out, "%-13s %s\n", name, text);
-}
-
 static int show(struct people_run *run)
 {
     const struct person *person = &run->person;
@@ -230,16 +221,11 @@ static int show(struct people_run *run)
         struct json_writer w = {.out = &out};
 
         json_object_begin(&w);
-        put_person_members(&w, person);
+        view_put_person(&w, person, VIEW_OPERATOR);
         json_object_end(&w);
         buf_append_char(&out, '\n');
     } else {
-        buf_printf(&out, "%-13s %s\n%-13s %s\n%-13s %s\n%-13s %s\n%-13s %s\n", "id", person->user.id.text, "account",
-                   person->user.account.text, "email", person->user.email, "role", role_text(person->user.role).ptr,
-                   "status", person_status(person));
-        print_time(&out, "created", person->user.created_ms);
-        print_time(&out, "last sign-in", person->last_sign_in_ms);
-        print_time(&out, "disabled", person->user.disabled_ms);
+        view_print_person(&out, person);
     }
     return command_print(buf_text(&out));
 }
@@ -299,7 +285,7 @@ static int print_changed(const struct people_run *run, const char *done)
         struct json_writer w = {.out = &out};
 
         json_object_begin(&w);
-        put_person_members(&w, &run->person);
+        view_put_person(&w, &run->person, VIEW_OPERATOR);
         json_put_number(&w, "sessions_ended", run->sessions_ended);
         put_ids(&w, "keys_revoked", &run->revoked);
         put_ids(&w, "keys_kept", &run->kept);

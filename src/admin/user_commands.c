@@ -158,7 +158,7 @@ static void list_user(struct listing *listing, const struct person *person)
         return;
     }
     json_object_begin(&listing->writer);
-    put_person_members(&listing->writer, person);
+    view_put_person(&listing->writer, person, VIEW_OPERATOR);
     json_object_end(&listing->writer);
 }
 

@@ -178,15 +178,3 @@ int email_option_read_new(const struct command_line *line, char ret_email[EMAIL_
     email_explain(text_of(line->email), &why);
     return command_fail(EXIT_USAGE, "--%.*s", (int)why.len - 1, storage); /* without the full stop */
 }
-
-void put_person_members(struct json_writer *w, const struct person *person)
-{
-    json_put_member(w, "id", id_text(&person->user.id));
-    json_put_member(w, "account_id", id_text(&person->user.account));
-    json_put_member(w, "email", text_of(person->user.email));
-    json_put_member(w, "role", role_text(person->user.role));
-    json_put_member(w, "status", text_of(person_status(person)));
-    put_time_member(w, "created_at", person->user.created_ms);
-    put_time_member(w, "last_sign_in_at", person->last_sign_in_ms);
-    put_time_member(w, "disabled_at", person->user.disabled_ms);
-}

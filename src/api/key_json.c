@@ -87,19 +87,7 @@ bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_
 
 static void put_members(struct json_writer *w, const struct key_record *key, bool for_people)
 {
-    JSON_PUT_WORD(w, "id", id_text(&key->id));
-    json_put_member(w, "name", key_name(key));
-    json_put_member(w, "last4", text_of(key->last4));
-    if (key->kind == KEY_API) /* device keys are live */
-        JSON_PUT_WORD(w, "mode", key_mode_text(key->mode));
-    view_put_scopes(w, key->scopes);
-    view_put_time(w, "created_at", key->created_ms);
-    if (for_people && key->kind == KEY_API) {
-        view_put_text_or_null(w, "created_by", id_text(&key->by));
-        view_put_text_or_null(w, "origin", id_text(&key->origin));
-    }
-    view_put_time_or_null(w, "last_used_at", key->last_used_ms);
-    view_put_time_or_null(w, "revoked_at", key->revoked_ms);
+    view_put_key(w, key, for_people ? VIEW_SESSION : VIEW_KEY);
 }
 
 void key_json_put(struct json_writer *w, const struct key_record *key, bool for_people)

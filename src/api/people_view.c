@@ -4,13 +4,7 @@
 void view_person(struct json_writer *w, const struct person *person)
 {
     json_object_begin(w);
-    json_put_member(w, "id", id_text(&person->user.id));
-    json_put_member(w, "email", text_of(person->user.email));
-    json_put_member(w, "role", role_text(person->user.role));
-    json_put_member(w, "status", text_of(person_status(person)));
-    view_put_time(w, "created_at", person->user.created_ms);
-    view_put_time_or_null(w, "last_sign_in_at", person->last_sign_in_ms);
-    view_put_time_or_null(w, "disabled_at", person->user.disabled_ms);
+    view_put_person(w, person, VIEW_SESSION);
     json_object_end(w);
 }
 

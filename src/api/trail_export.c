@@ -141,7 +141,7 @@ static void print_csv(const struct audit_event *event, struct buf *out)
 
 static void print_ndjson(const struct audit_event *event, struct buf *out)
 {
-    view_event(&(struct json_writer){.out = out}, event);
+    view_event(&(struct json_writer){.out = out}, NULL, event);
     buf_append_char(out, '\n');
 }
 

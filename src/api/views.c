@@ -1,60 +1,6 @@
 #include "views_internal.h"
-#include "base/clock.h"
-#include "core/audit_line.h"
 
 #include <stdio.h>
-
-void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms)
-{
-    char text[CLOCK_RFC3339_BYTES];
-
-    clock_print_rfc3339(wall_ms, text);
-    json_put_member(w, name, text_of(text));
-}
-
-/* 0 means "not yet". */
-void view_put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms)
-{
-    if (wall_ms) {
-        view_put_time(w, name, wall_ms);
-        return;
-    }
-    json_key(w, name);
-    json_put_null(w);
-}
-
-void view_put_text_or_null(struct json_writer *w, const char *name, struct text value)
-{
-    if (value.len) {
-        json_put_member(w, name, value);
-        return;
-    }
-    json_key(w, name);
-    json_put_null(w);
-}
-
-void view_put_scopes(struct json_writer *w, scope_set scopes)
-{
-    json_key(w, "scopes");
-    json_array_begin(w);
-    for (scope_set rest = scopes & SCOPE_ALL; rest; rest &= rest - 1)
-        JSON_PUT_WORD_ELEMENT(w, scope_name((unsigned)__builtin_ctz(rest)));
-    json_array_end(w);
-}
-
-void view_list_begin(struct json_writer *w)
-{
-    json_object_begin(w);
-    json_key(w, "data");
-    json_array_begin(w);
-}
-
-void view_list_end(struct json_writer *w, bool has_more)
-{
-    json_array_end(w);
-    json_put_flag(w, "has_more", has_more);
-    json_object_end(w);
-}
 
 static void put_notices(struct json_writer *w, const struct session_notices *notices)
 {
@@ -85,11 +31,7 @@ static void put_login_members(struct json_writer *w, const struct session_answer
 
     json_key(w, "user");
     json_object_begin(w);
-    json_put_member(w, "id", id_text(&session->user.id));
-    json_put_member(w, "email", text_of(session->user.email));
-    json_put_member(w, "role", role_text(session->user.role));
-    json_put_member(w, "account_id", id_text(&session->user.account));
-    json_put_member(w, "account_name", text_of(session->user.account_name));
+    view_put_self(w, &session->user);
     json_object_end(w);
     json_put_member(w, "csrf_token", answer->csrf_token);
     view_put_time(w, "expires_at", session->expires_ms);
@@ -144,43 +86,11 @@ void view_step_up(struct json_writer *w, const struct session_record *session)
     json_object_end(w);
 }
 
-void view_event_data(struct json_writer *w, const struct audit_event *event)
-{
-    json_object_begin(w);
-    for (size_t i = 0; i < event->data_count; i++)
-        json_put_named(w, event->data[i].name, event->data[i].value);
-    json_object_end(w);
-}
-
-void view_event(struct json_writer *w, const struct audit_event *event)
-{
-    json_object_begin(w);
-    json_put_member(w, "id", id_text(&event->id));
-    json_put_member(w, "type", event->type);
-    view_put_time(w, "created_at", event->created_ms);
-    view_put_text_or_null(w, "actor", event->actor);
-    view_put_text_or_null(w, "actor_kind", audit_actor_kind(event->actor));
-    view_put_text_or_null(w, "actor_name", event->actor_name);
-    view_put_text_or_null(w, "target", event->target);
-    view_put_text_or_null(w, "target_name", event->target_name);
-    view_put_text_or_null(w, "target_kind", event->target_kind);
-    view_put_text_or_null(w, "ip", event->ip);
-    view_put_text_or_null(w, "request_id", event->request_id);
-    if (event->count) {
-        json_put_number(w, "count", event->count);
-    }
-    if (event->data_count > 0) {
-        json_key(w, "data");
-        view_event_data(w, event);
-    }
-    json_object_end(w);
-}
-
 void view_events(struct json_writer *w, const struct audit_page *page)
 {
     view_list_begin(w);
     for (size_t i = 0; i < page->count; i++)
-        view_event(w, &page->events[i]);
+        view_event(w, NULL, &page->events[i]);
     json_array_end(w);
     json_put_flag(w, "has_more", page->has_more);
     view_put_text_or_null(w, "next_starting_after", id_text(&page->next));

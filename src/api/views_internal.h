@@ -1,20 +1,12 @@
 /* Records as clients see them. Fields that are not written here cannot leak. */
 #pragma once
-#include "base/json.h"
 #include "core/token.h"
 #include "trail/audit_store.h"
 #include "records/device_store.h"
 #include "records/key_store.h"
 #include "records/session_store.h"
 #include "records/usage_store.h"
-
-/* Parts of views. The _or_null functions write null for 0 ms and for an empty text. */
-void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms);
-void view_put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms);
-void view_put_text_or_null(struct json_writer *w, const char *name, struct text value);
-void view_put_scopes(struct json_writer *w, scope_set scopes);
-void view_list_begin(struct json_writer *w);
-void view_list_end(struct json_writer *w, bool has_more);
+#include "view/view.h"
 
 /* Device enrolment, for devices (RFC 8628, RFC 8414) and for users. origin: the public origin. */
 void view_authorization_server(struct json_writer *w, struct text origin);
@@ -39,8 +31,6 @@ void view_session(struct json_writer *w, const struct session_answer *answer);
 void view_sessions(struct json_writer *w, const struct session_row *sessions, size_t count, const char *current);
 void view_step_up(struct json_writer *w, const struct session_record *session);
 
-void view_event(struct json_writer *w, const struct audit_event *event);
-void view_event_data(struct json_writer *w, const struct audit_event *event);
 void view_events(struct json_writer *w, const struct audit_page *page);
 void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count, const struct usage_key *keys,
                 size_t key_count);

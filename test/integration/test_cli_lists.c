@@ -158,6 +158,52 @@ Test(cli_lists, a_key_is_shown_without_its_secret)
     fixture_stop(&fixture);
 }
 
+static void schedule(struct fixture *fixture, const struct fixture_key *key, const char *at)
+{
+    char target[128], json[64];
+    struct fixture_session session;
+    struct http_answer answer;
+
+    fixture_add_session(fixture, NULL, true, &session);
+    snprintf(target, sizeof target, "/v1/console/api_keys/%s/scheduled_revocation", key->id);
+    snprintf(json, sizeof json, "{\"revoke_at\":\"%s\"}", at);
+    const struct http_call call = {
+        .method = "PUT", .target = target, .cookie = session.token, .csrf = session.csrf, .json = json};
+    cr_assert_eq(fixture_call(fixture, 0, &call, &answer), 200, "%s", answer.body);
+}
+
+static void expect_printed(struct fixture *fixture, const char *const *args, const char *wanted)
+{
+    struct cli_run run;
+
+    cli_run(fixture, &run, args, NULL);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, wanted), "%s %s lacks %s:\n%s", args[0], args[1], wanted, run.out);
+    cli_finish(&run);
+}
+
+Test(cli_lists, a_scheduled_revocation_is_told)
+{
+    char at[CLOCK_RFC3339_BYTES], member[64], line[64];
+    struct fixture fixture;
+    struct fixture_key key;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"Ward\",\"mode\":\"live\"}", &key);
+    expect_printed(&fixture, (const char *const[]){"key", "show", key.id, "--json", NULL}, "\"revoke_at\":null");
+    clock_print_rfc3339(clock_wall_ms() + INT64_C(10) * 24 * 60 * 60 * 1000, at);
+    schedule(&fixture, &key, at);
+    snprintf(member, sizeof member, "\"revoke_at\":\"%s\",\"revoked_at\":null", at);
+    snprintf(line, sizeof line, "\nRevoked    no\nRevoke at  %.19sZ\n", at);
+    expect_printed(&fixture, (const char *const[]){"key", "show", key.id, "--json", NULL}, member);
+    expect_printed(&fixture, (const char *const[]){"key", "show", key.id, NULL}, line);
+    expect_printed(&fixture, (const char *const[]){"key", "list", "--json", NULL}, member);
+    expect_printed(&fixture, (const char *const[]){"key", "list", NULL}, "  live  ending   20");
+    expect_printed(&fixture, (const char *const[]){"account", "export", fixture.account, NULL}, member);
+    expect_printed(&fixture, (const char *const[]){"audit", "tail", "--json", NULL}, "\"actor_kind\":\"user\"");
+    fixture_stop(&fixture);
+}
+
 /* What another program wrote into Redis does not reach the terminal as control characters. */
 Test(cli_lists, names_with_control_characters_are_harmless)
 {

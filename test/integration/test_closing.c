@@ -233,6 +233,8 @@ Test(closing, export_has_everything_but_secrets)
     cr_expect_eq(count_lines(text, "{\"type\":\"key\","), KEYS + 3);
     cr_expect_geq(count_lines(text, "{\"type\":\"event\","), KEYS + 3 + PEOPLE);
     cr_expect(strstr(text, scene.user.email));
+    cr_expect_eq(count_lines(text, "{\"type\":\"user\",\"id\":\"usr_"), PEOPLE);
+    cr_expect(strstr(text, "\",\"role\":\"owner\",\"status\":\"active\",\"created_at\":\"20"), "state of a user");
     static const char *const SECRETS[] = {"svc_sk_", "svc_dk_", "scrypt", "password\":", "totp", "digest", "mac\":"};
     for (size_t i = 0; i < sizeof SECRETS / sizeof *SECRETS; i++)
         cr_expect_null(strstr(text, SECRETS[i]), "%s", SECRETS[i]);

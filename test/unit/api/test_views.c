@@ -282,7 +282,7 @@ Test(views, actors_are_of_a_kind)
         char member[64];
 
         snprintf(member, sizeof member, "\"actor_kind\":%s,", CASES[i][1]);
-        view_event(answer_begin(&answer), &event);
+        view_event(answer_begin(&answer), NULL, &event);
         buf_append_char(&answer.out, '\0');
         cr_expect(strstr(answer.out.ptr, member), "%s: %s", CASES[i][0], answer.out.ptr);
     }
