@@ -86,7 +86,7 @@ static int export_account(struct export *export, const struct account_row *row)
     json_put_member(&w, "id", id_text(&row->id));
     json_put_member(&w, "name", text_of(row->name));
     json_put_member(&w, "status", account_status_text(row->status));
-    put_time_member(&w, "created_at", id_time_ms(&row->id));
+    view_put_time_or_null(&w, "created_at", id_time_ms(&row->id));
     line_end(export, &w);
     return flush(export);
 }

@@ -311,8 +311,8 @@ static void put_findings(const struct audit_verifier *verifier, struct json_writ
         json_put_flag(w, "unproven", audit_finding_weight(findings[i].kind) == AUDIT_UNPROVEN);
         json_put_member(w, "file", text_of(findings[i].file));
         json_put_number(w, "line", (int64_t)findings[i].line);
-        put_text_member(w, "chain", text_of(findings[i].chain));
-        put_text_member(w, "node", text_of(findings[i].node));
+        view_put_text_or_null(w, "chain", text_of(findings[i].chain));
+        view_put_text_or_null(w, "node", text_of(findings[i].node));
         json_put_number(w, "seq", (int64_t)findings[i].seq);
         json_put_number(w, "seq_end", (int64_t)findings[i].seq_end);
         json_object_end(w);
@@ -327,7 +327,7 @@ static void put_head(struct json_writer *w, const struct audit_chain_summary *ch
 
     if (has_head(chain))
         print_head(chain, &head);
-    put_text_member(w, "head", buf_text(&head));
+    view_put_text_or_null(w, "head", buf_text(&head));
 }
 
 static void put_chains(const struct audit_verifier *verifier, struct json_writer *w)
@@ -345,11 +345,11 @@ static void put_chains(const struct audit_verifier *verifier, struct json_writer
         json_put_number(w, "lines", (int64_t)chains[i].lines);
         json_put_number(w, "first", (int64_t)chains[i].first);
         json_put_number(w, "last", (int64_t)chains[i].last);
-        put_text_member(w, "first_time", text_of(chains[i].first_time));
-        put_text_member(w, "last_time", text_of(chains[i].last_time));
+        view_put_text_or_null(w, "first_time", text_of(chains[i].first_time));
+        view_put_text_or_null(w, "last_time", text_of(chains[i].last_time));
         json_put_flag(w, "ended", chains[i].has_ended);
         json_put_number(w, "seen", (int64_t)chains[i].seen);
-        put_text_member(w, "seen_time", text_of(chains[i].seen_time));
+        view_put_text_or_null(w, "seen_time", text_of(chains[i].seen_time));
         put_head(w, &chains[i]);
         json_object_end(w);
     }
@@ -365,7 +365,7 @@ static void print_json(const struct audit_verifier *verifier, enum redis_part re
     json_object_begin(&w);
     json_put_flag(&w, "whole", verdict != EXIT_FAILED);
     json_put_flag(&w, "proven", verdict == EXIT_DONE);
-    put_text_member(&w, "redis", text_of(REDIS[redis]));
+    view_put_text_or_null(&w, "redis", text_of(REDIS[redis]));
     put_chains(verifier, &w);
     put_findings(verifier, &w);
     json_object_end(&w);

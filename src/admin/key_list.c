@@ -121,8 +121,8 @@ static void show_json(struct buf *out, const struct key_shown *shown)
 
     json_object_begin(&w);
     view_put_key(&w, &shown->key, VIEW_OPERATOR);
-    put_text_member(&w, "account_name", shown->account_name);
-    put_text_member(&w, "created_by_name", shown->by_name);
+    view_put_text_or_null(&w, "account_name", shown->account_name);
+    view_put_text_or_null(&w, "created_by_name", shown->by_name);
     json_object_end(&w);
     buf_append_char(out, '\n');
 }

@@ -111,24 +111,6 @@ void print_time_column(struct buf *out, int64_t ms, const char *none)
     buf_printf(out, "%-*s", TIME_CELL_BYTES - 1, time_cell(ms, none, storage).ptr);
 }
 
-void put_time_member(struct json_writer *w, const char *name, int64_t ms)
-{
-    char text[CLOCK_RFC3339_BYTES];
-
-    if (ms > 0)
-        clock_print_rfc3339(ms, text);
-    put_text_member(w, name, ms > 0 ? text_of(text) : TEXT(""));
-}
-
-void put_text_member(struct json_writer *w, const char *name, struct text value)
-{
-    json_key(w, name);
-    if (value.len > 0)
-        json_put_text(w, value);
-    else
-        json_put_null(w);
-}
-
 /* Accounts */
 
 struct account_search {

@@ -44,10 +44,6 @@ enum { TIME_CELL_BYTES = 21 };
 struct text time_cell(int64_t ms, const char *none, char storage[TIME_CELL_BYTES]);
 /* The same, in 20 columns. */
 void print_time_column(struct buf *out, int64_t ms, const char *none);
-/* JSON members; 0 is null. */
-void put_time_member(struct json_writer *w, const char *name, int64_t ms);
-/* Empty is null. */
-void put_text_member(struct json_writer *w, const char *name, struct text value);
 
 /* Reads one account. */
 MUST_CHECK int account_find(struct store_client *client, const struct id *account, bool *ret_is_known,

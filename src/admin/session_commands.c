@@ -116,10 +116,10 @@ static void list_json(struct json_writer *w, const struct session_row *row, stru
     json_put_member(w, "user_id", id_text(&row->user));
     json_put_member(w, "email", text_of(row->email));
     json_put_member(w, "account_id", id_text(&row->account));
-    put_time_member(w, "created_at", row->created_ms);
-    put_time_member(w, "last_used_at", row->seen_ms);
-    put_time_member(w, "stepped_up_at", row->step_up_ms);
-    put_time_member(w, "idle_expires_at", row->ends_ms);
+    view_put_time_or_null(w, "created_at", row->created_ms);
+    view_put_time_or_null(w, "last_used_at", row->seen_ms);
+    view_put_time_or_null(w, "stepped_up_at", row->step_up_ms);
+    view_put_time_or_null(w, "idle_expires_at", row->ends_ms);
     json_put_member(w, "ip", text_of(row->ip));
     json_put_member(w, "browser", text_of(row->browser));
     json_object_end(w);

@@ -77,7 +77,7 @@ void status_put_certificates(const struct status_node *node, bool is_known, stru
         json_object_begin(w);
         json_put_member(w, "listener", text_of(certificate->listener));
         json_put_member(w, "files", text_of(certificate->files));
-        put_time_member(w, "not_after", certificate->not_after_s * MS_PER_S);
+        view_put_time_or_null(w, "not_after", certificate->not_after_s * MS_PER_S);
         json_put_flag(w, "rejected_newer", certificate->has_rejected);
         json_object_end(w);
     }

@@ -282,7 +282,7 @@ static void put_memberships(struct json_writer *w, struct text names)
     struct text rest = names, name = {0};
 
     (void)text_next(&rest, ' ', &name);
-    put_text_member(w, "membership", name);
+    view_put_text_or_null(w, "membership", name);
     json_key(w, "memberships");
     json_array_begin(w);
     while (text_next(&names, ' ', &name))
@@ -297,25 +297,26 @@ static void put_node(struct json_writer *w, const struct status *status, const s
 
     json_object_begin(w);
     json_put_member(w, "name", text_of(node->name));
-    put_text_member(w, "host", text_of(node->host));
-    put_text_member(w, "address", text_of(node->address));
-    put_text_member(w, "version", text_of(node->version));
+    view_put_text_or_null(w, "host", text_of(node->host));
+    view_put_text_or_null(w, "address", text_of(node->address));
+    view_put_text_or_null(w, "version", text_of(node->version));
     put_known(w, "pid", node->pid, node->is_readable);
-    put_time_member(w, "started_at", node->started_ms);
+    view_put_time_or_null(w, "started_at", node->started_ms);
     json_put_number(w, "heard_ms_ago", node->age_ms);
     json_put_flag(w, "silent", node->age_ms > STATUS_SILENT_MS);
     put_known_flag(w, "draining", node->is_draining, is_known);
     json_put_member(w, "lease", text_of(lease_of(node)));
-    put_time_member(w, "lease_since", is_known ? node->lease_since_ms : 0);
+    view_put_time_or_null(w, "lease_since", is_known ? node->lease_since_ms : 0);
     put_known(w, "lease_ms", node->lease_ms, is_known);
     put_memberships(w, text_of(node->memberships));
     put_known(w, "revocations", node->revocations, is_known);
     put_known(w, "barrier_p99_us", node->barrier_p99_us, is_known);
-    put_text_member(w, "master_key", text_of(is_known ? node->master_key : ""));
+    view_put_text_or_null(w, "master_key", text_of(is_known ? node->master_key : ""));
     put_known_flag(w, "revocation_log", node->has_revocation_log, is_known);
     put_known(w, "clock_ahead_ms", node->clock_ahead_ms, is_known && node->is_clock_known);
     status_put_certificates(node, is_known, w);
-    put_text_member(w, "differs_in", status_print_differences(status, node, &names) ? buf_text(&names) : TEXT(""));
+    view_put_text_or_null(w, "differs_in",
+                          status_print_differences(status, node, &names) ? buf_text(&names) : TEXT(""));
     json_object_end(w);
 }
 
@@ -325,7 +326,7 @@ static void put_redis(struct json_writer *w, const struct status *status)
     json_object_begin(w);
     json_put_member(w, "address", text_of(status->target));
     json_put_flag(w, "reachable", status->is_reachable);
-    put_text_member(w, "version", text_of(status->facts.redis_version));
+    view_put_text_or_null(w, "version", text_of(status->facts.redis_version));
     put_known(w, "schema", status->facts.schema, status->is_reachable);
     put_known(w, "replicas", status->facts.replicas, status->is_reachable && !status->facts.replication_hidden);
     put_known_flag(w, "durability_asserted", status->facts.durability_asserted, status->is_reachable);
@@ -354,18 +355,18 @@ static void put_canary(struct json_writer *w, const struct status *status)
     json_put_number(w, "interval_ms", status_canary_interval_ms(status));
     json_put_number(w, "runs", canary->runs);
     put_age(w, "last_run_ms_ago", canary->has_run ? canary->since_run_ms : -1);
-    put_text_member(w, "last_run_by", text_of(canary->run_by));
+    view_put_text_or_null(w, "last_run_by", text_of(canary->run_by));
     json_put_number(w, "effect_us", canary->took_us);
     json_put_number(w, "nodes_refused", canary->refused);
     json_put_number(w, "nodes_accepted", canary->accepted);
     json_put_number(w, "nodes_silent", canary->silent);
-    put_text_member(w, "last_node_to_refuse", text_of(canary->slowest));
+    view_put_text_or_null(w, "last_node_to_refuse", text_of(canary->slowest));
     put_age(w, "last_node_refused_within_ms", canary->has_run ? canary->slowest_ms : -1);
     json_put_number(w, "unfinished_runs", canary->unfinished);
-    put_text_member(w, "unfinished_because", text_of(canary->unfinished_why));
+    view_put_text_or_null(w, "unfinished_because", text_of(canary->unfinished_why));
     json_put_number(w, "violations", canary->violations);
     put_age(w, "last_violation_ms_ago", canary->violations > 0 ? canary->since_violation_ms : -1);
-    put_text_member(w, "last_violation_by", text_of(canary->violated_by));
+    view_put_text_or_null(w, "last_violation_by", text_of(canary->violated_by));
     json_object_end(w);
 }
 

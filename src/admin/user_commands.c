@@ -185,8 +185,8 @@ static void list_invitation(struct listing *listing, const struct link_record *l
     json_put_member(w, "email", text_of(link->email));
     json_put_member(w, "role", role_text(link->role));
     json_put_member(w, "status", TEXT("invited"));
-    put_time_member(w, "created_at", link->created_ms);
-    put_time_member(w, "expires_at", link->expires_ms);
+    view_put_time_or_null(w, "created_at", link->created_ms);
+    view_put_time_or_null(w, "expires_at", link->expires_ms);
     json_object_end(w);
 }
 
