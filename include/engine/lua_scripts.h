@@ -7,6 +7,8 @@
 struct lua_script {
     const char *name;
     struct text body;
+    /* Arguments behind the prefix: from least to most, which is SIZE_MAX for a list, in steps of `each`. */
+    size_t least, most, each;
 };
 
 extern const struct lua_script LUA_SCRIPTS[SCRIPT_COUNT];

@@ -19,8 +19,9 @@ enum script_link {
     SCRIPT_REPORTS,    /* on the link of SCRIPT_READS, also to a Redis that is not fit; its reply decides nothing */
 };
 /* Calls a script by EVALSHA. If Redis does not know it, one of the calls under way sends its text (EVAL) and the others
- * follow. ARGV[1] is the prefix ("chatelaine:"); argv, which is copied, begins at ARGV[2]. Error replies and malformed
- * replies are logged, rate-limited, and reported as STORE_UNAVAILABLE. done runs once, later. */
+ * follow. ARGV[1] is the prefix ("chatelaine:"); argv, which is copied, begins at ARGV[2]. Aborts unless the script
+ * declares that many arguments. Error replies and malformed replies are logged, rate-limited, and reported as
+ * STORE_UNAVAILABLE. done runs once, later. */
 void store_call_script(struct store *store, enum script script, enum script_link link, size_t argc,
                        const struct text *argv, script_done *done, void *arg);
 /* The same for a change. replied runs once, before done, with the same arg: when Redis has replied, or the call has

@@ -213,8 +213,10 @@ static void append_store(struct script_call *call, struct buf *out)
 static struct script_call *call_begin(struct store *store, enum script script, enum script_class class, size_t argc,
                                       const struct text *argv, script_done *done, void *arg)
 {
+    const struct lua_script *declared = &LUA_SCRIPTS[script];
     struct script_call *call = call_take(store);
 
+    CHECK(argc >= declared->least && argc <= declared->most && (argc - declared->least) % declared->each == 0);
     call->script = script;
     call->class = class;
     call->done = done;
@@ -323,7 +325,7 @@ void store_call_change(struct store *store, enum script script, size_t argc, con
 
 void store_refuse(struct store *store, script_done *done, void *arg)
 {
-    refuse(call_begin(store, SCRIPT_session_end, SCRIPT_PLAIN, 0, NULL, done, arg));
+    refuse(call_begin(store, SCRIPT_store_time, SCRIPT_PLAIN, 0, NULL, done, arg));
 }
 
 void script_call_probe(struct store *store, enum script script, size_t argc, const struct text *argv, script_done *done,

@@ -76,7 +76,8 @@ static void call_place(const struct partitions *partitions, const struct login_a
     args_begin(&args);
     args_add(&args, attempt->id);
     args_add(&args, buf_text(&here));
-    args_add_int(&args, attempt->forgiven_ms);
+    if (script != SCRIPT_throttle_give_back && script != SCRIPT_throttle_succeed)
+        args_add_int(&args, attempt->forgiven_ms);
     if (script == SCRIPT_throttle_fail) {
         args_add(&args, network_of(attempt->counters));
         args_add_int(&args, store_strangers_most(place, THROTTLES_MAX));

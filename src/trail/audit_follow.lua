@@ -1,13 +1,12 @@
 -- Events of an account that are newer than those of all classes which a follower has read, oldest first.
--- ARGV: prefix, account, most entries wanted, the last entry read of each class ('0-0' for none). A class has its own
---   cursor, because entries of one millisecond may be written after those of another class were read.
+-- ARGV: prefix, account, #most (entries wanted), last_read {people, live, test, refused} (the last entry read of each
+--   class; '0-0' for none)
+-- A class has its own cursor, because entries of one millisecond may be written after those of another class were read.
 -- Returns: ok, events as in event_reply()...
-
-local account, most = ARGV[2], tonumber(ARGV[3])
 
 local entries = {}
 for class = 0, #AUDIT_CLASSES do
-    for _, entry in ipairs(redis.call('XRANGE', K.audit(account, AUDIT_CLASSES[class]), '(' .. ARGV[4 + class], '+',
+    for _, entry in ipairs(redis.call('XRANGE', K.audit(account, AUDIT_CLASSES[class]), '(' .. last_read[class + 1], '+',
                                       'COUNT', most)) do
         local ms, sequence = entry[1]:match('^(%d+)-(%d+)$')
         entries[#entries + 1] = {ms = tonumber(ms), number = event_number(class, sequence), entry = entry, class = class}

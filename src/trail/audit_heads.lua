@@ -1,20 +1,19 @@
 #!lua flags=allow-oom
 -- Publishes how far a node's chain has come, and returns the others. Where no node has published for 30 days, none
 -- writes a log any more.
--- ARGV: prefix, chain, head: '<time in ms> ...' ('' publishes nothing), most heads wanted, and of a node that ends where it
---   writes
+-- ARGV: prefix, own (chain), head ('<time in ms> ...'; '' publishes nothing), #most (heads wanted), [place (where a
+--   node writes that ends)]
 -- Returns: ok, then chain and head of those that follow this chain by name, and then of those before it
 
 local KEPT_MS = 30 * 24 * 60 * 60 * 1000
 local CHAINS_MAX = 1000
 
-local own, head, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
 if head ~= '' then
     redis.call('HSET', K.log_heads(), own, head)
     redis.call('PEXPIRE', K.log_heads(), KEPT_MS)
 end
 
-if ARGV[5] and redis.call('GET', K.log_writer(own)) == ARGV[5] then
+if place and redis.call('GET', K.log_writer(own)) == place then
     redis.call('DEL', K.log_writer(own))
 end
 

@@ -1,19 +1,17 @@
 -- A slice of a search in an account's trail, newest first, merged from all classes. Redis serves nobody else meanwhile,
 -- so the work is bounded: a search that is to go on does so from the position that the slice returns.
--- ARGV: prefix, account, most events wanted, position to start after ('' for none; 'none' if it belongs to another
---   account), most entries to read, type, actor, target, address, since, until, '1' for events of test keys alone,
---   actor who reads, its credential as in actor_refused()
---   type: 'api_key.created', or a family, 'api_key' or 'api_key.'; actor and target: an id, or any other text; address: a block,
---   '<bits> <16 bytes in hex>', IPv4 as ::ffff:0:0/96; since, until: ms, the latter not included. Each '' for any.
+-- ARGV: prefix, account, #most (events wanted), after (a position; '' for none; 'none' if it belongs to another
+--   account), #most_read (entries), kind, actor, target, address, since, before, is_test ('1' for events of test keys
+--   alone), reader (the actor who reads), credential (its, as in actor_refused())
+-- kind: 'api_key.created', or a family, 'api_key' or 'api_key.'; actor and target: an id, or any other text; address: a block,
+--   '<bits> <16 bytes in hex>', IPv4 as ::ffff:0:0/96; since, before: ms, the latter not included. Each '' for any.
 -- Returns: as actor_refused(); ok, the position reached ('' if the trail has ended), events as in event_reply()...; not_found: the position
 --   belongs to another account
 
 local FIRST_READ, LAST_READ = 16, 64
 
-local account, most, after, most_read = ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
-local kind, actor, target, address, since, before = unpack(ARGV, 6, 11)
-local test_only, family = ARGV[12] == '1', kind:match('^([^.]+)%.?$')
-local refused = actor_refused(ARGV[14], ARGV[13], account)
+local test_only, family = is_test == '1', kind:match('^([^.]+)%.?$')
+local refused = actor_refused(credential, reader, account)
 if refused then
     return refused
 end

@@ -2,8 +2,9 @@
 -- Events that are in no log yet. One node at a time takes over those that nobody will log: made by commands, or older
 -- than the age given here, because their node stopped or cannot write. A node also says that it writes its chain, so that
 -- it learns if another one does: a copy of its host has a copy of its log.
--- ARGV: prefix, chain of the asking node ('' for a command, and for a node that cannot write: it takes none), age in ms,
---   most events; of a node also its chain, where it writes, up to which `seq`, and whether it was refused before (1 or 0)
+-- ARGV: prefix, chain (of the asking node; '' for a command, and for a node that cannot write: it takes none), #age (in
+--   ms), #most (events), [own (chain of a node), place (where it writes), seq (up to which), was_refused (before, 1 or
+--   0)]
 -- Returns: ok, number of events, age of the oldest in ms (0: none), number of dropped ones, whether a node writes a log
 --   (1 or 0; from 2 on: another one writes this chain, and this one must not, for so many ms if the other has ended), then
 --   events as epilogue.lua returns them, each with the chain of its node at the end ('': of a command)
@@ -11,7 +12,7 @@
 local TAKER_MS = 30000
 local WRITER_MS = 35000
 
-local chain, now, age, most = ARGV[2], now_ms(), tonumber(ARGV[3]), tonumber(ARGV[4])
+local now = now_ms()
 local total, oldest = 0, now
 local reply = {'ok', 0, 0, tonumber(redis.call('GET', K.log_dropped()) or '0'), exists(K.log_heads()) and 1 or 0}
 
@@ -27,7 +28,7 @@ local function read_copy(copy, values)
 end
 
 -- Once the other one has ended, whoever was refused may write if its log has all that the other published.
-local function refuse(own, place, seq, was_refused)
+local function refuse()
     local writer, head = redis.call('GET', K.log_writer(own)), redis.call('HGET', K.log_heads(), own)
     if writer and writer ~= place
         or was_refused == '1' and head and tonumber(head:match('^%d+ (%d+)') or '0') > tonumber(seq) then
@@ -36,7 +37,7 @@ local function refuse(own, place, seq, was_refused)
     redis.call('SET', K.log_writer(own), place, 'PX', WRITER_MS)
 end
 
-local refused_ms = ARGV[5] and refuse(ARGV[5], ARGV[6], ARGV[7], ARGV[8])
+local refused_ms = own and refuse()
 if refused_ms then
     reply[5] = 2 + refused_ms
 end

@@ -35,7 +35,17 @@ set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 600 PASS_REGULA
 
 add_test(NAME meta_check_lua_can_fail COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-lua ${CMAKE_CURRENT_LIST_DIR}/wrong-lua)
 set_tests_properties(meta_check_lua_can_fail PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION
-  "prelude.lua:1:.*unused_by_all.*wrong.lua:3:.*undefined variable 'coutned'")
+  "prelude.lua:1:.*unused_by_all.*wrong.lua:1:.*'unread'.*wrong.lua:4:.*undefined variable 'coutned'")
+
+# What embeds the scripts refuses one that does not declare its arguments, and one whose declaration says nothing.
+foreach(wrong undeclared unnamed)
+  add_test(NAME meta_embed_refuses_${wrong} COMMAND embed_lua ${CMAKE_CURRENT_LIST_DIR}/wrong-argv --locals
+           ${CMAKE_CURRENT_LIST_DIR}/wrong-argv/${wrong}.lua)
+endforeach()
+set_tests_properties(meta_embed_refuses_undeclared PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION
+  "undeclared.lua does not declare its arguments")
+set_tests_properties(meta_embed_refuses_unnamed PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION
+  "unnamed.lua declares no argument by: then an account")
 
 add_npm_test(meta_lint_can_fail lint ./lint ${CMAKE_CURRENT_LIST_DIR}/wrong-pages)
 set_tests_properties(meta_lint_can_fail PROPERTIES PASS_REGULAR_EXPRESSION

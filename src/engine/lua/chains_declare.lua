@@ -2,7 +2,7 @@
 -- A node knows of changes that this Redis has lost. From then on no node decides anything by it, until those that end
 -- something were told again (endings_tell.lua) or their loss was accepted. The others are counted: nobody can repeat them.
 -- Nothing is declared in an era in which an operator has accepted the loss.
--- ARGV: prefix, then for each chain: maker, ends, all
+-- ARGV: prefix, chains... {maker, ends, all}
 -- Returns: ok, how many endings are missing
 
 -- Of one chain; more than that are one member of the set, which nobody can tell.
@@ -19,7 +19,7 @@ local function declare(maker, first, last)
 end
 
 local eras = redis.call('HMGET', K.store(), 'era', 'accepted_era')
-for i = 2, eras[1] and eras[1] == eras[2] and 0 or #ARGV, 3 do
+for i = FIRST, eras[1] and eras[1] == eras[2] and 0 or #ARGV, EACH do
     local maker, ends, all = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
     local ends_there, all_there, low = chain_read(maker)
     local others = (all - ends) - (all_there - ends_there)

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Marks chains of the dead as folded, takes the mark off, or forgets them (src/lease/README.md, rule 13).
--- ARGV: prefix, then for each chain: maker, its record as the node knows it, the record that it shall have ('': none)
+-- ARGV: prefix, chains... {maker, its record as the node knows it, the record that it shall have ('': none)}
 -- Returns: ok
 
-for i = 2, #ARGV, 3 do
-    local maker, known, to = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+for i = FIRST, #ARGV, EACH do
+    local maker, known, to = unpack(ARGV, i, i + EACH - 1)
     -- Unless it has changed meanwhile, or another node was faster.
     local is_same = redis.call('HGET', K.chains(), maker) == known
     if is_same and to ~= '' then

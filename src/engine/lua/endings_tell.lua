@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
 -- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13). Nodes repeat the same
 -- changes. Once a node has told a change completely, it is skipped when others tell it.
--- ARGV: prefix, then for each ending: id of the key or account, what ('r': revoked; 'e': it will be; 'p': likewise, by a
---   replacement; 'n': it will not be; 's': the account is suspended; '-': it was overtaken), since when or when in ms (of e, p and n with ':<said>', when
---   that was said: the later counts), '<maker>:<number>' of the change ('' for none), whether the
---   change is told completely with it (1 or 0)
+-- ARGV: prefix, endings... {id of the key or account, what, since when or when in ms, change, whether it is told
+--   completely with it (1 or 0)}
+-- what: 'r': revoked; 'e': it will be; 'p': likewise, by a replacement; 'n': it will not be; 's': the account is suspended;
+--   '-': it was overtaken. when: of e, p and n with ':<said>', when that was said: the later counts. change:
+--   '<maker>:<number>' of the change ('' for none).
 -- Returns: ok, how many this Redis had lost, how many endings are still missing, how many are of keys that it does not
 --   know, how many were skipped
 -- Events: <kind>.revoked, <kind>.revocation_scheduled or account.suspended, with the reason `repeated`, for each that was lost
 
 local EVENTS_KEPT = '1000000000000' -- the next event's own bound applies
 local SOURCE = {'system', '', '', EVENTS_KEPT}
-local FIRST, EACH = 2, 5
 
 local lost, unknown, skipped = 0, 0, 0
 

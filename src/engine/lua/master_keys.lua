@@ -1,5 +1,5 @@
 -- The names of the master keys that made this store's records. Notes the current one if the store has no records yet.
--- ARGV: prefix, name of the current master key, whether it may be noted ('1' or '0')
+-- ARGV: prefix, current (name of the current master key), may_note (whether it may be noted, '1' or '0')
 -- Returns: ok, whether the store has records but no noted key, as from an earlier version (1 or 0), until when records
 --   without a seal are accepted ('' for not at all), name...
 
@@ -25,9 +25,9 @@ end
 
 local names = redis.call('SMEMBERS', K.master_keys())
 local is_older = #names == 0 and store_has_records()
-if #names == 0 and not is_older and ARGV[3] == '1' then
-    redis.call('SADD', K.master_keys(), ARGV[2])
-    names = {ARGV[2]}
+if #names == 0 and not is_older and may_note == '1' then
+    redis.call('SADD', K.master_keys(), current)
+    names = {current}
 end
 local reply = {'ok', is_older and 1 or 0, redis.call('GET', K.unsealed()) or ''}
 for _, name in ipairs(names) do

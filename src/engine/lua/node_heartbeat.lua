@@ -4,11 +4,11 @@
 -- member has changed the number. It says what the member reads. Revokers compute their wait from lease_max. It only grows
 -- (only store_lower_lease.lua lowers it), because a lease granted before a restart may still be valid. Heartbeats also keep
 -- the store's time (store_times() in the prelude).
--- ARGV: prefix, member, number, lease in ms, nonce, what the member has measured of the store's time: '<from> <to> <least>
---   <most>' (or '0': nothing): Redis' clock is between from and to by now, unless it was set since, and the time was least
---   to most ms ahead of it; and '<settlement> <why>' of what it was told: why is 'fresh' (lately), `time` as it was kept
---   while the member waited for others that know more, or '-'; up to which count of changes it knows all chains; the era in
---   which it has told all that it knows
+-- ARGV: prefix, member, number, lease_ms, nonce, measured, said (what the member was told of the time), #chains_known
+--   (up to which count of changes it knows all chains), told_era (in which it has told all that it knows)
+-- measured: '<from> <to> <least> <most>' (or '0': nothing): Redis' clock is between from and to by now, unless it was
+--   set since, and the time was least to most ms ahead of it. said: '<settlement> <why>': why is 'fresh' (lately), `time`
+--   as it was kept while the member waited for others that know more, or '-'.
 -- Returns: ok, the store's time (keep_time()), whether scheduled revocations are due (1 or 0), the last entry in the stream
 --   of invalidations ('0-0': it is empty; '': it is not complete, because nodes of earlier versions may revoke), how many
 --   members ever joined, up to which count of changes these are all chains: {maker, its numbers}...; missing, how many
@@ -20,7 +20,7 @@ local KEPT_EVERY_MS = 200
 -- While nothing is scheduled, nothing depends on the time: it is Redis' clock, whatever that was before.
 local function time_forget(first, last, clock, seen, settlement)
     if first ~= clock or last ~= clock or seen > clock then
-        settlement = ARGV[5]
+        settlement = nonce
         redis.call('HDEL', K.store(), 'time', 'ahead', 'unsure')
         redis.call('HSET', K.store(), 'settlement', settlement)
     end
@@ -38,8 +38,8 @@ local function keep_time()
     if not exists(K.key_ends()) then
         return time_forget(first, last, clock, seen, settlement)
     end
-    local told, why = ARGV[7]:match('^(%S+) (%S+)$')
-    local from, to, least, most = ARGV[6]:match('^(%d+) (%d+) (-?%d+) (-?%d+)$')
+    local told, why = said:match('^(%S+) (%S+)$')
+    local from, to, least, most = measured:match('^(%d+) (%d+) (-?%d+) (-?%d+)$')
     local was_set = from and (clock < tonumber(from) or clock > tonumber(to))
     if not from or told ~= settlement or why ~= 'fresh' and why ~= string.format('%.0f', seen)
         or not was_set and clock + most < seen then
@@ -82,17 +82,17 @@ local of_store = redis.call('HMGET', K.store(), 'missing', 'changes', 'era', 'jo
 if of_store[1] then
     return {'missing', tonumber(of_store[1])}
 end
-local lease = tonumber(ARGV[4])
-local entry = ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. READS_ENDINGS
-local before = redis.call('HGET', K.nodes(), ARGV[2])
+local lease = tonumber(lease_ms)
+local entry = number .. ' ' .. lease_ms .. ' ' .. READS_ENDINGS
+local before = redis.call('HGET', K.nodes(), member)
 if before ~= entry then
-    redis.call('HSET', K.nodes(), ARGV[2], entry)
+    redis.call('HSET', K.nodes(), member, entry)
 end
 local joined = tonumber(of_store[4] or '0')
 if not before then
     joined = redis.call('HINCRBY', K.store(), 'joined', 1)
-    if of_store[3] == ARGV[9] then
-        redis.call('HSET', K.tellers(), ARGV[2], ARGV[9])
+    if of_store[3] == told_era then
+        redis.call('HSET', K.tellers(), member, told_era)
     end
 end
 local held = redis.call('MGET', K.lease_max(), K.schema())
@@ -100,8 +100,8 @@ if lease > tonumber(held[1] or '0') then
     redis.call('SET', K.lease_max(), lease)
 end
 local time, due_by = keep_time()
-redis.call(PUBLISH, K.node(ARGV[2]), 'lease ' .. ARGV[5])
-local upto, chains = chains_since(tonumber(of_store[2] or '0'), tonumber(ARGV[8]))
+redis.call(PUBLISH, K.node(member), 'lease ' .. nonce)
+local upto, chains = chains_since(tonumber(of_store[2] or '0'), chains_known)
 return {'ok', time, redis.call('ZCOUNT', K.key_ends(), '-inf', due_by) > 0 and 1 or 0,
         schema_knows_suspensions(held[2]) and invalidations_last() or '', joined, upto,
         unpack(chains)}

@@ -6,13 +6,13 @@
 local KEPT_MS = 60 * 60 * 1000
 
 local now = now_ms()
-if ARGV[3] == '' then
-    redis.call('DEL', K.report(ARGV[2]))
-    redis.call('ZREM', K.reports(), ARGV[2])
+if report == '' then
+    redis.call('DEL', K.report(node))
+    redis.call('ZREM', K.reports(), node)
     return {'ok'}
 end
-redis.call('SET', K.report(ARGV[2]), ARGV[3], 'PX', KEPT_MS)
-redis.call('ZADD', K.reports(), now, ARGV[2])
+redis.call('SET', K.report(node), report, 'PX', KEPT_MS)
+redis.call('ZADD', K.reports(), now, node)
 redis.call('ZREMRANGEBYSCORE', K.reports(), '-inf', '(' .. (now - KEPT_MS))
 redis.call('PEXPIRE', K.reports(), KEPT_MS)
 return {'ok'}

@@ -271,11 +271,6 @@ local function audit_class(key, actor)
     return (actor == 'operator' or actor:sub(1, 4) == 'usr_') and 'people' or 'live'
 end
 
--- The four arguments from ARGV[first] on, as audit() takes them. actor, if not nil, replaces the given one.
-local function source_from(first, actor)
-    return {actor or ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]}
-end
-
 -- Adds fields to a record: scripts read them as record[name], and reply it as {name, value, name, value...}. What has no
 -- value is left out.
 local function record_add(record, names, values)

@@ -2,13 +2,13 @@
 -- accepts no writes or its user may not publish. A store that has accounts but no id comes from an earlier version and
 -- gets the offered id. An empty store gets none here: its first account brings it. If a store with another number of
 -- partitions lies beside ours in the same Redis, nothing is claimed.
--- ARGV: prefix, the newest schema this program knows, an id for the store, prefix_beside
+-- ARGV: prefix, #ours (the newest schema that this program knows), new_id (for the store), prefix_beside
 -- Returns: ok, schema, now in ms, whether memory is full, so that only scripts with allow-oom may write (1 or
 --   0), lease_max, number of the store's partitions (0: there is no store), number of this one, whether it has aliases
 --   (1 or 0), by how many ms the store's time is ahead of Redis' clock (below 0: behind); refused, schema: newer than
 --   ours, whether that is because a copy into it is under way (1 or 0), or where the store has moved to ('': it has not)
 
-local beside = not exists(K.accounts()) and redis.call('HEXISTS', K.store(), 'id') == 0 and store_beside(ARGV[4])
+local beside = not exists(K.accounts()) and redis.call('HEXISTS', K.store(), 'id') == 0 and store_beside(prefix_beside)
 
 -- While nothing is scheduled, the time is Redis' clock.
 local function time_ahead()
@@ -22,7 +22,6 @@ local function layout()
     return beside or tonumber(s[2] or s[1] and '1' or '0'), tonumber(s[3] or '0'), s[4] and 1 or 0, time_ahead()
 end
 
-local ours = tonumber(ARGV[2])
 local schema = tonumber(redis.call('GET', K.schema()) or '0')
 if schema > ours then
     local s = redis.call('HMGET', K.store(), 'copying', 'moved')
@@ -37,7 +36,7 @@ if beside and schema == 0 then
     redis.call('DEL', K.schema())
 end
 if not full and exists(K.accounts()) then
-    redis.call('HSETNX', K.store(), 'id', ARGV[3])
+    redis.call('HSETNX', K.store(), 'id', new_id)
 end
 redis.call(PUBLISH, K.node('-'), 'examined')
 return {'ok', schema == 0 and ours or schema, now_ms(), full and 1 or 0,

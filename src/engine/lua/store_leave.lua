@@ -3,21 +3,22 @@
 -- Nodes and commands of this version read `moved`. Those of earlier versions find another id at their next read or
 -- heartbeat, and if they are started again a schema newer than any, of a store into which a copy is under way.
 -- `copying` keeps the id for the next copy back into this place, and moved_schema and moved_former the rest.
--- ARGV: prefix, id of the store, where it has moved to, an id of no store, the schema of a store that nobody may use
+-- ARGV: prefix, id (of the store), to (where it has moved), no_id (of no store), no_schema (of a store that nobody may
+--   use)
 -- Returns: ok; conflict: another store is there
 
 local s = redis.call('HMGET', K.store(), 'id', 'moved', 'copying', 'former')
 if s[2] then
-    return {s[3] == ARGV[2] and 'ok' or 'conflict'}
+    return {s[3] == id and 'ok' or 'conflict'}
 end
-if s[1] ~= ARGV[2] then
+if s[1] ~= id then
     return {'conflict'}
 end
-redis.call('HSET', K.store(), 'moved', ARGV[3], 'copying', ARGV[2], 'id', ARGV[4], 'moved_schema',
+redis.call('HSET', K.store(), 'moved', to, 'copying', id, 'id', no_id, 'moved_schema',
            redis.call('GET', K.schema()))
 if s[4] then
     redis.call('HSET', K.store(), 'moved_former', s[4])
     redis.call('HDEL', K.store(), 'former')
 end
-redis.call('SET', K.schema(), ARGV[5])
+redis.call('SET', K.schema(), no_schema)
 return {'ok'}

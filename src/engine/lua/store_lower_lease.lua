@@ -4,8 +4,8 @@
 -- are still marked (node_leave.lua). The second call lowers if no longer lease is registered, or only those as the first call
 -- left them: no heartbeat of theirs has come since, so their leases have expired. A heartbeat that comes later raises
 -- lease_max again, before its lease is granted.
--- ARGV: prefix, lease in ms, a mark that nobody else gives, the lease_max that was waited for (-1: the first call), actor,
---   digest of what the first call left
+-- ARGV: prefix, lease_ms, mark (that nobody else gives), #waited (the lease_max that was waited for; -1: the first
+--   call), actor, left (digest of what the first call left)
 -- Returns: ok, lease_max before, as it is; of the first call: registry (member, what it holds, ...) of those with a longer
 --   lease, its digest; of the second: whether something was in the way (1 or 0), how many with a longer lease live, the longest
 --   of these
@@ -13,7 +13,7 @@
 
 local EVENTS_KEPT = 10000
 
-local lease, waited = tonumber(ARGV[2]), tonumber(ARGV[4])
+local lease = tonumber(lease_ms)
 local is_first = waited < 0
 local kept = redis.call('GET', K.lease_max()) or '0'
 local longest = kept:match('^%d+$') and tonumber(kept)
@@ -31,7 +31,7 @@ for i = 1, #registry, 2 do
     if theirs > lease then
         local is_marked = by:sub(1, 1) == '?'
         if is_first and not is_marked then
-            held = ARGV[3] .. held:sub(#by + 1)
+            held = mark .. held:sub(#by + 1)
             redis.call('HSET', K.nodes(), member, held)
         elseif not is_marked then
             living, of_living = living + 1, math.max(of_living, theirs)
@@ -50,15 +50,15 @@ local digest = redis.sha1hex(table.concat(longer, '\n'))
 if is_first then
     return {'ok', longest, longer, digest}
 end
-if longest > waited or #longer > 0 and digest ~= ARGV[6] then
+if longest > waited or #longer > 0 and digest ~= left then
     return {'ok', longest, 1, living, of_living}
 end
 for _, member in ipairs(members) do
     redis.call('HDEL', K.nodes(), member)
     redis.call('HDEL', K.tellers(), member)
 end
-redis.call('SET', K.lease_max(), ARGV[2])
+redis.call('SET', K.lease_max(), lease_ms)
 audit_in(K.store_audit(), EVENTS_KEPT, '', 'people',
-         {'type', 'store.lease_lowered', 'actor', ARGV[5], 'target', redis.call('HGET', K.store(), 'id') or '', 'ip', '',
-          'request_id', '', 'data:from_ms', string.format('%.0f', longest), 'data:to_ms', ARGV[2]})
+         {'type', 'store.lease_lowered', 'actor', actor, 'target', redis.call('HGET', K.store(), 'id') or '', 'ip', '',
+          'request_id', '', 'data:from_ms', string.format('%.0f', longest), 'data:to_ms', lease_ms})
 return {'ok', longest, 0, 0, 0}

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- An operator says that Redis' clock is right: the store's time is that clock from now on, and what members were told before
 -- no longer counts. What is due by the time as it was must have been written down before (key_end_due.lua).
--- ARGV: prefix, settlement ('': only looks), actor
+-- ARGV: prefix, new_settlement ('': only looks), actor
 -- Returns: ok, by how many ms the time was ahead of the clock (below 0: behind), whether it was anything but the clock (1 or
 --   0), how many revocations that are scheduled take effect at once, Redis' clock in ms; conflict: so many are due;
 --   not_found: the store is empty
@@ -21,14 +21,14 @@ end
 local due = redis.call('ZCOUNT', K.key_ends(), '-inf', first)
 local ending = redis.call('ZCOUNT', K.key_ends(), '-inf', clock) - due
 local is_other = (first ~= clock or last ~= clock) and 1 or 0
-if ARGV[2] ~= '' and is_other == 1 then
+if new_settlement ~= '' and is_other == 1 then
     if first > clock and due > 0 then
         return {'conflict', due}
     end
     redis.call('HSET', K.store(), 'time', string.format('%.0f', clock), 'ahead', '0', 'unsure', '0',
-               'settlement', ARGV[2])
+               'settlement', new_settlement)
     audit_in(K.store_audit(), EVENTS_KEPT, '', 'people',
-             {'type', 'store.time_settled', 'actor', ARGV[3], 'target', id, 'ip', '', 'request_id', '',
+             {'type', 'store.time_settled', 'actor', actor, 'target', id, 'ip', '', 'request_id', '',
               'data:ahead_ms', string.format('%.0f', store_time_ahead(first, last, clock))})
 end
 return {'ok', store_time_ahead(first, last, clock), is_other, math.max(ending, 0), clock}

@@ -1,10 +1,9 @@
 #!lua flags=allow-oom
 -- The node that runs the canary goes on to the next phase, unless another node has taken over meanwhile.
--- ARGV: prefix, node, its process, run, phase: 'ask', if the revocation was answered, or 'over'; how long the
---   revocation took, in microseconds; why the run could not be finished ('' if it was)
+-- ARGV: prefix, node, process, run, phase ('ask', if the revocation was answered, or 'over'), effect_us (how long the
+--   revocation took), why (the run could not be finished; '' if it was)
 -- Returns: ok; refused: another run, or another node runs it
 
-local node, process, run, phase, effect_us, why = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local now, canary = now_ms(), hash_read(K.canary())
 
 -- Of the nodes that used the key: how many refused it when they were asked, how many accepted it, how many did not

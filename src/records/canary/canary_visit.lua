@@ -1,13 +1,12 @@
 #!lua flags=allow-oom
 -- A node asks how the canary stands, and tells what became of a run's key there.
--- ARGV: prefix, node, its process, interval in ms, the run that it tells of (0: none), state ('' for nothing new,
---   'left': the node stops; else as canary_node_read())
+-- ARGV: prefix, node, process, #interval (in ms), #told_run (the run that it tells of; 0: none), state ('' for nothing
+--   new, 'left': the node stops; else as canary_node_read())
 -- Returns: ok, run (0: none yet), phase ('' for none yet), nonce, name of its master key, id of its key, ms until its
 --   key is revoked (in phase use), whether this node runs it (1 or 0), for that node: how many nodes have used the key,
 --   how many of them have answered since; then for all: ms until the next run is due, whether this node may begin one
 --   (1 or 0), ms since a run was last finished (-1: never)
 
-local node, process, interval, told_run, state = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local runner = redis.call('GET', K.canary_runner())
 
 -- A violation counts whenever it is told, once for each run and node.

@@ -1,16 +1,14 @@
 -- Approves an enrolment, in the account's partition. The node then marks the enrolment (device_mark.lua); if that was
 -- refused, it denies again what was approved here. Repeating an approval changes nothing.
--- ARGV: prefix, digest of the device code, account, name, scopes, MAC of the approval ('': the enrolment is marked as
---   approved already), user, ip, request id, events to keep, the user's credential, limits of keys_are_full(),
---   most changes per minute
+-- ARGV: prefix, digest (of the device code), account, name, scopes, mac (of the approval; '': the enrolment is marked
+--   as approved already), source {user, ip, request_id, events_kept}, credential (the user's), keys_max (limits, as for
+--   keys_are_full()), #changes_max (per minute)
 -- Returns: ok, approving user, MAC of the approval; not_found: denied or claimed; full: the account has its maximum of
 --   device keys; as actor_refused(); as limit_refused(); leaving: the user's keys are looked for
 --   (person_keys.lua)
 -- Event: device.approved, unless repeated
 
-local digest, account, name, mac, user = ARGV[2], ARGV[3], ARGV[4], ARGV[6], ARGV[7]
-local keys_max, changes_max = ARGV[12], tonumber(ARGV[13])
-local refused = actor_refused(ARGV[11], user, account)
+local refused = actor_refused(credential, user, account)
 if refused then
     return refused
 end
@@ -28,6 +26,6 @@ if limited or keys_are_full(account, 'device_key', 'live', keys_max) then
     return limited or {'full'}
 end
 limit_count(user, account, 'live', changes_max)
-decision_write(account, digest, 'approved', {'name', name, 'scopes', ARGV[5], 'user', user, 'mac', mac})
-audit(account, 'device.approved', name, source_from(7))
+decision_write(account, digest, 'approved', {'name', name, 'scopes', scopes, 'user', user, 'mac', mac})
+audit(account, 'device.approved', name, source)
 return {'ok', user, mac}

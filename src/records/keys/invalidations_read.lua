@@ -1,10 +1,10 @@
 -- Invalidations that were logged after one of them, oldest first. That one must still be there: otherwise others that
 -- came after it may be missing too, because the log was cut, or this Redis has lost something.
--- ARGV: prefix, position ('': the newest; '0-0': before the first), most entries wanted
+-- ARGV: prefix, from (a position; '': the newest; '0-0': before the first), #most (entries wanted)
 -- Returns: ok, position of the last one returned, whether there are more (0 or 1), {position, {field, value...}}...;
 --   refused, position of the newest: some are missing
 
-local log, from, most = K.invalidation_log(), ARGV[2], tonumber(ARGV[3])
+local log = K.invalidation_log()
 
 -- Whether no entry was ever cut off.
 local function is_whole()

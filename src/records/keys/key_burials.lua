@@ -4,8 +4,8 @@
 -- stopped, at whatever node that was. A pass over all accounts looks at no key that was created later than what it
 -- looks for was revoked, because ids are in the order of their creation. Nodes of 0.3 know no tombstones, so nothing is
 -- found while one is registered. It also forgets emails that no trail names any longer.
--- ARGV: prefix, how long a revoked key is kept in ms, what the node knows of the store's time (store_ms_within() in the
---   prelude)
+-- ARGV: prefix, #kept_ms (how long a revoked key is kept), known (what the node knows of the store's time, as for
+--   store_ms_within() in the prelude)
 -- Returns: ok, whether there may be more at once (1 or 0), {digest, record}...
 
 local KEYS_MAX, ACCOUNTS_MAX = 100, 20
@@ -20,7 +20,7 @@ if registry_reads(redis.call('HGETALL', K.nodes())) < READS_ENDINGS then
     redis.call('HDEL', K.burials(), 'since')
     return {'ok', 0}
 end
-local now = store_ms_within(ARGV[3])
+local now = store_ms_within(known)
 redis.call('HSETNX', K.burials(), 'since', string.format('%.0f', now))
 local makers_until = tonumber(redis.call('HGET', K.burials(), 'since'))
 local reply, left = {'ok', 0}, KEYS_MAX
@@ -71,7 +71,7 @@ end
 local function walk_on(account, set, after)
     local closed = redis.call('HGET', K.account(account), 'closed')
     local is_due = closed and now - closed >= CLOSED_KEPT_MS
-    return walk(account, set, after, not is_due and now - tonumber(ARGV[2]) or nil)
+    return walk(account, set, after, not is_due and now - kept_ms or nil)
 end
 
 -- An email is kept for the trail, so it goes when the oldest event of each class is younger than the removal. Versions

@@ -1,10 +1,9 @@
 #!lua flags=allow-oom
 -- Puts tombstones in place of revoked keys, and removes all that was kept of each key: from now on it is in no list and
 -- unknown by its id. A record that has changed since it was found is left alone.
--- ARGV: prefix, then for each key: digest, record as it was found, name of its tombstone, tombstone
+-- ARGV: prefix, keys... {digest, record as it was found, name of its tombstone, tombstone}
 -- Returns: ok, how many there were
 
-local FIRST, EACH = 2, 4
 -- As usage_read.lua has them.
 local REASONS = {'revoked', 'insufficient_scope', 'mode_not_permitted', 'account_suspended'}
 

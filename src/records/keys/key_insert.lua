@@ -1,13 +1,12 @@
 -- Adds a key, or a decoy, whose record is revoked from the start. It ends when the key that makes it does. Limits
 -- apply to API callers, not to commands.
--- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, limits of
---   keys_are_full(), most changes per minute
+-- ARGV: prefix, digest, packed (the key's record), source {actor, ip, request_id, events_kept}, credential (the
+--   actor's), keys_max (limits, as for keys_are_full()), #changes_max (per minute)
 -- Returns: ok; refused: no such account; suspended: it is suspended or closed; conflict: the digest or id exists; full:
 --   the account has its maximum of keys; as actor_refused(); as limit_refused(); as leaving_refused()
 -- Events: <kind>.created; of a decoy also <kind>.revoked
 
-local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], ARGV[9], tonumber(ARGV[10])
-local key = key_unpack(ARGV[3])
+local key = key_unpack(packed)
 if credential ~= '' then
     local refused = actor_refused(credential, actor, key.account)
         or limit_refused(actor, key.account, key.mode, changes_max) or leaving_refused(key)
@@ -18,7 +17,7 @@ if credential ~= '' then
         return {'full'}
     end
 end
-local added = key_add(ARGV[2], ARGV[3], source_from(4), nil, {actor_key(credential)})
+local added = key_add(digest, packed, source, nil, {actor_key(credential)})
 if added == 'ok' and credential ~= '' then
     limit_count(actor, key.account, key.mode, changes_max)
     keys_made_count(key.account, key.kind, key.mode)

@@ -1,11 +1,11 @@
 -- A page of an account's keys, newest first, merged from several sets. The work is bounded by the limit and the number
 -- of sets, not by the number of keys.
--- ARGV: prefix, account, limit, direction, cursor ('' for none), set...
---   direction: 'older' lists the keys after the cursor, 'newer' those right before it
---   set: '<class>:<state>', see key_set() in the prelude
+-- ARGV: prefix, account, #limit, direction, cursor ('' for none), sets...
+-- direction: 'older' lists the keys after the cursor, 'newer' those right before it. set: '<class>:<state>', see key_set()
+--   in the prelude.
 -- Returns: ok, has_more (0 or 1: more keys in that direction), key...
 
-local account, limit, newer, cursor = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'newer', ARGV[5]
+local newer = direction == 'newer'
 
 -- Ids of different kinds have different prefixes, so the ULIDs after them are compared.
 local function ulid(id)
@@ -23,7 +23,7 @@ local function ids_of(set)
 end
 
 local ids = {}
-for i = 6, #ARGV do
+for i = FIRST, #ARGV do
     for _, id in ipairs(ids_of(ARGV[i])) do
         ids[#ids + 1] = id
     end

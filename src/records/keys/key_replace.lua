@@ -2,12 +2,12 @@
 -- Adds a key that replaces another one, which ends a while later, so that one of them is accepted at any time although
 -- the answer may be lost. It may be repeated while the other one lives: an earlier successor that no node has accepted is
 -- revoked, and the end moves no later. If a key replaces it, the new one has no later end than either had of its own.
--- ARGV: prefix, digest, key record, actor, ip, request id, events to keep, the actor's credential, limits of
---   keys_are_full(), most changes per minute, id of the key that is replaced, its account, kind ('' for any), test only
---   ('1' or '0'), member to acknowledge to ('-' for none), barrier, after how many ms it ends (unless it ends sooner; at
---   the earliest after a minute; 0: also as soon as a node accepts the new key, see key_confirm.lua), what the node knows
---   of the store's time (store_ms_within() in the prelude), the key that had replaced it when the caller looked (''
---   for none)
+-- ARGV: prefix, digest, text (the new key's record), source {actor, ip, request_id, events_kept}, credential (the
+--   actor's), keys_max (limits, as for keys_are_full()), #changes_max (per minute), id (of the key that is replaced),
+--   account (its account), kind ('' for any), test_only ('1' or '0'), member (to acknowledge to; '-' for none),
+--   barrier, #overlap (after how many ms it ends, unless it ends sooner; at the earliest after a minute; 0: also as
+--   soon as a node accepts the new key, see key_confirm.lua), known (what the node knows of the store's time, as for
+--   store_ms_within() in the prelude), replaced_by (the key that had replaced it when the caller looked; '' for none)
 -- Returns: ok, the replaced key after the change, lease_max, registry (member, what it holds, ...) of those who may still
 --   cache it as one that does not end, the store's time, an earlier successor that was revoked, if any; not_found: it is unknown, or hidden by
 --   the view; refused: it is revoked; refused, id: that key has replaced it, and was accepted; refused, again: another one
@@ -18,23 +18,22 @@
 
 local LEAST_MS = 60000 -- whoever got no answer has that long to repeat it
 
-local actor, credential, keys_max, changes_max = ARGV[4], ARGV[8], ARGV[9], tonumber(ARGV[10])
-local new, source, overlap = key_unpack(ARGV[3]), source_from(4), tonumber(ARGV[17])
+local new = key_unpack(text)
 local refused = actor_refused(credential, actor, new.account)
 if refused then
     return refused
 end
-local old = key_record(ARGV[11])
-if not old or not key_visible(old, ARGV[12], ARGV[13], ARGV[14]) then
+local old = key_record(id)
+if not old or not key_visible(old, account, kind, test_only) then
     return {'not_found'}
 end
-local now, now_at_most = store_ms_within(ARGV[18])
+local now, now_at_most = store_ms_within(known)
 key_judge_end(old, now)
 if old.revoked then
     return {'refused'}
 end
 local by = key_end_line(old).by
-if by ~= (ARGV[19] ~= '' and ARGV[19] or '-') then
+if by ~= (replaced_by ~= '' and replaced_by or '-') then
     return {'refused', 'again'}
 end
 local did, earlier = pcall(key_record, by)
@@ -50,7 +49,7 @@ if keys_are_full(new.account, new.kind, new.mode, keys_max, true) then
     return {'full'}
 end
 -- Before it is published: a node keeps what it hears of, and would repeat an end that never was.
-refused = key_add_refusal(ARGV[2], new)
+refused = key_add_refusal(digest, new)
 if refused then
     return {refused == 'refused' and 'not_found' or refused}
 end
@@ -58,9 +57,9 @@ local ends = string.format('%.0f', now_at_most + math.max(overlap, LEAST_MS)) --
 ends = old.ends and tonumber(old.ends) <= tonumber(ends) and old.ends or ends
 old.replaced = true
 local maker, registry = actor_key(credential), redis.call('HGETALL', K.nodes())
-keys_publish({old, earlier}, ARGV[15], ARGV[16], registry, {[old.id] = ends})
-local packed = ARGV[3] .. '\nconfirm=' .. (overlap == 0 and 'now' or 'later')
-key_add(ARGV[2], packed, source, {replaces = old.id}, maker and {maker, old})
+keys_publish({old, earlier}, member, barrier, registry, {[old.id] = ends})
+local packed = text .. '\nconfirm=' .. (overlap == 0 and 'now' or 'later')
+key_add(digest, packed, source, {replaces = old.id}, maker and {maker, old})
 if earlier then
     key_mark(earlier, source, {reason = 'not_accepted', replaced_by = new.id})
 end

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Revokes keys for ever, each on behalf of its own actor. All are checked before anything is published or written. One
 -- that is refused, or whose record is malformed, leaves the others alone.
--- ARGV: prefix, events to keep, discard ('1': their secrets reached nobody. If an id is unknown, its insertion may still
---   arrive and must then find the id taken. The end that a replacement has set is withdrawn with it, but a replacement
---   that a node has accepted is left alone; or '0'), member to acknowledge to ('-' for none), barrier, then for each key: id, account ('' for any),
---   kind ('' for any), test only ('1' or '0'), actor, ip, request id, the actor's credential
+-- ARGV: prefix, events_kept, discard ('1' or '0'), member (to acknowledge to; '-' for none), barrier, keys... {id,
+--   account ('' for any), kind ('' for any), test only ('1' or '0'), actor, ip, request id, the actor's credential}
+-- discard: their secrets reached nobody. If an id is unknown, its insertion may still arrive and must then find the id
+--   taken. The end that a replacement has set is withdrawn with it, but a replacement that a node has accepted is left alone.
 -- Returns: ok, lease_max, registry (member, what it holds, ...) of those who may still cache the keys, and for each key:
 --   {ok, key after the change, whether it was revoked before (1 or 0)}, for a discard also the key whose end was withdrawn
 --   with it, if any, and the store's time; {not_found}: unknown, or hidden by the view; as
@@ -13,7 +13,6 @@
 --   stood before, of the key that a discarded one was to replace
 
 local DISCARD_KEPT_S = 86400
-local FIRST, EACH = 6, 8
 
 -- By id. `ends` has those that this call will have revoked when it comes to the present one.
 local records, ends = {}, {}
@@ -29,13 +28,13 @@ local function check(at)
         return nil, refused
     end
     records[id] = records[id] or key_record(id)
-    if not records[id] and ARGV[3] == '1' then
+    if not records[id] and discard == '1' then
         redis.call('SET', K.key_id(id), '', 'EX', DISCARD_KEPT_S)
     end
     if not records[id] or not key_visible(records[id], account, ARGV[at + 2], ARGV[at + 3]) then
         return nil, {'not_found'}
     end
-    if ARGV[3] == '1' and key_field(records[id], 'replaces') and key_in_use(records[id]) then
+    if discard == '1' and key_field(records[id], 'replaces') and key_in_use(records[id]) then
         return nil, {'not_found'}
     end
     return records[id]
@@ -44,7 +43,7 @@ end
 -- Of a key that is discarded: the one that it was to replace, if it has set that one's end, and the end that stood before
 -- ('': none).
 local function withdrawal(record)
-    local old = ARGV[3] == '1' and key_replaced(record)
+    local old = discard == '1' and key_replaced(record)
     local line = old and key_end_line(old)
     if not old or line.set ~= old.ends then
         return nil
@@ -53,7 +52,7 @@ local function withdrawal(record)
 end
 
 local function mark(record, at)
-    local again = key_mark(record, {ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[2]})
+    local again = key_mark(record, {ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], events_kept})
     return {'ok', key_reply(record), again and 1 or 0}
 end
 
@@ -84,9 +83,9 @@ for _, c in ipairs(checked) do
         c[4] = old
     end
 end
-keys_publish(published, ARGV[4], ARGV[5], registry, stand)
+keys_publish(published, member, barrier, registry, stand)
 for _, old in ipairs(withdrawn) do
-    local source = {ARGV[FIRST + 4], ARGV[FIRST + 5], ARGV[FIRST + 6], ARGV[2]}
+    local source = {ARGV[FIRST + 4], ARGV[FIRST + 5], ARGV[FIRST + 6], events_kept}
     key_end_line_put(old, {said = key_end_line(old).said, set = '-', before = '-', by = '-'})
     key_end_at(old, stand[old.id] ~= '' and stand[old.id] or nil, source, store_ms(),
                {reason = 'not_delivered'})

@@ -2,7 +2,7 @@
 -- ARGV: prefix, id
 -- Returns: ok, key, name of its account, name of the user or key that made it ('' for none); not_found
 
-local record = key_record(ARGV[2])
+local record = key_record(id)
 if not record then
     return {'not_found'}
 end

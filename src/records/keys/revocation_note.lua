@@ -1,12 +1,10 @@
 #!lua flags=allow-oom
 -- The barrier of these revocations is over: since when no node accepts their keys, for their receipts. key_mark() in the
 -- prelude has noted the event. The first note stays, because a barrier that is repeated ends later.
--- ARGV: prefix, then for each key: id, account, when it was revoked, how many ms it took at most until the barrier was
---   over, how many ms ago that was at least, how many nodes were registered, for how many of them the barrier waited
---   until their leases had expired
+-- ARGV: prefix, keys... {id, account, when it was revoked, how many ms it took at most until the barrier was over, how
+--   many ms ago that was at least, how many nodes were registered, for how many of them the barrier waited until their
+--   leases had expired}
 -- Returns: ok
-
-local FIRST, EACH = 2, 7
 
 local now = now_ms()
 

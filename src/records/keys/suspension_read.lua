@@ -2,8 +2,8 @@
 -- ARGV: prefix, account
 -- Returns: ok, suspended since, then as ending_read(); not_found: unknown, or active
 
-local a = redis.call('HMGET', K.account(ARGV[2]), 'suspended', 'closing')
+local a = redis.call('HMGET', K.account(account), 'suspended', 'closing')
 if not a[1] and not a[2] then
     return {'not_found'}
 end
-return {'ok', a[1] or a[2], ending_read(ARGV[2], ARGV[2])}
+return {'ok', a[1] or a[2], ending_read(account, account)}

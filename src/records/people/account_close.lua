@@ -1,17 +1,16 @@
 #!lua flags=allow-oom
 -- Closes an account for good, once its keys are revoked and its people removed. Nodes need not keep it in memory any
 -- longer.
--- ARGV: prefix, account, actor, ip, request id, events to keep, '1' to erase what is kept of its people, and to bury its
---   keys at once; or '0'
+-- ARGV: prefix, account, source {actor, ip, request_id, events_kept}, with_erasure ('1' to erase what is kept of its
+--   people, and to bury its keys at once; or '0')
 -- Returns: ok; not_found; conflict: something of it is left, or it is not being closed
 -- Event: account.closed, the first time, and each time that it is erased
 
-local account = ARGV[2]
 local status = exists(K.account(account)) and account_status(account)
 if not status then
     return {'not_found'}
 end
-local now, erases = now_ms(), ARGV[7] == '1'
+local now, erases = now_ms(), with_erasure == '1'
 -- Its keys are found there from a time on (key_burials.lua).
 local function bury(due)
     redis.call('ZADD', K.burials_due(), due, account .. ' 1 ')
@@ -19,7 +18,7 @@ end
 local function erase()
     bury(now)
     redis.call('UNLINK', K.account_gone(account), K.account_gone_people(account), K.account_gone_since(account))
-    audit(account, 'account.closed', account, source_from(3), {data = {erased = 'true'}})
+    audit(account, 'account.closed', account, source, {data = {erased = 'true'}})
     return {'ok'}
 end
 if status == 'closed' then
@@ -38,5 +37,5 @@ if erases then
     return erase()
 end
 bury(now + CLOSED_KEPT_MS)
-audit(account, 'account.closed', account, source_from(3))
+audit(account, 'account.closed', account, source)
 return {'ok'}

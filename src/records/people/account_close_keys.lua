@@ -1,14 +1,13 @@
 #!lua flags=allow-oom
 -- Revokes some of the active keys of an account that is being closed. When none are left, a last message carries the
 -- barrier: it comes behind the invalidations of all keys, so one barrier covers them.
--- ARGV: prefix, account, actor, ip, request id, events to keep, member to acknowledge to ('-' for none), barrier
+-- ARGV: prefix, account, source {actor, ip, request_id, events_kept}, member (to acknowledge to; '-' for none), barrier
 -- Returns: ok, how many were revoked, whether that was all (1 or 0), lease_max, registry (member, what it holds, ...);
 --   conflict: it is not being closed
 -- Event: <kind>.revoked, for each
 
 local KEYS_MAX = 100
 
-local account = ARGV[2]
 if account_status(account) ~= 'closing' then
     return {'conflict'}
 end
@@ -19,9 +18,9 @@ for _, class in ipairs({'ak-live', 'ak-test', 'dk'}) do
         records[#records + 1] = key_record(id) or error('there is no record of ' .. id)
     end
 end
-keys_revoke(records, source_from(3), '-', '-', registry)
+keys_revoke(records, source, '-', '-', registry)
 if #records == KEYS_MAX then
     return {'ok', #records, 0, 0, {}}
 end
-suspended_put(account, redis.call('HGET', K.account(account), 'suspended'), ARGV[7], ARGV[8])
+suspended_put(account, redis.call('HGET', K.account(account), 'suspended'), member, barrier)
 return {'ok', #records, 1, tonumber(redis.call('GET', K.lease_max()) or '0'), registry}

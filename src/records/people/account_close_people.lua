@@ -1,24 +1,23 @@
 #!lua flags=allow-oom
 -- Removes some of the people of an account that is being closed, with their sessions. Their emails are released next
 -- (email_release.lua).
--- ARGV: prefix, account, actor, ip, request id, events to keep
+-- ARGV: prefix, account, source {actor, ip, request_id, events_kept}
 -- Returns: ok, how many were removed, whether that was all (1 or 0), how many sessions ended, {user, email} of
 --   each; conflict: it is not being closed
 -- Events: session.ended and user.removed, for each
 
 local USERS_MAX = 20
 
-local account = ARGV[2]
 if account_status(account) ~= 'closing' then
     return {'conflict'}
 end
 local ended, removed, users = 0, {}, redis.call('SRANDMEMBER', K.account_users(account), USERS_MAX)
 for _, user in ipairs(users) do
-    ended = ended + sessions_end(user, account, '', '', source_from(3))
+    ended = ended + sessions_end(user, account, '', '', source)
     local email = redis.call('HGET', K.user(user), 'email') or ''
     removed[#removed + 1] = {user, email}
     user_erase(user, account, email)
-    audit(account, 'user.removed', user, source_from(3))
+    audit(account, 'user.removed', user, source)
 end
 local is_all = redis.call('SCARD', K.account_users(account)) == 0
 if is_all then

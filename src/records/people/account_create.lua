@@ -1,13 +1,14 @@
 -- Creates an account. The first one gives the store its id, which never changes.
--- ARGV: prefix, account, name, created, id for a new store, partitions of the store, number of this one
+-- ARGV: prefix, account, name, created, new_id (for a new store), partitions (of the store), partition (number of this
+--   one)
 -- Returns: ok; conflict: the id exists
 
-if exists(K.account(ARGV[2])) then
+if exists(K.account(account)) then
     return {'conflict'}
 end
-redis.call('HSET', K.account(ARGV[2]), 'name', ARGV[3], 'created', ARGV[4])
-redis.call('ZADD', K.accounts(), 0, ARGV[2])
-if redis.call('HSETNX', K.store(), 'id', ARGV[5]) == 1 then
-    redis.call('HSET', K.store(), 'partitions', ARGV[6], 'partition', ARGV[7])
+redis.call('HSET', K.account(account), 'name', name, 'created', created)
+redis.call('ZADD', K.accounts(), 0, account)
+if redis.call('HSETNX', K.store(), 'id', new_id) == 1 then
+    redis.call('HSET', K.store(), 'partitions', partitions, 'partition', partition)
 end
 return {'ok'}

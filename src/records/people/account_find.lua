@@ -2,8 +2,8 @@
 -- ARGV: prefix, account
 -- Returns: ok, account (ACCOUNT_FIELDS in account_store.c); not_found
 
-local name = redis.call('HGET', K.account(ARGV[2]), 'name')
+local name = redis.call('HGET', K.account(account), 'name')
 if not name then
     return {'not_found'}
 end
-return {'ok', record_add({}, {'id', 'name', 'status'}, {ARGV[2], name, account_status(ARGV[2])})}
+return {'ok', record_add({}, {'id', 'name', 'status'}, {account, name, account_status(account)})}

@@ -1,10 +1,10 @@
 -- Accounts, oldest first. For commands only. Without a limit the work grows with their number.
--- ARGV: prefix, then to get a page: account to start after ('' for the first), limit
+-- ARGV: prefix, [after ('' for the first), limit (for a page)]
 -- Returns: ok, accounts (ACCOUNT_FIELDS in account_store.c)...
 
 local ids
-if ARGV[3] then
-    ids = redis.call('ZRANGEBYLEX', K.accounts(), ARGV[2] ~= '' and '(' .. ARGV[2] or '-', '+', 'LIMIT', 0, ARGV[3])
+if limit then
+    ids = redis.call('ZRANGEBYLEX', K.accounts(), after ~= '' and '(' .. after or '-', '+', 'LIMIT', 0, limit)
 else
     ids = redis.call('ZRANGE', K.accounts(), 0, -1)
 end

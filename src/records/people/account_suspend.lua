@@ -1,14 +1,13 @@
 #!lua flags=allow-oom
 -- Suspends an account: no node accepts its keys and sessions, which stay as they are. Publishes every time, because a
 -- node may have missed an earlier message.
--- ARGV: prefix, account, actor, ip, request id, events to keep, member to acknowledge to ('-' for none), barrier,
---   whether it begins the closing of the account ('1' or '0')
+-- ARGV: prefix, account, source {actor, ip, request_id, events_kept}, member (to acknowledge to; '-' for none),
+--   barrier, closes (whether it begins the closing of the account, '1' or '0')
 -- Returns: ok, name, suspended since, whether it was before (1 or 0), lease_max, registry (member, what it holds, ...);
 --   not_found; refused: nodes of earlier versions may still serve, which know no suspended accounts; conflict: the
 --   account is closed
 -- Event: account.suspended, the first time
 
-local account = ARGV[2]
 local a = redis.call('HMGET', K.account(account), 'name', 'suspended', 'closed')
 if not a[1] then
     return {'not_found'}
@@ -20,11 +19,11 @@ if not schema_knows_suspensions() then
     return {'refused'}
 end
 local since = a[2] or string.format('%.0f', now_ms())
-suspended_put(account, since, ARGV[7], ARGV[8])
+suspended_put(account, since, member, barrier)
 if not a[2] then
-    ending_note(account, account, 'people', audit(account, 'account.suspended', account, source_from(3)))
+    ending_note(account, account, 'people', audit(account, 'account.suspended', account, source))
 end
-if ARGV[9] == '1' then
+if closes == '1' then
     redis.call('HSETNX', K.account(account), 'closing', since)
 end
 return {'ok', a[1], since, a[2] and 1 or 0, tonumber(redis.call('GET', K.lease_max()) or '0'),

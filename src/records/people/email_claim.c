@@ -89,7 +89,7 @@ static void check_found(void *arg, enum store_result result, const struct email_
     struct email_call *call = arg;
 
     if (result == STORE_OK) {
-        const struct text argv[] = {id_text(&owner->account), id_text(&owner->user)};
+        const struct text argv[] = {id_text(&owner->account), id_text(&owner->user), TEXT("0")};
 
         store_call_script(partition_of_account(call->partitions, &owner->account), SCRIPT_person_find, SCRIPT_READS,
                           sizeof argv / sizeof *argv, argv, check_answered, call);

@@ -3,7 +3,7 @@
 -- ARGV: prefix, email
 -- Returns: ok, user, account; not_found: nobody's
 
-local user, account = email_owner(ARGV[2])
+local user, account = email_owner(email)
 if not user then
     return {'not_found'}
 end

@@ -3,7 +3,7 @@
 -- ARGV: prefix, email, user
 -- Returns: ok
 
-if email_claimant(ARGV[2]) == ARGV[3] then
-    redis.call('DEL', K.email(ARGV[2]))
+if email_claimant(email) == user then
+    redis.call('DEL', K.email(email))
 end
 return {'ok'}

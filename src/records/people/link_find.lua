@@ -1,8 +1,8 @@
 -- The link of a code, before it is used.
--- ARGV: prefix, digests of the code
+-- ARGV: prefix, digests (of the code)
 -- Returns: ok, link_reply(); not_found: there is none that can be used
 
-local link = link_read(known_digest(ARGV[2], K.link), now_ms())
+local link = link_read(known_digest(digests, K.link), now_ms())
 if not link then
     return {'not_found'}
 end

@@ -1,10 +1,10 @@
 -- A page of an account's invitations that can be used, newest first. Others that it meets are removed.
--- ARGV: prefix, account, limit, id to start after ('' for none)
+-- ARGV: prefix, account, #limit, after (an id; '' for none)
 -- Returns: ok, has_more (0 or 1), link_reply()...
 
-local account, limit, now = ARGV[2], tonumber(ARGV[3]), now_ms()
+local now = now_ms()
 local found, has_ended = {}, false
-for _, member in ipairs(redis.call('ZREVRANGEBYLEX', K.account_invitations(account), ARGV[4] ~= '' and '(' .. ARGV[4] or '+', '-',
+for _, member in ipairs(redis.call('ZREVRANGEBYLEX', K.account_invitations(account), after ~= '' and '(' .. after or '+', '-',
                                    'LIMIT', 0, limit + 1)) do
     local link = invitation_read(account, member, now)
     found[#found + 1] = link

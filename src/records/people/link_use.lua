@@ -1,18 +1,19 @@
 -- Uses a link, once: makes the user of an invitation, who has claimed the email (email_claim.lua), or gives the user of
 -- a reset a password and an authenticator. Repeating the former changes nothing.
--- ARGV: prefix, digest, MAC of the link as read, user, password, sealed TOTP secret, MAC of a new user, created, ip,
---   request id, events to keep, account and email of a new user ('' for a reset), sealed TOTP secret of the link as read
+-- ARGV: prefix, digest, mac (of the link as read), user, password, totp (the sealed secret), user_mac (of a new user),
+--   created, ip, request_id, events_kept, account (of a new user; '' for a reset), email (likewise), totp_read (sealed
+--   secret of the link as read)
 -- Returns: ok; not_found: it has ended or changed, or another browser has started, or the new user was voided, or the
 --   user is disabled; suspended: the account is suspended or closed
 -- Events: user.joined; or user.password_changed, user.totp_changed
 
-local user, now = ARGV[4], now_ms()
-local source = {user, ARGV[9], ARGV[10], ARGV[11]}
-if user_was_created(user, ARGV[12], ARGV[13]) then
+local now = now_ms()
+local source = {user, ip, request_id, events_kept}
+if user_was_created(user, account, email) then
     return {'ok'}
 end
-local link = link_read(ARGV[2], now)
-if not link or link.mac ~= ARGV[3] or link.totp ~= ARGV[14] or (link.user ~= '' and link.user ~= user) then
+local link = link_read(digest, now)
+if not link or link.mac ~= mac or link.totp ~= totp_read or (link.user ~= '' and link.user ~= user) then
     return {'not_found'}
 end
 if link.user == '' and (exists(K.void(user)) or exists(K.user(user)) or not exists(K.account(link.account))) then
@@ -27,12 +28,12 @@ end
 
 -- Whoever made the link could have used it, too.
 local maker = {link_by = link.by}
-if ARGV[9] ~= '' and redis.call('HGET', K.link(ARGV[2]), 'ip') == ARGV[9] then
+if ip ~= '' and redis.call('HGET', K.link(digest), 'ip') == ip then
     maker.same_address = 'yes'
 end
 
 link_forget(link)
-redis.call('HSET', K.user(user), 'password', ARGV[5], 'totp', ARGV[6])
+redis.call('HSET', K.user(user), 'password', password, 'totp', totp)
 if link.user ~= '' then
     redis.call('HDEL', K.user(user), 'totp_step', 'password_expired')
     user_forgive(user, now)
@@ -40,7 +41,7 @@ if link.user ~= '' then
     audit(link.account, 'user.totp_changed', user, source)
     return {'ok'}
 end
-redis.call('HSET', K.user(user), 'account', link.account, 'email', link.email, 'created', ARGV[8], 'mac', ARGV[7])
+redis.call('HSET', K.user(user), 'account', link.account, 'email', link.email, 'created', created, 'mac', user_mac)
 user_put_state(user, link.role, '')
 people_put(link.account, user, link.role, '')
 maker.role, maker.invitation = link.role, link.id

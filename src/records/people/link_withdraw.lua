@@ -1,11 +1,10 @@
 #!lua flags=allow-oom
 -- Withdraws an invitation.
--- ARGV: prefix, account, id, actor, ip, request id, events to keep, the actor's credential
+-- ARGV: prefix, account, id, source {actor, ip, request_id, events_kept}, credential (the actor's)
 -- Returns: ok; not_found: there is none of that id in the account that can be used; as actor_refused()
 -- Event: user.removed
 
-local account, id = ARGV[2], ARGV[3]
-local refused = actor_refused(ARGV[8], ARGV[4], account)
+local refused = actor_refused(credential, actor, account)
 if refused then
     return refused
 end
@@ -16,5 +15,5 @@ if not link then
     return {'not_found'}
 end
 link_forget(link)
-audit(account, 'user.removed', id, source_from(4), {data = {email = link.email, role = link.role}})
+audit(account, 'user.removed', id, source, {data = {email = link.email, role = link.role}})
 return {'ok'}

@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
 -- Changes the role of a user, disables or enables one. The node has made the new MAC from the record that it read, so
 -- the record must still be that. Disabling ends all sessions and links. Repeating changes nothing and writes no event.
--- ARGV: prefix, user, account, MAC as read, new MAC, role, disabled since ('' for an active user), actor, ip, request
---   id, events to keep, the actor's credential, name of the mark (person_keys.lua; '': none), whether keys are revoked
---   next ('1' or '0'), what the events tell of keys (keys_told() in the prelude)
+-- ARGV: prefix, user, account, mac_read, mac, role, disabled (since; '' for an active user), source {actor, ip,
+--   request_id, events_kept}, credential (the actor's), token (name of the mark, see person_keys.lua; '': none),
+--   revokes (whether keys are revoked next, '1' or '0'), [told {which, revoked, kept, revoked_count, kept_count} (as
+--   for keys_told() in the prelude)]
 -- Returns: ok, sessions that ended, person_reply(); not_found: no such user in the account; conflict: the record has
 --   changed, or the mark is gone; refused: the account would be left without an owner who can sign in; as actor_refused()
 -- Events: user.role_changed, user.disabled, user.enabled, session.ended
 
-local user, account, role, disabled = ARGV[2], ARGV[3], ARGV[6], ARGV[7]
-local leaving, token = K.account_leaving(account, user), ARGV[13] or ''
+local leaving = K.account_leaving(account, user)
 
 local function change()
-    local refused = actor_refused(ARGV[12], ARGV[8], account)
+    local refused = actor_refused(credential, actor, account)
     if refused then
         return refused
     end
@@ -24,10 +24,10 @@ local function change()
         local gone = person_gone(account, user)
         return gone and disabled ~= '' and {'ok', 0, gone} or {'not_found'}
     end
-    if (was[2] or '') ~= ARGV[4] then
+    if (was[2] or '') ~= mac_read then
         return {'conflict'}
     end
-    local now, source = now_ms(), source_from(8)
+    local now = now_ms()
     local from, was_disabled = was[3] or 'owner', was[4] or ''
     local demotes, disables = from == 'owner' and role ~= from, disabled ~= '' and was_disabled == ''
     if disables then
@@ -38,17 +38,17 @@ local function change()
         return last
     end
 
-    redis.call('HSET', K.user(user), 'mac', ARGV[5])
+    redis.call('HSET', K.user(user), 'mac', mac)
     user_put_state(user, role, disabled)
     people_put(account, user, role, disabled)
     if demotes or disabled ~= '' then
         links_end(user, now)
     end
     if role ~= from then
-        audit(account, 'user.role_changed', user, source, {data = keys_told(15, {from = from, to = role})})
+        audit(account, 'user.role_changed', user, source, {data = keys_told(told, {from = from, to = role})})
     end
     if disables then
-        audit(account, 'user.disabled', user, source, {data = keys_told(15)})
+        audit(account, 'user.disabled', user, source, {data = keys_told(told)})
     elseif disabled == '' and was_disabled ~= '' then
         redis.call('DEL', K.user_ended_keys(user))
         audit(account, 'user.enabled', user, source)
@@ -62,7 +62,7 @@ if reply[1] == 'again' then
     return reply
 end
 if token ~= '' and redis.call('GET', leaving) == token then
-    if reply[1] == 'ok' and ARGV[14] == '1' then
+    if reply[1] == 'ok' and revokes == '1' then
         redis.call('PEXPIRE', leaving, LEAVING_MS)
     else
         redis.call('DEL', leaving)

@@ -2,9 +2,9 @@
 -- The active keys of an account that go back to one person, some in each call. The work of one call is bounded. The first
 -- call for a person marks that person as leaving (leaving_refused() in the prelude), and the later ones see that the
 -- mark is still theirs: so nothing is made behind their back.
--- ARGV: prefix, account, user, which keys are to be revoked ('none', 'made': by the person or replacing such a key, or
---   'all'), name of the mark, cursor ('' in the first call), most keys to look at, whether
---   it takes the mark of another call over ('1' or '0')
+-- ARGV: prefix, account, user, which (keys are to be revoked: 'none', 'made': by the person or replacing such a key, or
+--   'all'), token (name of the mark), cursor ('' in the first call), #most (keys to look at), takes_over (the mark of
+--   another call, '1' or '0')
 -- Returns: ok, cursor ('' if that was the end), {id, whether it is to be revoked (1 or 0)}...; conflict: the mark is gone; leaving:
 --   another call has it.
 --   The first call returns the keys that an earlier call for the person revoked. Keys of which it is not known whom they
@@ -12,12 +12,11 @@
 
 local SETS = {'ak-live:active', 'ak-test:active', 'dk:active'}
 
-local account, user, which, token, cursor, most = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 local leaving = K.account_leaving(account, user)
 origin_steps_max = ORIGIN_STEPS_ALL
 if cursor == '' then
     local reply, other = {'ok', '1 '}, redis.call('GET', leaving)
-    if other and other ~= token and ARGV[8] ~= '1' then
+    if other and other ~= token and takes_over ~= '1' then
         return {'leaving'}
     end
     redis.call('SET', leaving, token, 'PX', LEAVING_MS)

@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
 -- Removes a user, all sessions and all links. The email is released next (email_release.lua).
--- ARGV: prefix, user, account, actor, ip, request id, events to keep, what the event tells of keys (keys_told() in the
---   prelude)
+-- ARGV: prefix, user, account, source {actor, ip, request_id, events_kept}, [told {which, revoked, kept, revoked_count,
+--   kept_count} (as for keys_told() in the prelude)]
 -- Returns: ok, sessions that ended, also if the user was removed before; not_found: no such user in the account; refused: the account would be left without
 --   an owner who can sign in
 -- Events: user.removed, session.ended
 
-local user, account, source = ARGV[2], ARGV[3], source_from(4)
 local u = redis.call('HMGET', K.user(user), 'account', 'email', 'role')
 if u[1] ~= account then
     return person_gone(account, user) and {'ok', 0} or {'not_found'}
@@ -18,5 +17,5 @@ end
 
 local ended = sessions_end(user, account, '', '', source)
 user_erase(user, account, u[2])
-audit(account, 'user.removed', user, source, {data = keys_told(8, {email = u[2], role = u[3] or 'owner'})})
+audit(account, 'user.removed', user, source, {data = keys_told(told, {email = u[2], role = u[3] or 'owner'})})
 return {'ok', ended}

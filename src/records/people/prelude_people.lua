@@ -108,17 +108,17 @@ local function person_gone(account, user)
                        redis.call('HGET', K.account(account), 'name')})
 end
 
--- What an event about a person tells of that person's keys, added to data (nil: nothing else). Five arguments, if they are
--- given: which were to be revoked; the first ids of those that are, and of those that are kept, separated by blanks; how
--- many there are of each.
-local function keys_told(first, data)
+-- What an event about a person tells of that person's keys, added to data (nil: nothing else). told: {which were to be
+-- revoked; the first ids of those that are, and of those that are kept, separated by blanks; how many there are of
+-- each}; or {}.
+local function keys_told(told, data)
     data = data or {}
-    if not ARGV[first] then
+    if not told[1] then
         return data
     end
-    data.revoke_keys, data.keys_revoked_count, data.keys_kept_count = ARGV[first], ARGV[first + 3], ARGV[first + 4]
-    data.keys_revoked = ARGV[first + 1] ~= '' and ARGV[first + 1] or nil
-    data.keys_kept = ARGV[first + 2] ~= '' and ARGV[first + 2] or nil
+    data.revoke_keys, data.keys_revoked_count, data.keys_kept_count = told[1], told[4], told[5]
+    data.keys_revoked = told[2] ~= '' and told[2] or nil
+    data.keys_kept = told[3] ~= '' and told[3] or nil
     return data
 end
 

@@ -97,10 +97,6 @@ local function sessions_end(user, account, except, sid, source)
     return ended
 end
 
-local function limits_from(first)
-    return {tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2])}
-end
-
 -- Whether the actor of a change may still make it. A request's credential is checked when its head arrives. While its
 -- body is under way the key may be revoked or the session may end. So each script that creates, approves, denies or
 -- revokes checks again, in the step that takes effect.

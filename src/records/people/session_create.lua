@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- Takes a TOTP step and creates a session. Ends the session that the sign-in came with, and the oldest ones beyond 20.
--- ARGV: prefix, user, TOTP step, digest, sid, attempt, its counters in this partition, digest of the browser's token
---   ('' for none), digest of the session that it came with ('' if none is in this partition), idle, absolute and
---   step-up limit in ms, password and totp as verified ('' and '': not compared), ip, request id, events to keep, start
---   of the session, MAC, name of the browser
+-- ARGV: prefix, user, step (of TOTP), digest, sid, attempt, tags (its counters in this partition), token (digest of the
+--   browser's token; '' for none), presented_digest (of the session that it came with; '' if none is in this
+--   partition), #limits {idle limit, absolute limit, step-up limit} (in ms), password (as verified; '': not compared),
+--   totp (likewise), ip, request_id, events_kept, start, mac, browser (its name)
 -- Returns: ok, session, then when sign-in was last closed to unknown browsers if not reported yet (else 0), notices;
 --   refused, seconds to wait: a limit was reached since the attempt began; refused, 0: the user is locked or disabled;
 --   not_found: no such user, or password or TOTP secret changed since they were verified; conflict, the last step used:
@@ -18,13 +18,12 @@ local BROWSER_MS = 365 * 24 * 60 * 60 * 1000
 local NEW_BROWSERS_MAX = 5
 local NEW_BROWSER_MS = 30 * 24 * 60 * 60 * 1000
 
-local user, step, digest = ARGV[2], ARGV[3], ARGV[4]
-local limits, now = limits_from(10), now_ms()
-local created = node_time(ARGV[18], now)
-local counters, guard = attempt_counters(ARGV[7]), user_guard(user)
+local now = now_ms()
+local created = node_time(start, now)
+local counters, guard = attempt_counters(tags), user_guard(user)
 local known = redis.call('HMGET', K.user(user), 'account', 'password', 'totp', 'attacked', 'last_sign_in_at',
                          'last_sign_in_ip', 'failures', 'failures_seen', 'disabled')
-if not known[1] or (ARGV[13] ~= '' and (known[2] ~= ARGV[13] or known[3] ~= ARGV[14])) then
+if not known[1] or (password ~= '' and (known[2] ~= password or known[3] ~= totp)) then
     return {'not_found'}
 end
 local wait_s = attempt_wait_s(counters, now, guard.forgiven)
@@ -37,21 +36,21 @@ if taken or exists(K.session(digest)) then
 end
 if account_status(known[1]) ~= 'active' then
     redis.call('HSET', K.user(user), 'totp_step', step)
-    attempt_give_back(counters, ARGV[6])
+    attempt_give_back(counters, attempt)
     return {'suspended'}
 end
 
 local function end_session(other, owner, account)
     session_forget(other, owner)
-    audit(account, 'session.ended', owner, {owner, ARGV[15], ARGV[16], ARGV[17]})
+    audit(account, 'session.ended', owner, {owner, ip, request_id, events_kept})
 end
 
 redis.call('HSET', K.user(user), 'totp_step', step)
 redis.call('HDEL', K.user(user), 'wrong_codes', 'attacked')
-attempt_succeed(counters, ARGV[6])
-local presented = redis.call('HMGET', K.session(ARGV[9]), 'user', 'account')
+attempt_succeed(counters, attempt)
+local presented = redis.call('HMGET', K.session(presented_digest), 'user', 'account')
 if presented[1] then
-    end_session(ARGV[9], presented[1], presented[2])
+    end_session(presented_digest, presented[1], presented[2])
 end
 
 -- Expired sessions are still in the user's set.
@@ -73,33 +72,33 @@ if redis.call('PTTL', sessions) < limits[2] then
     redis.call('PEXPIRE', sessions, limits[2])
 end
 
-local source = {user, ARGV[15], ARGV[16], ARGV[17]}
+local source = {user, ip, request_id, events_kept}
 audit(known[1], 'session.created', user, source)
 
 -- The browser is known from now on. The least recently used one makes room.
 local browsers = K.user_browsers(user)
-local seen = ARGV[8] ~= '' and redis.call('ZSCORE', browsers, ARGV[8])
-if ARGV[8] ~= '' and not seen and exists(browsers) then
-    audit(known[1], 'browser.new', user, source, {data = {browser = ARGV[20]}})
-    redis.call('LPUSH', K.user_new_browsers(user), string.format('%.0f %s %s %s', now, ARGV[5], ARGV[15], ARGV[20]))
+local seen = token ~= '' and redis.call('ZSCORE', browsers, token)
+if token ~= '' and not seen and exists(browsers) then
+    audit(known[1], 'browser.new', user, source, {data = {browser = browser}})
+    redis.call('LPUSH', K.user_new_browsers(user), string.format('%.0f %s %s %s', now, sid, ip, browser))
     redis.call('LTRIM', K.user_new_browsers(user), 0, NEW_BROWSERS_MAX - 1)
     redis.call('PEXPIRE', K.user_new_browsers(user), NEW_BROWSER_MS)
 end
-if ARGV[8] ~= '' then
-    redis.call('ZADD', browsers, now, ARGV[8])
+if token ~= '' then
+    redis.call('ZADD', browsers, now, token)
     redis.call('ZREMRANGEBYSCORE', browsers, '-inf', now - BROWSER_MS)
     redis.call('ZREMRANGEBYRANK', browsers, 0, -1 - BROWSERS_MAX)
     redis.call('PEXPIRE', browsers, BROWSER_MS)
 end
 
 local ends = created + limits[2]
-local session = {sid = ARGV[5], user = user, account = known[1], created = created, expires = ends, ends = ends,
-                 step_up = 0, mac = ARGV[19]}
+local session = {sid = sid, user = user, account = known[1], created = created, expires = ends, ends = ends,
+                 step_up = 0, mac = mac}
 redis.call('HSET', K.session(digest), 'sid', session.sid, 'user', user, 'account', known[1], 'created', created,
-           'expires', ends, 'mac', session.mac, 'ip', ARGV[15], 'browser', ARGV[20], 'since', seen or known[5] or now,
+           'expires', ends, 'mac', session.mac, 'ip', ip, 'browser', browser, 'since', seen or known[5] or now,
            'last_at', known[5] or 0, 'last_ip', known[6] or '', 'failures', known[8] or 0, 'attacked', known[4] or 0)
 session_touch(digest, session, limits, now)
-redis.call('HSET', K.user(user), 'last_sign_in_at', now, 'last_sign_in_ip', ARGV[15], 'failures_seen', known[7] or 0)
+redis.call('HSET', K.user(user), 'last_sign_in_at', now, 'last_sign_in_ip', ip, 'failures_seen', known[7] or 0)
 local reply = session_reply(session, limits, now)
 reply[#reply + 1] = tonumber(known[4] or '0')
 reply[#reply + 1] = notices(user, digest)

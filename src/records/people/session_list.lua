@@ -1,12 +1,12 @@
 -- The sessions of some users.
--- ARGV: prefix, user...
+-- ARGV: prefix, users...
 -- Returns: ok, sessions (ROW_FIELDS in session_admin.c)...
 
 local FIELDS = {'sid', 'created', 'seen', 'step_up', 'ip', 'browser'}
 
 local now = now_ms()
 local reply = {'ok'}
-for i = 2, #ARGV do
+for i = FIRST, #ARGV do
     local user = user_record(ARGV[i])
     for _, digest in ipairs(user and redis.call('SMEMBERS', K.user_sessions(ARGV[i])) or {}) do
         local s = redis.call('HMGET', K.session(digest), unpack(FIELDS))

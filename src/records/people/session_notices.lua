@@ -2,4 +2,4 @@
 -- ARGV: prefix, user, digest
 -- Returns: ok, notices
 
-return {'ok', notices(ARGV[2], ARGV[3])}
+return {'ok', notices(user, digest)}

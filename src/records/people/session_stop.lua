@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
 -- Ends one session of a user, or all of them, or all but one. A step-up gives a session a new digest, so it is named by
 -- its sid.
--- ARGV: prefix, user, sid ('' for all), digest of the session that stays ('' for none), actor, ip, request id, events
---   to keep, the actor's credential
+-- ARGV: prefix, id (of the user), sid ('' for all), stays (digest of the session that does; '' for none), source
+--   {actor, ip, request_id, events_kept}, credential (the actor's)
 -- Returns: ok, how many ended; not_found: no such user, or no such session; as actor_refused()
 -- Event: session.ended, for each
 
-local user = user_record(ARGV[2])
-local refused = user and actor_refused(ARGV[9], ARGV[5], user.account)
+local user = user_record(id)
+local refused = user and actor_refused(credential, actor, user.account)
 if not user or refused then
     return refused or {'not_found'}
 end
-local ended = sessions_end(ARGV[2], user.account, ARGV[4], ARGV[3], source_from(5))
-if ended == 0 and ARGV[3] ~= '' then
+local ended = sessions_end(id, user.account, stays, sid, source)
+if ended == 0 and sid ~= '' then
     return {'not_found'}
 end
 return {'ok', ended}

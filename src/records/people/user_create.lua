@@ -1,10 +1,9 @@
 -- Adds a user, who has claimed the email (email_claim.lua), to an account. Repeating changes nothing.
--- ARGV: prefix, user, account, email, password, totp, created, actor, ip, request id, events to keep, MAC, role,
---   whether the password must be changed before anything else (1 or 0)
+-- ARGV: prefix, user, account, email, password, totp, created, source {actor, ip, request_id, events_kept}, mac, role,
+--   expired (whether the password must be changed before anything else, 1 or 0)
 -- Returns: ok; refused: no such account, or it is closed or about to be; conflict: the user was voided, or the id exists
 -- Event: user.created
 
-local user, account, email = ARGV[2], ARGV[3], ARGV[4]
 if user_was_created(user, account, email) then
     return {'ok'}
 end
@@ -14,12 +13,12 @@ end
 if not exists(K.account(account)) or account_status(account):sub(1, 4) == 'clos' then
     return {'refused'}
 end
-redis.call('HSET', K.user(user), 'account', account, 'email', email, 'password', ARGV[5], 'totp', ARGV[6],
-           'created', ARGV[7], 'mac', ARGV[12])
-if ARGV[14] == '1' then
+redis.call('HSET', K.user(user), 'account', account, 'email', email, 'password', password, 'totp', totp,
+           'created', created, 'mac', mac)
+if expired == '1' then
     redis.call('HSET', K.user(user), 'password_expired', 1)
 end
-user_put_state(user, ARGV[13], '')
-people_put(account, user, ARGV[13], '')
-audit(account, 'user.created', user, source_from(8))
+user_put_state(user, role, '')
+people_put(account, user, role, '')
+audit(account, 'user.created', user, source)
 return {'ok'}

@@ -2,7 +2,7 @@
 -- ARGV: prefix, user
 -- Returns: ok, user record with secrets; not_found
 
-local record = user_record(ARGV[2], 'password', 'totp')
+local record = user_record(user, 'password', 'totp')
 if not record then
     return {'not_found'}
 end

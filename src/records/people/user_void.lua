@@ -2,8 +2,8 @@
 -- ARGV: prefix, user, email
 -- Returns: ok; conflict: the user exists, with that email
 
-if redis.call('HGET', K.user(ARGV[2]), 'email') == ARGV[3] then
+if redis.call('HGET', K.user(user), 'email') == email then
     return {'conflict'}
 end
-redis.call('SET', K.void(ARGV[2]), 1)
+redis.call('SET', K.void(user), 1)
 return {'ok'}

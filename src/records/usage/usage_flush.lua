@@ -1,9 +1,9 @@
 -- Adds a batch of uses on one day. Batch numbers of a sender rise, and a batch sent twice counts once.
--- ARGV: prefix, sender, sequence, date, events to keep, number of refusals, refusals, then groups, one per account and
---   mode.
---   refusal: account, key, mode, reason, date, requests, and of the first: address, request id, network, time,
---     method and route
---   group: account, mode, n, the counts of n keys, n keys. The counts of a key are its uses (4 bytes) and its last use
+-- ARGV: prefix, sender, sequence, date, events_kept, #refusals (how many), values... (of the refusals, then of groups,
+--   one per account and mode)
+-- refusal: account, key, mode, reason, date, requests, and of the first: address, request id, network, time,
+--   method and route
+-- group: account, mode, n, the counts of n keys, n keys. The counts of a key are its uses (4 bytes) and its last use
 --   in ms (6 bytes), least significant byte first. No key appears twice in a batch.
 -- Returns: ok
 -- Checks wait while a batch is written. So each group costs one read and one write however many keys it has, with as
@@ -14,7 +14,7 @@ local SEQUENCE_KEPT_S = 86400
 local DAY_KEPT_S = 400 * 86400 -- longer than usage is shown (USAGE_DAYS_MAX)
 local KEYS_RANKED = 200        -- twice as many as are shown (USAGE_KEYS_LISTED)
 
-local sequence_name, sequence, date = K.usage_sequence(ARGV[2]), ARGV[3], ARGV[4]
+local sequence_name = K.usage_sequence(sender)
 local last_sequence = redis.call('GET', sequence_name)
 if last_sequence and tonumber(sequence) <= tonumber(last_sequence) then
     return {'ok'}
@@ -100,7 +100,7 @@ local function tell_gathered(name, event, reason, refusal, data)
     else
         redis.call('HSET', name, tag, string.format('%d 0 ', now))
         data.network, data.route, data.first, data.last = network, refusal.route, first, refusal.at
-        audit(refusal.account, event, refusal.id, {'', refusal.ip, refusal.request_id, ARGV[5]},
+        audit(refusal.account, event, refusal.id, {'', refusal.ip, refusal.request_id, events_kept},
               {class = 'refused', count = string.format('%d', since), data = data})
     end
     redis.call('EXPIRE', name, EVENT_KEPT_S)
@@ -123,14 +123,15 @@ end
 
 -- Everything is read before anything is written. A batch that ends in an error is sent again, so nothing of it may have
 -- been counted.
-local groups, at = {}, 7 + REFUSAL_ARGS * tonumber(ARGV[6])
+local groups, groups_at = {}, FIRST + REFUSAL_ARGS * refusals
+local at = groups_at
 while at <= #ARGV do
     groups[#groups + 1], at = read_group(at)
 end
 for _, group in ipairs(groups) do
     write_group(unpack(group))
 end
-for first = 7, 6 + REFUSAL_ARGS * tonumber(ARGV[6]), REFUSAL_ARGS do
+for first = FIRST, groups_at - 1, REFUSAL_ARGS do
     write_refusal(unpack(ARGV, first, first + REFUSAL_ARGS - 1))
 end
 redis.call('SET', sequence_name, sequence, 'EX', SEQUENCE_KEPT_S)

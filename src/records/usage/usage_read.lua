@@ -1,14 +1,14 @@
 -- Usage of some days. For the named keys, also per day; if none is named, the totals of the most used keys.
 -- Redis serves nobody else meanwhile, and named keys cost about 5 us per key and day. So a caller who wants many days of
 -- many keys asks for a few days at a time (usage_store.c).
--- ARGV: prefix, account, most keys wanted (0: named keys come without name and mode), number of dates, date..., key...
+-- ARGV: prefix, account, #most (keys wanted; 0: named keys come without name and mode), #date_count, values... (the
+--   dates, then the keys)
 -- Returns: ok, {requests in test mode, in live mode, for each date; nil: none}, the same for refused requests, {key,
 --   requests, name, mode, {requests for each date; empty if no key was named}, {refused requests by reason}}...; name
 --   and mode are '' if the account has no such key
 
-local account, most, date_count = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local dates = {unpack(ARGV, 5, 4 + date_count)}
-local asked = {unpack(ARGV, 5 + date_count)}
+local dates = {unpack(ARGV, FIRST, FIRST + date_count - 1)}
+local asked = {unpack(ARGV, FIRST + date_count)}
 
 local fields = {}
 for i, date in ipairs(dates) do

@@ -894,6 +894,15 @@ static void change_done(void *arg, enum store_result result, const struct redis_
     is_done = true;
 }
 
+/* With as many arguments as the script needs, all of them empty. */
+static void call_with_nothing(enum script script, enum script_link link)
+{
+    static const struct text NOTHING[] = {TEXT(""), TEXT(""), TEXT(""), TEXT(""), TEXT("")};
+
+    cr_assert_leq(LUA_SCRIPTS[script].least, sizeof NOTHING / sizeof *NOTHING);
+    store_call_script(w.store, script, link, LUA_SCRIPTS[script].least, NOTHING, change_done, NULL);
+}
+
 static void key_was_found(void *arg, enum store_result result, const struct key_record *key)
 {
     (void)key;
@@ -1062,7 +1071,7 @@ Test(gather, a_change_is_numbered_by_redis)
 
         name_script(SCRIPTS[i], name);
         rule(name, FAKE_ANSWER, REPLIES[i], 1);
-        store_call_script(w.store, SCRIPTS[i], SCRIPT_CHANGES, 0, NULL, change_done, NULL);
+        call_with_nothing(SCRIPTS[i], SCRIPT_CHANGES);
         until_done();
         cr_expect_eq(done_with, STORE_OK);
         sent = fake_redis_command(w.fake, name, (unsigned)i / 2);
@@ -1114,7 +1123,7 @@ Test(gather, what_nobody_was_told_has_no_number)
     open_ready();
     name_script(SCRIPT_throttle_fail, fail);
     rule(fail, FAKE_ANSWER, "*2\r\n$2\r\nok\r\n:0\r\n", 0);
-    store_call_script(w.store, SCRIPT_throttle_fail, SCRIPT_UNPROMISED, 0, NULL, change_done, NULL);
+    call_with_nothing(SCRIPT_throttle_fail, SCRIPT_UNPROMISED);
     until_done();
     cr_expect_null(strstr(fake_redis_command(w.fake, fail, 0), ":other"), "%s", fake_redis_command(w.fake, fail, 0));
     cr_expect_eq(chains_answered(the_chains()).all, 0);

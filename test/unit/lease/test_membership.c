@@ -70,7 +70,7 @@ static enum store_result call_script(void)
 {
     int result = -1;
 
-    store_call_script(w.store, SCRIPT_key_get, SCRIPT_READS, 0, NULL, on_script, &result);
+    store_call_script(w.store, SCRIPT_node_list, SCRIPT_READS, 0, NULL, on_script, &result);
     until(is_answered, &result);
     return (enum store_result)result;
 }

@@ -1885,7 +1885,7 @@ Test(lua, attempts_that_a_node_left_behind_end_by_themselves)
           {"ZADD t:throttle:p:under_way $now+60000 6 $now+60000 7 $now+60000 8 $now+60000 9 $now+60000 10", "5"},
           {RESERVE("a1", "pair:p,"), "(refused 1)"}, {"ZADD t:throttle:p:under_way XX CH $now-1 1 $now-1 2", "2"},
           {RESERVE("a1", "pair:p,"), "(ok)"}, {"ZCARD t:throttle:p:under_way", "9"},
-          {"@throttle_give_back a1 pair:p, 0", "(ok)"}, {"ZCARD t:throttle:p:under_way", "8"});
+          {"@throttle_give_back a1 pair:p,", "(ok)"}, {"ZCARD t:throttle:p:under_way", "8"});
 }
 
 Test(lua, after_five_failures_from_a_network_an_email_waits_there)
@@ -2980,14 +2980,14 @@ Test(lua, people_are_found_in_what_older_versions_wrote)
           {"@people_list acct_A 1 ''",
            "(ok 1 (id usr_V account_name North account acct_A email v@b.test created 5 mac mac role auditor))"},
           {"@people_list acct_A 1 usr_V", "(ok 0 (id usr_U *))"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
-          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(refused)"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 '' '' 0", "(refused)"},
           {"HGET t:user:usr_U mac", "mac"}, {"HSET t:user:usr_U role owner", "1"},
           /* Of what was read meanwhile, of another account, of nobody. */
-          {"@person_change usr_V acct_A old mac2 owner '' operator '' '' 100 ''", "(conflict)"},
-          {"@person_change usr_V acct_B mac mac2 owner '' operator '' '' 100 ''", "(not_found)"},
-          {"@person_change usr_W acct_A mac mac2 owner '' operator '' '' 100 ''", "(not_found)"},
-          {"@person_change usr_V acct_A mac mac2 owner '' operator '' '' 100 ''", "(ok 0 (id usr_V *))"},
-          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(ok 0 *)"},
+          {"@person_change usr_V acct_A old mac2 owner '' operator '' '' 100 '' '' 0", "(conflict)"},
+          {"@person_change usr_V acct_B mac mac2 owner '' operator '' '' 100 '' '' 0", "(not_found)"},
+          {"@person_change usr_W acct_A mac mac2 owner '' operator '' '' 100 '' '' 0", "(not_found)"},
+          {"@person_change usr_V acct_A mac mac2 owner '' operator '' '' 100 '' '' 0", "(ok 0 (id usr_V *))"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 '' '' 0", "(ok 0 *)"},
           {"SMEMBERS t:acct:acct_A:owners", "(usr_V)"});
 }
 
@@ -3006,7 +3006,7 @@ Test(lua, a_long_index_of_people_is_made_in_parts)
           {"SREM t:acct:acct_A:users usr_m_0007", "1"}, {"@people_list acct_A 1 ''", "(again)"},
           {"ZSCORE t:acct:acct_A:people usr_m_0007", "nil"},
           /* Nobody is the last owner, or is not, before all are known. */
-          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(again)"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 '' '' 0", "(again)"},
           {"@person_remove usr_U acct_A operator '' '' 100", "(refused)"}, {"EXISTS t:user:usr_U", "1"});
 }
 
@@ -3014,14 +3014,14 @@ Test(lua, a_long_index_of_people_is_made_in_parts)
 Test(lua, owners_are_those_who_are_not_disabled)
 {
     STEPS(ACCOUNT, USER, {"@user_create usr_V acct_A v@b.test hash sealed 5" ORIGIN " mac owner", "(ok)"},
-          {"@person_change usr_V acct_A mac mac2 owner $now operator '' '' 100 ''", "(ok 0 *)"},
+          {"@person_change usr_V acct_A mac mac2 owner $now operator '' '' 100 '' '' 0", "(ok 0 *)"},
           {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"}, {"DEL t:acct:acct_A:people t:acct:acct_A:owners", "2"},
           {"@people_list acct_A 1 ''", "(ok 1 *)"}, {"SMEMBERS t:acct:acct_A:owners", "(usr_U)"},
-          {"@person_change usr_V acct_A mac2 mac3 owner '' operator '' '' 100 ''", "(ok 0 *)"},
+          {"@person_change usr_V acct_A mac2 mac3 owner '' operator '' '' 100 '' '' 0", "(ok 0 *)"},
           {"SCARD t:acct:acct_A:owners", "2"}, {"HSET t:user:usr_V locked 1", "1"},
-          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(refused)"},
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 '' '' 0", "(refused)"},
           {"HDEL t:user:usr_V locked", "1"},
-          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 ''", "(ok 0 *)"});
+          {"@person_change usr_U acct_A mac mac2 auditor '' operator '' '' 100 '' '' 0", "(ok 0 *)"});
 }
 
 #define INVITE(digest, by) \
@@ -3341,8 +3341,8 @@ Test(lua, what_runs_although_memory_is_full)
           {"@email_find a@b.test", "(ok usr_U *)"}, {RESERVE("a", "pair:p,"), "(ok)"},
           {"@login_begin usr_U a user:u, '' '' ''", "(ok (id usr_U *) 0 0 0 0)"},
           {"@throttle_check a pair:p, 0", "(ok)"}, {"@throttle_fail a pair:p, 0 net 100", "(ok 0)"},
-          {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"}, {"@throttle_give_back a user:u, 0", "(ok)"},
-          {"@throttle_succeed a pair:p, 0", "(ok)"}, {"@user_unlock usr_U operator '' '' 100", "(ok)"},
+          {"@login_fail usr_U a user:u, 0 '' '' 100 '' 0", "(ok 0 0)"}, {"@throttle_give_back a user:u,", "(ok)"},
+          {"@throttle_succeed a pair:p,", "(ok)"}, {"@user_unlock usr_U operator '' '' 100", "(ok)"},
           {"@session_create usr_U 5 s3 V a pair:p, b1 '' 1000000 5000000 300000 '' '' '' '' 100 $now mac Firefox",
            "(ok *)"},
           {"HSET t:session:s2 seen 1", "-OOM*"}, {"@session_load s2 1000000 5000000 300000 ''", "(ok *)"},

@@ -1,10 +1,14 @@
-/* Each embedded script has those definitions of the prelude that it needs, and no other (src/engine/lua/embed.c). */
+/* Each embedded script has those definitions of the prelude that it needs, and no other, and is called with as many
+ * arguments as it declares (src/engine/lua/embed.c). */
 #include "leak_guard.h"
 #include "process.h"
+#include "store_fixture.h"
 #include "engine/lua_scripts.h"
+#include "engine/script.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,4 +113,51 @@ Test(lua_texts, have_what_they_need)
     cr_assert_gt(all.count, 150);
     for (size_t i = 0; i < SCRIPT_COUNT; i++)
         check_script(&LUA_SCRIPTS[i], &all);
+}
+
+TestSuite(lua_arguments, .init = fixture_start, .fini = fixture_stop);
+
+static void on_called(void *arg, enum store_result result, const struct redis_reply *reply)
+{
+    (void)reply;
+    answer_done(arg, result);
+}
+
+/* Returns whether it was run. */
+static bool call_with(enum script script, size_t argc)
+{
+    const struct text argv[9] = {TEXT(""), TEXT(""), TEXT(""), TEXT(""), TEXT(""),
+                                 TEXT(""), TEXT(""), TEXT(""), TEXT("")};
+    struct answer answer = {.is_done = false};
+
+    store_call_script(fixture.store, script, SCRIPT_READS, argc, argv, on_called, &answer);
+    return answer_wait(&answer) != STORE_UNAVAILABLE;
+}
+
+Test(lua_arguments, as_declared)
+{
+    cr_expect(call_with(SCRIPT_email_find, 1));
+    cr_expect(call_with(SCRIPT_account_list, 0));
+    cr_expect(call_with(SCRIPT_node_leave, 0));
+    cr_expect(call_with(SCRIPT_node_leave, 9));
+}
+
+Test(lua_arguments, too_few_abort, .signal = SIGABRT)
+{
+    call_with(SCRIPT_email_find, 0);
+}
+
+Test(lua_arguments, too_many_abort, .signal = SIGABRT)
+{
+    call_with(SCRIPT_email_find, 2);
+}
+
+Test(lua_arguments, some_of_those_that_come_together_abort, .signal = SIGABRT)
+{
+    call_with(SCRIPT_account_list, 1);
+}
+
+Test(lua_arguments, a_part_of_a_group_aborts, .signal = SIGABRT)
+{
+    call_with(SCRIPT_node_leave, 4);
 }

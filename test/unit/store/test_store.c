@@ -944,7 +944,7 @@ Test(store, is_ready_once_it_can_work_and_stays_so_when_work_fails)
     fake_redis_hang_up(w.fake, "chatelaine-work");
     until(work_is_away, NULL);
     cr_assert(store_is_ready(w.store));
-    begin(SCRIPT_key_list, SCRIPT_WORK, 0, NULL);
+    begin(SCRIPT_node_list, SCRIPT_WORK, 0, NULL);
     until(nothing_awaited, NULL);
     cr_assert_eq(w.result, STORE_UNAVAILABLE);
     close_world();
@@ -956,8 +956,8 @@ Test(store, closes_before_the_loop_ran)
 {
     open_fake();
     open_store(0, false);
-    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
-    begin(SCRIPT_account_create, SCRIPT_CHANGES, 0, NULL);
+    begin(SCRIPT_node_list, SCRIPT_READS, 0, NULL);
+    begin(SCRIPT_store_return, SCRIPT_CHANGES, 0, NULL);
     store_examine(w.store, on_examined, NULL);
     close_world();
     cr_assert(w.is_examined);
@@ -1019,12 +1019,12 @@ Test(store, closes_with_calls_sent_queued_and_refused)
 {
     open_fake_ready(1);
     rule("EVALSHA", FAKE_SILENT, NULL, 0);
-    begin(SCRIPT_account_create, SCRIPT_CHANGES, 0, NULL);
-    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
+    begin(SCRIPT_store_return, SCRIPT_CHANGES, 0, NULL);
+    begin(SCRIPT_node_list, SCRIPT_READS, 0, NULL);
     test_loop_for(&w.loop, 20);
-    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
+    begin(SCRIPT_node_list, SCRIPT_READS, 0, NULL);
     store_close(w.store, on_closed, NULL);
-    begin(SCRIPT_key_get, SCRIPT_READS, 0, NULL);
+    begin(SCRIPT_node_list, SCRIPT_READS, 0, NULL);
     cr_assert(test_loop_until_set(&w.loop, &w.is_closed, PATIENCE_MS));
     cr_assert_eq(w.awaited, 0);
     cr_assert_eq(w.ready_told, 1, "its owner knows");

@@ -1,0 +1,2 @@
+local account = ARGV[2]
+return {'ok', account}

@@ -1,0 +1,2 @@
+-- ARGV: prefix, digest, then an account
+return {'ok', digest}
