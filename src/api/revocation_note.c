@@ -4,6 +4,8 @@
 #include "base/metrics.h"
 #include "exchange_log_internal.h"
 
+#include <string.h>
+
 static struct text store_of(const struct service *service, const struct key_record *key)
 {
     return store_id(partition_of_account(service->partitions, &key->account));
@@ -64,12 +66,18 @@ void revocation_note(struct exchange *exchange, const struct key_record *key)
     exchange_log(exchange, "key revoked", id_text(&key->account), actor_of(exchange), id_text(&key->id));
 }
 
+/* What the path names; empty for a list, whose path a row with an id may have looked at first. */
+static struct text named_in_path(const struct exchange *exchange)
+{
+    return strchr(exchange->match.route->path, '{') ? exchange->match.id : (struct text){0};
+}
+
 void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result,
                                  const struct key_record *key)
 {
     if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
         LOG(LOG_WARN, "revocation not confirmed: repeat it",
-            log_given("target", key ? id_text(&key->id) : exchange->match.id),
+            log_given("target", key ? id_text(&key->id) : named_in_path(exchange)),
             log_text("account", key ? id_text(&key->account) : exchange_known_account(exchange)),
             log_text("actor", actor_of(exchange)), LOG_REQUEST(exchange));
 }

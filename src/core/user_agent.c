@@ -38,7 +38,7 @@ static const struct known_name SYSTEMS[] = {
 
 static bool contains(struct text t, struct text part)
 {
-    for (size_t i = 0; i + part.len <= t.len; i++)
+    for (size_t i = 0; t.ptr && i + part.len <= t.len; i++)
         if (text_starts_with(text_skip(t, i), part))
             return true;
     return false;

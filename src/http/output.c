@@ -47,7 +47,7 @@ static void queue(struct output *output, struct text copied, struct text lasting
 {
     struct piece *piece = mem_alloc(sizeof *piece + copied.len);
 
-    if (copied.len > 0)
+    if (copied.ptr && copied.len > 0)
         memcpy(piece->memory, copied.ptr, copied.len);
     piece->bytes = copied.len;
     piece->rest = copied.len > 0 ? (struct text){piece->memory, copied.len} : lasting;

@@ -311,12 +311,13 @@ Test(refusals, a_revocation_that_was_not_confirmed_is_named)
 {
     struct fixture fixture;
     struct fixture_key key;
-    char path[64], replacement[80];
+    char path[64], replacement[80], list[80];
 
     fixture_start(&fixture, 1, NULL);
     fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
     snprintf(path, sizeof path, "/v1/api_keys/%s", key.id);
     snprintf(replacement, sizeof replacement, "%s/replacement", path);
+    snprintf(list, sizeof list, "{\"ids\":[\"%s\"]}", key.id);
     redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
     cr_expect_eq(
         call(&fixture, &(struct http_call){.method = "DELETE", .target = path, .bearer = fixture.manager.secret}), 503);
@@ -327,6 +328,14 @@ Test(refusals, a_revocation_that_was_not_confirmed_is_named)
                                                     .json = "{\"overlap_seconds\":0}"}),
                  503);
     cr_expect_eq(count_lines(&fixture.nodes[0], "revocation not confirmed: repeat it", key.id), 2);
+    /* A list names none: it can be repeated as a whole. */
+    cr_expect_eq(call(&fixture, &(struct http_call){.method = "POST",
+                                                    .target = "/v1/api_keys/revoke",
+                                                    .bearer = fixture.manager.secret,
+                                                    .json = list}),
+                 503);
+    cr_expect_eq(count_lines(&fixture.nodes[0], "revocation not confirmed: repeat it", "actor="), 3);
+    cr_expect_eq(count_lines(&fixture.nodes[0], "revocation not confirmed: repeat it", "target="), 2);
     redis_server_tell_all(&fixture.redis, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
     fixture_stop(&fixture);
 }

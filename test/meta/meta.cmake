@@ -47,6 +47,10 @@ set_tests_properties(meta_embed_refuses_undeclared PROPERTIES TIMEOUT 60 PASS_RE
 set_tests_properties(meta_embed_refuses_unnamed PROPERTIES TIMEOUT 60 PASS_REGULAR_EXPRESSION
   "unnamed.lua declares no argument by: then an account")
 
+add_test(NAME meta_check_names_can_fail COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-lua ${CMAKE_CURRENT_LIST_DIR}/wrong-names)
+set_tests_properties(meta_check_names_can_fail PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION
+  "name.lua:2:function K.secret.*names in Redis are functions of K")
+
 add_npm_test(meta_lint_can_fail lint ./lint ${CMAKE_CURRENT_LIST_DIR}/wrong-pages)
 set_tests_properties(meta_lint_can_fail PROPERTIES PASS_REGULAR_EXPRESSION
   "wrong.js.*no-undef.*wrong.test.js.*no-shadow.*wrong.css.*property-no-unknown")

@@ -1,0 +1,1 @@
+local prefix = ARGV[1]
