@@ -1,6 +1,6 @@
-/* Revocations in a node's logs on disk: a Redis that came back with an older state, while no node was there to remember
- * more, learns them from there (rule 13). The newest lines are compared, back to so many in a row that this Redis has;
- * it is told those that it lacks. One for each partition. Loop thread only. */
+/* Revocations in a node's logs on disk (rule 13). They restore a Redis that came back with an older state while no node
+ * ran that remembered more. The node compares its newest lines, back to a run of lines that this Redis has, and repeats
+ * the missing ones. One for each partition. Loop thread only. */
 #pragma once
 #include "lease/settings.h"
 

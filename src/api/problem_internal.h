@@ -130,9 +130,9 @@ const char *problem_type(enum problem_code code);
 const char *problem_message(const struct problem *p);
 /* The JSON body of an error. */
 void problem_print(const struct problem *p, struct text request_id, struct buf *out);
-/* What a problem is in OAuth (RFC 6749 section 5.2; RFC 8628 section 3.5: slow_down; server_error and
- * temporarily_unavailable are those of RFC 6749 section 4.1.2.1, for which 5.2 has no word): appends the body, adds
- * the header Pragma, and returns the status. Clients read 400 and others of 4xx, and try again after 503. */
+/* Prints a problem as an OAuth error (RFC 6749 section 5.2; RFC 8628 section 3.5 adds slow_down). server_error and
+ * temporarily_unavailable come from RFC 6749 section 4.1.2.1, because 5.2 has no equivalent. Appends the body, adds the
+ * header Pragma, and returns the status. Clients read 400 and others of 4xx, and try again after 503. */
 int problem_print_oauth(struct http_request *request, const struct problem *problem, struct buf *out);
 /* The value of WWW-Authenticate (RFC 6750 section 3); empty if the problem has none. */
 void problem_print_challenge(const struct problem *p, struct buf *out);

@@ -6,7 +6,7 @@ enum { COMPLETION_MAX_BYTES = 512 * 1024 };
 
 enum value { VALUE_NONE, VALUE_CHOICE, VALUE_PATH, VALUE_OTHER };
 
-/* What the scripts of bash and zsh, which are made alike, write of commands and options. */
+/* Commands and options, as the scripts of bash and zsh have them. */
 struct completion_shell {
     const char *group_begin, *group_end, *options_begin, *options_end, *shells_end;
     void (*put_second)(const struct command *command, struct text word, struct buf *out);

@@ -10,8 +10,8 @@
  * whole, ignoring ASCII case. */
 extern const struct text COMMON_PASSWORDS;
 
-/* What people take for passwords when one is asked of them, from published counts of leaked ones; and what lies near
- * at hand for people who work in clinics or with computers. */
+/* Words that people choose for passwords: from published counts of leaked ones, and from the everyday language of
+ * clinics and computing. */
 extern const struct text COMMON_WORDS;
 
 /* Of a longer password, only this much is judged. */

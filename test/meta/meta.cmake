@@ -20,7 +20,7 @@ foreach(check layers banned cleanup)
 endforeach()
 # Nor does it fail for one reason alone.
 set_tests_properties(meta_check_layers_can_fail PROPERTIES WILL_FAIL FALSE PASS_REGULAR_EXPRESSION
-  "for engine, trail and records.*core must not include engine.*hiredis.*keys must not include people")
+  "engine/verb.h.* is for engine, trail and records.*audit_search.h.* is for engine, trail and records.*core must not include engine.*hiredis.*keys must not include people")
 
 add_test(NAME meta_changed COMMAND ${CMAKE_CURRENT_LIST_DIR}/changed ${PROJECT_SOURCE_DIR}/scripts/changed-sources)
 set_tests_properties(meta_changed PROPERTIES TIMEOUT 300)

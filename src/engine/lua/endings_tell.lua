@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Repeats what a node has heard of at a Redis that may have lost it (src/lease/README.md, rule 13). Nodes repeat the same
 -- changes. Once a node has told a change completely, it is skipped when others tell it.
--- ARGV: prefix, endings... {id of the key or account, what, since when or when in ms, change, whether it is told
---   completely with it (1 or 0)}
+-- ARGV: prefix, endings... {id of the key or account, what, since when or when in ms, change, completes (1: the
+--   last of its change; else 0)}
 -- what: 'r': revoked; 'e': it will be; 'p': likewise, by a replacement; 'n': it will not be; 's': the account is suspended;
 --   '-': it was overtaken. when: of e, p and n with ':<said>', when that was said: the later counts. change:
 --   '<maker>:<number>' of the change ('' for none).

@@ -1,4 +1,4 @@
--- Part of the prelude (prelude.lua): how many changes there may be, their chains, and what nodes are told of them.
+-- Part of the prelude (prelude.lua): limits on changes, their chains, and the messages about them to nodes.
 
 -- Changes are counted in windows of one minute that start with the first change. Each principal has a limit. But
 -- whoever creates keys with keys could multiply that limit, so all principals of a kind in an account share another
