@@ -87,6 +87,9 @@ run_sidecar() { # GATEWAY
     sidecar_is_killed "$as"
     sidecar_is_paused "$as"
     sidecar_is_stopped "$as"
-    end_load || fail "$as: requests failed while the sidecar did"
+    end_load || {
+        logs_of "$as" '"status":503' | tail -n 3 | head -c 3000 >&2
+        fail "$as: requests failed while the sidecar did"
+    }
     look_at_log "$as"
 }

@@ -84,13 +84,15 @@ revoke_and_try() {
 # --- a light load -----------------------------------------------------------------------------------------------------
 
 # Two clients, which pause between requests, so that what is tested has the machine. Each request has a connection of its
-# own; each status is recorded with the phase of its request.
+# own; each status is recorded with the phase of its request, and of an answer that is not 200 when it came, who asked and
+# what it says.
 load_pids=()
 load_worker() { # URL HEADER
-    local line phase
+    local line phase answer=$dir/load.answer$BASHPID
     while [ ! -e "$dir/load.enough" ]; do
         phase=$(<"$dir/load.phase")
-        line=$(curl -s -o /dev/null -w '%{http_code} %{time_total}' --max-time 20 -H "$2" "$1") || true
+        line=$(curl -s -o "$answer" -w '%{http_code} %{time_total} %header{x-request-id}' --max-time 20 -H "$2" "$1") || true
+        [[ $line == "200 "* ]] || phase+=" $(date +%T.%3N) $(tr -d '\n' <"$answer" | head -c 300)"
         echo "$line $phase"
         sleep 0.05
     done
