@@ -336,7 +336,8 @@ static bool some_answered(void *arg)
     return w.awaited < *(unsigned *)arg;
 }
 
-/* 600 texts would be 28 MB. Redis knows both scripts first: a call outlives that it lacks one twice, not three times. */
+/* 600 texts would be 28 MB. Redis knows both scripts first: a call outlives that it lacks one twice, not three times.
+ */
 Test(store, loses_no_call_when_redis_forgets_its_scripts)
 {
     open_real(NULL);
