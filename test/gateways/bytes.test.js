@@ -10,6 +10,7 @@ import { listen, startNode } from './stub_node.js';
 let deployment, node, backend, ports;
 const got = []; // what the backend got
 let stream; // the response that is not over
+const slow = {}; // ms: how long an answer to /v1/patients/slow should take; took: how long the last one did
 let started = 0;
 
 before(async () => {
@@ -18,6 +19,16 @@ before(async () => {
   backend = http.createServer((request, response) => {
     got.push(`${request.method} ${request.url}`);
     response.setHeader('X-Request-Id', 'of the backend');
+    if (request.url === '/v1/patients/slow') {
+      const began = performance.now();
+
+      request.resume();
+      setTimeout(() => {
+        response.end('{}');
+        slow.took = performance.now() - began;
+      }, slow.ms);
+      return;
+    }
     if (request.url !== '/v1/patients/log') {
       response.end('{}');
       return;
@@ -154,4 +165,34 @@ for (const gateway of ['nginx', 'haproxy', 'caddy'])
     });
 
     assert.ok(silent > 1500, `${silent} ms`);
+  });
+
+/** POST, which nobody repeats, because the backend may have done it. */
+function post(port) {
+  return new Promise((resolve, reject) => {
+    const headers = { Authorization: 'Bearer good', 'Content-Length': 2 };
+    const request = http.request({ method: 'POST', host: '127.0.0.1', port, path: '/v1/patients/slow', headers, agent: false }, (response) => {
+      response.resume();
+      response.on('end', () => resolve(response.statusCode));
+    });
+
+    request.on('error', reject);
+    request.end('{}');
+  });
+}
+const IDLE_MS = 3000;
+for (const gateway of ['nginx', 'haproxy', 'caddy'])
+  test(`a connection that was idle takes no time from an answer of ${gateway}`, { skip: !isInstalled(gateway) }, async (context) => {
+    const limit = SILENCE[gateway];
+    const change = (text) => text.replace(limit, limit.replace('60s', '4s')).replace('keepalive 5s', 'keepalive 300ms');
+    const port = await start(context, gateway, change);
+
+    slow.ms = 0;
+    assert.equal(await post(port), 200);
+    do {
+      await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+      slow.ms = 2000;
+      const status = await post(port);
+      if (slow.took < 3000) assert.equal(status, 200);
+    } while (slow.took >= 3000); // this machine was too busy
   });
