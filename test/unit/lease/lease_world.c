@@ -1,6 +1,7 @@
 #include "lease_world.h"
 #include "redis/link_internal.h"
 #include "engine/state.h"
+#include "kernel.h"
 #include "records/store_parts.h"
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -61,6 +62,7 @@ void rule(const char *command, enum fake_action action, const char *answer, unsi
 void open_fake(void)
 {
     memset(&w, 0, sizeof w);
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.timeout_ms = PATIENCE_MS;
     w.prefix = "t:";

@@ -1,6 +1,7 @@
 #include "redis/cluster.h"
 #include "base/metrics.h"
 #include "deadline.h"
+#include "kernel.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
 #include "links.h"
@@ -263,6 +264,7 @@ static void open_nodes(void)
 {
     memset(&w, 0, sizeof w);
     name_nodes(ID_A, ID_B, ID_C);
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     for (unsigned i = 0; i < NODES; i++) {
         w.nodes[i] = fake_redis_create(&w.loop, NULL);

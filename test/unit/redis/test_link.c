@@ -1,5 +1,6 @@
 #include "redis/link.h"
 #include "deadline.h"
+#include "kernel.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
 #include "redis/link_internal.h"
@@ -129,6 +130,7 @@ static void open_world(void)
 {
     memset(&w, 0, sizeof w);
     w.timeout_ms = PATIENCE_MS;
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.fake = fake_redis_create(&w.loop, NULL);
 }
@@ -567,6 +569,7 @@ Test(redis_link, speaks_over_a_unix_socket)
     memset(&w, 0, sizeof w);
     w.timeout_ms = PATIENCE_MS;
     snprintf(path, sizeof path, "/tmp/fake-redis-%d.sock", (int)getpid());
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.fake = fake_redis_create(&w.loop, path);
     struct redis_target target = {.is_unix = true};

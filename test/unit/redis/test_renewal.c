@@ -1,5 +1,6 @@
 /* A link that gets a new connection while it is in use: nothing is lost, repeated out of order or left behind. */
 #include "deadline.h"
+#include "kernel.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
 #include "redis/access.h"
@@ -107,6 +108,7 @@ static void open_world_at(bool master, const struct redis_subscription *subscrip
     struct redis_target target = {.host = "127.0.0.1", .password = "first", .access = &w.access};
 
     memset(&w, 0, sizeof w);
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.fake = fake_redis_create(&w.loop, NULL);
     target.port = fake_redis_port(w.fake);

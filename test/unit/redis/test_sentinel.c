@@ -2,6 +2,7 @@
 #include "base/metrics.h"
 #include "fake_redis.h"
 #include "deadline.h"
+#include "kernel.h"
 #include "leak_guard.h"
 #include "links.h"
 #include "redis/link_internal.h"
@@ -95,6 +96,7 @@ static void name_at_all(unsigned redis, unsigned epoch)
 static void open_fakes(void)
 {
     memset(&w, 0, sizeof w);
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     for (unsigned i = 0; i < REDISES; i++) {
         w.redises[i] = fake_redis_create(&w.loop, NULL);

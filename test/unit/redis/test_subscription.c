@@ -1,6 +1,7 @@
 /* A subscribed link: when it is ready, what it reports, and when it gives up its connection. */
 #include "fake_redis.h"
 #include "deadline.h"
+#include "kernel.h"
 #include "leak_guard.h"
 #include "redis/link.h"
 #include "test_loop.h"
@@ -90,6 +91,7 @@ static void open_world(void)
 {
     memset(&w, 0, sizeof w);
     w.timeout_ms = PATIENCE_MS;
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.fake = fake_redis_create(&w.loop, NULL);
 }

@@ -2,6 +2,7 @@
 #include "redis/tls.h"
 #include "certificates.h"
 #include "deadline.h"
+#include "kernel.h"
 #include "fake_redis.h"
 #include "leak_guard.h"
 #include "redis/link_internal.h"
@@ -85,6 +86,7 @@ static void open_world(void)
 {
     signal(SIGPIPE, SIG_IGN);
     memset(&w, 0, sizeof w);
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     certificate_make(&w.ca, &(struct certificate_wish){.name = "CA", .is_ca = true});
     certificate_make(&w.server,
