@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "http/response.h"
 #include "http/stream.h"
+#include "kernel.h"
 #include "test_loop.h"
 #include "tls/session.h"
 #include "tls_peer.h"
@@ -16,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+bool fixture_needs_system;
 
 /* The handler. */
 
@@ -339,6 +342,8 @@ struct http_settings fixture_settings(void)
 void fixture_start(struct fixture *fixture, const struct http_settings *settings, const char *address)
 {
     *fixture = (struct fixture){0};
+    if (!fixture_needs_system)
+        sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&fixture->loop), 0);
     fixture->server = http_server_create(&fixture->loop, settings, handle, fixture);
     cr_assert_eq(http_server_listen(fixture->server, address, false, fixture->address), 0);

@@ -54,6 +54,9 @@ struct peer {
 
 /* The defaults of include/http/settings.h. Errors have bodies like "error 400.". */
 struct http_settings fixture_settings(void);
+/* In virtual time, on the sockets of test/sim. Set fixture_needs_system before for tests of what only the system has:
+ * how much it takes, IPv4 at IPv6's sockets, and more than one server at an address. */
+extern bool fixture_needs_system;
 void fixture_start(struct fixture *fixture, const struct http_settings *settings, const char *address);
 /* Closes the server. Held requests are answered only afterwards, when nobody listens any more. */
 void fixture_close(struct fixture *fixture);

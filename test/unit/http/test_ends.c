@@ -195,8 +195,8 @@ Test(http_ends, closes_in_every_state)
         peer_send_str(&peer, RESETS[i].sent);
         if (RESETS[i].is_held)
             fixture_run_until_held(&fixture);
-        else
-            test_loop_for(&fixture.loop, 5);
+        peer_pause(&peer, true); /* else it gets more than it has room for in no time */
+        test_loop_for(&fixture.loop, 5);
         fixture_close(&fixture);
         peer_close(&peer);
         cr_assert(test_loop_finish(&fixture.loop));

@@ -279,6 +279,7 @@ Test(http_server, names_an_ipv4_peer_of_an_ipv6_listener_as_ipv4)
     struct http_settings settings = fixture_settings();
     char port[16];
 
+    fixture_needs_system = true;
     fixture_start(&fixture, &settings, "[::]:0");
     snprintf(port, sizeof port, "%s", strrchr(fixture.address, ':'));
     snprintf(fixture.address, sizeof fixture.address, "127.0.0.1%s", port);
@@ -328,6 +329,7 @@ Test(http_server, two_servers_share_a_port)
     struct http_settings settings = fixture_settings();
     char first[HTTP_ADDRESS_BYTES], second[HTTP_ADDRESS_BYTES];
 
+    fixture_needs_system = true;
     fixture_start(&fixture, &settings, "127.0.0.1:0");
     cr_assert_eq(http_server_listen(fixture.server, "127.0.0.1:0", true, first), 0);
     cr_assert_eq(http_server_listen(fixture.server, first, true, second), 0);

@@ -80,6 +80,7 @@ Test(http_slow_readers, cuts_whose_unread_answers_are_largest)
     struct peer peers[PEERS];
     const char *body;
 
+    fixture_needs_system = true; /* how much it takes counts */
     start();
     peer_pause(&peer, true);
     peer_send_str(&peer, "GET /big?9000000 HTTP/1.1\r\nHost: t\r\n\r\n");

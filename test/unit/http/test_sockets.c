@@ -26,6 +26,7 @@ static char folder[] = "/tmp/http-test-XXXXXX", path[PATH_BYTES];
 
 static void make_folder(void)
 {
+    fixture_needs_system = true;
     cr_assert(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/s", folder);
 }
