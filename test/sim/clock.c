@@ -1,11 +1,10 @@
-/* Clocks, and waits for nothing but time. */
+/* Clocks. */
 #include "base/check.h"
 #include "kernel_internal.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { NS_PER_S = 1000 * 1000 * 1000, NS_PER_US = 1000, READING_NS = 100 };
 
@@ -109,17 +108,4 @@ int gettimeofday(struct timeval *restrict ret_time, void *restrict zone)
     clock_gettime(CLOCK_REALTIME, &now);
     *ret_time = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / NS_PER_US};
     return 0;
-}
-
-int nanosleep(const struct timespec *wanted, struct timespec *ret_left)
-{
-    if (!is_inside)
-        return SYSTEM(nanosleep)(wanted, ret_left);
-    spent_ns += to_ns(*wanted);
-    return 0;
-}
-
-int usleep(useconds_t us)
-{
-    return nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * NS_PER_US}, NULL);
 }
