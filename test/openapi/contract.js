@@ -93,7 +93,7 @@ export class Contract {
             .map((one) => this.#follow(one))
             .filter((one) => one.in === 'path');
         const path = parameters.reduce((text, {name, example}) => text.replace(`{${name}}`, example), template);
-        const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
+        const [type, media] = Object.entries(this.#follow(operation.requestBody)?.content ?? {})[0] ?? [];
         if (!type) return {operation, example: {path}};
         const {value} = Object.values(media.examples)[0];
         const body = type === 'application/json' ? JSON.stringify(value) : new URLSearchParams(value).toString();
@@ -177,7 +177,7 @@ export class Contract {
 
     #judgeBody({requestBody}, headers, body) {
         if (!requestBody) return [];
-        const [type, {schema}] = Object.entries(requestBody.content)[0];
+        const [type, {schema}] = Object.entries(this.#follow(requestBody).content)[0];
         if ((headers['content-type'] ?? '').split(';')[0] !== type) return [`body: not ${type}`];
         try {
             const value = type === 'application/json' ? JSON.parse(body) : formOf(body);
