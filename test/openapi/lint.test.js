@@ -1,5 +1,5 @@
 // Spectral finds nothing to complain of in the document, and would find it: in a copy that breaks each rule somewhere, each
-// rule must complain there.
+// rule must complain there. And what two operations take or answer alike is written once, in components.
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
@@ -32,6 +32,19 @@ function lint(files) {
         at: place.join('.'),
         words: `${code}: ${message} (${place.join('.')})`,
     }));
+}
+
+/** The places of bodies and responses that operations write out alike. */
+function twins({paths}) {
+    const places = new Map();
+    for (const [template, item] of Object.entries(paths))
+        for (const [method, {requestBody, responses}] of Object.entries(item))
+            for (const [name, {content}] of Object.entries({...responses, ...(requestBody && {requestBody})}))
+                if (content) {
+                    const key = JSON.stringify(content);
+                    places.set(key, [...(places.get(key) ?? []), `${method} ${template} ${name}`]);
+                }
+    return [...places.values()].filter(({length}) => length > 1);
 }
 
 // By rule: where it must complain, and what breaks it there.
@@ -79,6 +92,9 @@ const BROKEN = {
 try {
     const copy = join(folder, 'broken.json');
     const document = JSON.parse(readFileSync(path, 'utf8'));
+    assert.deepEqual(twins(document), [], 'said twice');
+    const more = {'/v1/again': {get: document.paths['/v1/whoami'].get}};
+    assert.deepEqual(twins({paths: {...document.paths, ...more}}), [['get /v1/whoami 200', 'get /v1/again 200']]);
     for (const [, breakIt] of Object.values(BROKEN)) breakIt(document);
     writeFileSync(copy, JSON.stringify(document));
     const complaints = lint([path, copy]);
