@@ -26,6 +26,14 @@ function templateOf(text) {
     return templates.get(text);
 }
 
+/** A copy in which a shared response that is another one in other words has a content of its own, to lie about. */
+function withoutAliases(document) {
+    const {responses} = document.components;
+    const own = ([name, response]) => [name, responses[response.$ref?.split('/').at(-1)] ?? response];
+    const copies = Object.fromEntries(Object.entries(responses).map(own));
+    return {...document, components: {...document.components, responses: copies}};
+}
+
 export class Contract {
     #document;
     #ajv;
@@ -39,7 +47,7 @@ export class Contract {
             ...(isVariant && {validateSchema: false, code: {optimize: false}}),
         };
 
-        this.#document = document;
+        this.#document = withoutAliases(document);
         this.#ajv = new Ajv2020({...options, allErrors: true, coerceTypes: false});
         this.#coercing = new Ajv2020({...options, coerceTypes: true});
         for (const ajv of [this.#ajv, this.#coercing]) {
