@@ -56,31 +56,42 @@ void verb_call_change(struct store *store, enum script script, const struct scri
 void verb_call_ending(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
 
-/* How to read the rows of a list. */
-struct row_form {
-    const char *what; /* for the log: "list of accounts" */
-    size_t row_bytes, rows_max;
-    bool (*read)(void *arg, const struct redis_reply *reply, void *ret_row);
+/* Verbs that are one call. Their answer reads the reply and runs the verb's done. */
+typedef void verb_done(void); /* stands for a verb's own type, to which its answer casts it back */
+struct verb_asked;
+typedef void verb_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply);
+struct verb_asked {
+    struct store *store;
+    verb_done *done;
     void *arg;
+    verb_answer *answer;
+    const struct list_form *form; /* this and the next of a list */
+    size_t most;
 };
-/* Reads all rows; the caller frees them. If the reply is malformed, *result becomes STORE_UNAVAILABLE. NULL unless
- * *result is STORE_OK. */
-MUST_CHECK void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
-                            enum store_result *result, size_t *ret_count);
+/* args: NULL for none. */
+void verb_ask(struct store *store, enum script script, enum script_link link, const struct script_args *args,
+              verb_answer *answer, verb_done *done, void *arg);
 
-/* A page of records, behind has_more (0 or 1). */
-struct reply_page {
-    const char *what; /* for the log: "list of keys" */
-    size_t record_bytes, limit;
-    enum store_result (*read)(struct store *store, const struct redis_reply *item, void *ret_record);
-    void *records; /* NULL unless the result is STORE_OK; page_free() wipes and frees them */
+/* Of a verb's done: valid during its call. */
+struct record_list {
+    const void *records; /* NULL unless the result is STORE_OK */
     size_t count;
     bool has_more;
 };
-/* Leaves out altered records. If the reply is malformed, *result becomes STORE_UNAVAILABLE. */
-void page_read(struct store *store, const struct redis_reply *reply, enum store_result *result,
-               struct reply_page *page);
-void page_free(struct reply_page *page);
+/* How to read a list of records. */
+struct list_form {
+    const char *what; /* for the log: "list of accounts" */
+    bool is_page;     /* has_more (0 or 1) is in front of the records */
+    size_t record_bytes;
+    /* STORE_OK: the record is listed. STORE_UNAVAILABLE: it is malformed, and so is the list. Else it is left out. */
+    enum store_result (*read)(struct store *store, const struct redis_reply *item, void *ret_record);
+    void (*listed)(verb_done *done, void *arg, enum store_result result, const struct record_list *list);
+};
+/* A verb that lists at most so many records. More are malformed. */
+void verb_list(struct store *store, enum script script, const struct script_args *args, const struct list_form *form,
+               size_t most, verb_done *done, void *arg);
+/* For readers of records: STORE_OK; if the reply is malformed, STORE_UNAVAILABLE and a line in the log. */
+enum store_result reply_checked(struct store *store, bool is_well_formed, const char *what);
 
 /* Readers of single values; false if malformed. */
 MUST_CHECK bool reply_time(const struct redis_reply *reply, int64_t *ret_ms);          /* above 0 */

@@ -180,72 +180,73 @@ void verb_call_ending(struct store *store, enum script script, const struct scri
     store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
 }
 
-static bool read_rows(const struct row_form *form, const struct redis_reply *reply, char *ret_rows)
+static void ask_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    for (size_t i = 0; i < reply->count; i++)
-        if (!form->read(form->arg, reply_at(reply, i), ret_rows + i * form->row_bytes))
-            return false;
-    return true;
+    const struct verb_asked asked = *(struct verb_asked *)arg;
+
+    free(arg);
+    asked.answer(&asked, result, reply);
 }
 
-void *reply_rows(struct store *store, const struct row_form *form, const struct redis_reply *reply,
-                 enum store_result *result, size_t *ret_count)
+static void ask(enum script script, enum script_link link, const struct script_args *args,
+                const struct verb_asked *asked)
 {
-    size_t room;
-    char *rows;
+    struct verb_asked *kept = mem_alloc(sizeof *kept);
 
-    *ret_count = 0;
-    if (*result != STORE_OK)
-        return NULL;
-    room = (reply->count + 1) * form->row_bytes;
-    rows = mem_alloc(room);
-    if (reply->count <= form->rows_max && read_rows(form, reply, rows)) {
-        *ret_count = reply->count;
-        return rows;
-    }
-    store_malformed(store, form->what);
-    *result = STORE_UNAVAILABLE;
-    secure_wipe(rows, room); /* there may be secrets among them */
-    free(rows);
-    return NULL;
+    *kept = *asked;
+    store_call_script(asked->store, script, link, args ? args->count : 0, args ? args->argv : NULL, ask_called, kept);
 }
 
-static enum store_result read_page(struct store *store, const struct redis_reply *reply, struct reply_page *page)
+void verb_ask(struct store *store, enum script script, enum script_link link, const struct script_args *args,
+              verb_answer *answer, verb_done *done, void *arg)
 {
+    ask(script, link, args, &(struct verb_asked){.store = store, .done = done, .arg = arg, .answer = answer});
+}
+
+static enum store_result read_list(const struct verb_asked *asked, const struct redis_reply *reply, char *records,
+                                   struct record_list *ret_list)
+{
+    const struct list_form *form = asked->form;
+    const size_t head = form->is_page ? 1 : 0;
     enum store_result result = STORE_OK;
-    int64_t has_more;
+    int64_t has_more = 0;
 
-    if (!reply_integer(reply_at(reply, 0), &has_more) || reply->count - 1 > page->limit) {
-        store_malformed(store, page->what);
-        return STORE_UNAVAILABLE;
-    }
-    page->has_more = has_more != 0;
-    for (size_t i = 1; i < reply->count && result != STORE_UNAVAILABLE; i++) {
-        result = page->read(store, reply_at(reply, i), (char *)page->records + page->count * page->record_bytes);
-        page->count += result == STORE_OK;
+    if ((form->is_page && !reply_integer(reply_at(reply, 0), &has_more)) || reply->count - head > asked->most)
+        return reply_checked(asked->store, false, form->what);
+    *ret_list = (struct record_list){.records = records, .has_more = has_more != 0};
+    for (size_t i = head; i < reply->count && result != STORE_UNAVAILABLE; i++) {
+        result = form->read(asked->store, reply_at(reply, i), records + ret_list->count * form->record_bytes);
+        ret_list->count += result == STORE_OK;
     }
     return result == STORE_UNAVAILABLE ? result : STORE_OK;
 }
 
-void page_read(struct store *store, const struct redis_reply *reply, enum store_result *result, struct reply_page *page)
+static void list_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    if (*result != STORE_OK)
-        return;
-    page->records = mem_alloc(page->limit * page->record_bytes);
-    *result = read_page(store, reply, page);
-    if (*result == STORE_OK)
-        return;
-    page_free(page);
-    page->count = 0;
-    page->has_more = false;
+    static const struct record_list NONE = {0};
+    const size_t room = result == STORE_OK ? (reply->count + 1) * asked->form->record_bytes : 0;
+    char *records = room ? mem_alloc(room) : NULL;
+    struct record_list list;
+
+    if (result == STORE_OK)
+        result = read_list(asked, reply, records, &list);
+    asked->form->listed(asked->done, asked->arg, result, result == STORE_OK ? &list : &NONE);
+    if (records)
+        secure_wipe(records, room); /* there may be secrets among them */
+    free(records);
 }
 
-void page_free(struct reply_page *page)
+void verb_list(struct store *store, enum script script, const struct script_args *args, const struct list_form *form,
+               size_t most, verb_done *done, void *arg)
 {
-    if (page->records)
-        secure_wipe(page->records, page->limit * page->record_bytes); /* there may be secrets among them */
-    free(page->records);
-    page->records = NULL;
+    ask(script, SCRIPT_WORK, args, &(struct verb_asked){store, done, arg, list_answer, form, most});
+}
+
+enum store_result reply_checked(struct store *store, bool is_well_formed, const char *what)
+{
+    if (!is_well_formed)
+        store_malformed(store, what);
+    return is_well_formed ? STORE_OK : STORE_UNAVAILABLE;
 }
 
 bool reply_time(const struct redis_reply *reply, int64_t *ret_ms)

@@ -3,8 +3,17 @@
 #include "core/key.h"
 #include "redis/reply.h"
 #include "records/key_store.h"
+#include "records/seal_store.h"
 #include "engine/types.h"
 #include "engine/verb.h"
+
+/* The sorted sets of an account's keys, named as by key_set() in the prelude. */
+extern const struct key_set {
+    enum key_kind kind;
+    enum key_mode mode;
+    enum key_status_filter status;
+    struct text name;
+} KEY_SETS[SEAL_KEY_SETS];
 
 /* Which keys of which account a caller may see: id, account, kind, test only. */
 void args_add_view(struct script_args *args, const struct key_view *view, const struct id *id);

@@ -108,74 +108,50 @@ void key_store_insert(struct store *store, const struct key_record *key, const u
     store_call_script(store, SCRIPT_key_insert, SCRIPT_CHANGES, args.count, args.argv, insert_called, call);
 }
 
-struct key_call {
-    struct store *store;
-    key_found *done;
-    void *arg;
-};
-
-static void key_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void key_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct key_call call = *(struct key_call *)arg;
     struct key_record key;
 
-    free(arg);
     if (result == STORE_OK)
-        result = key_reply_read(call.store, reply_at(reply, 0), &key);
-    call.done(call.arg, result, result == STORE_OK ? &key : NULL);
+        result = key_reply_read(asked->store, reply_at(reply, 0), &key);
+    ((key_found *)asked->done)(asked->arg, result, result == STORE_OK ? &key : NULL);
 }
 
 void key_store_get(struct store *store, const struct key_view *view, const struct id *id, key_found *done, void *arg)
 {
-    struct key_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct key_call){store, done, arg};
     args_begin(&args);
     args_add_view(&args, view, id);
-    store_call_script(store, SCRIPT_key_get, SCRIPT_READS, args.count, args.argv, key_called, call);
+    verb_ask(store, SCRIPT_key_get, SCRIPT_READS, &args, key_answer, (verb_done *)done, arg);
 }
 
-struct show_call {
-    struct store *store;
-    key_was_shown *done;
-    void *arg;
-};
-
-static void show_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void show_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct show_call call = *(struct show_call *)arg;
     struct key_shown shown;
 
-    free(arg);
     if (result == STORE_OK)
-        result = key_reply_read(call.store, reply_at(reply, 0), &shown.key);
-    if (result == STORE_OK &&
-        (!reply_text(reply_at(reply, 1), &shown.account_name) || !reply_text(reply_at(reply, 2), &shown.by_name))) {
-        store_malformed(call.store, "key");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, result == STORE_OK ? &shown : NULL);
+        result = key_reply_read(asked->store, reply_at(reply, 0), &shown.key);
+    if (result == STORE_OK)
+        result = reply_checked(asked->store,
+                               reply_text(reply_at(reply, 1), &shown.account_name) &&
+                                   reply_text(reply_at(reply, 2), &shown.by_name),
+                               "key");
+    ((key_was_shown *)asked->done)(asked->arg, result, result == STORE_OK ? &shown : NULL);
 }
 
 void key_store_show(struct store *store, const struct id *id, key_was_shown *done, void *arg)
 {
-    struct show_call *call = mem_alloc(sizeof *call);
-    const struct text argument = id_text(id);
+    struct script_args args;
 
-    *call = (struct show_call){store, done, arg};
-    store_call_script(store, SCRIPT_key_show, SCRIPT_READS, 1, &argument, show_called, call);
+    args_begin(&args);
+    args_add(&args, id_text(id));
+    verb_ask(store, SCRIPT_key_show, SCRIPT_READS, &args, show_answer, (verb_done *)done, arg);
 }
 
 /* Lists */
 
-/* The sorted sets of an account's keys, named as by key_set() in the prelude. */
-static const struct key_set {
-    enum key_kind kind;
-    enum key_mode mode;
-    enum key_status_filter status;
-    struct text name;
-} KEY_SETS[] = {
+const struct key_set KEY_SETS[SEAL_KEY_SETS] = {
     {KEY_API, MODE_TEST, KEYS_ACTIVE, {"ak-test:active", 14}},
     {KEY_API, MODE_TEST, KEYS_REVOKED, {"ak-test:revoked", 15}},
     {KEY_API, MODE_LIVE, KEYS_ACTIVE, {"ak-live:active", 14}},
@@ -191,32 +167,19 @@ static bool query_covers(const struct key_query *query, const struct key_set *se
            (query->status == KEYS_ANY || set->status == query->status);
 }
 
-struct list_call {
-    struct store *store;
-    unsigned limit;
-    keys_listed *done;
-    void *arg;
-};
-
-static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void keys_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
 {
-    struct list_call call = *(struct list_call *)arg;
-    struct reply_page page = {"list of keys", sizeof(struct key_record), call.limit, key_reply_read, NULL, 0, false};
-
-    free(arg);
-    page_read(call.store, reply, &result, &page);
-    call.done(call.arg, result, page.records, page.count, page.has_more);
-    page_free(&page);
+    ((keys_listed *)done)(arg, result, list->records, list->count, list->has_more);
 }
+
+static const struct list_form KEYS = {"list of keys", true, sizeof(struct key_record), key_reply_read, keys_done};
 
 void key_store_list(struct store *store, const struct key_query *query, keys_listed *done, void *arg)
 {
-    struct list_call *call = mem_alloc(sizeof *call);
     bool is_newer = query->starting_after.text[0] == '\0' && query->ending_before.text[0] != '\0';
     struct script_args args;
 
     CHECK(query->limit >= 1 && query->limit <= LIST_LIMIT_MAX && query->view.account.text[0] != '\0');
-    *call = (struct list_call){store, query->limit, done, arg};
     args_begin(&args);
     args_add(&args, id_text(&query->view.account));
     args_add_int(&args, query->limit);
@@ -225,5 +188,5 @@ void key_store_list(struct store *store, const struct key_query *query, keys_lis
     for (size_t i = 0; i < sizeof KEY_SETS / sizeof *KEY_SETS; i++)
         if (query_covers(query, &KEY_SETS[i]))
             args_add(&args, KEY_SETS[i].name);
-    store_call_script(store, SCRIPT_key_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
+    verb_list(store, SCRIPT_key_list, &args, &KEYS, query->limit, (verb_done *)done, arg);
 }

@@ -2,64 +2,53 @@
 
 #include "base/check.h"
 #include "base/encode.h"
-#include "base/mem.h"
+#include "key_reply.h"
 #include "engine/verb.h"
-#include <stdlib.h>
-#include <string.h>
 
-/* Named as by key_set() in the prelude. */
-static const struct {
-    struct text name;
-    enum id_kind kind;
-} SETS[SEAL_KEY_SETS] = {
-    {{"ak-test:active", 14}, ID_KEY},  {{"ak-test:revoked", 15}, ID_KEY}, {{"ak-live:active", 14}, ID_KEY},
-    {{"ak-live:revoked", 15}, ID_KEY}, {{"dk:active", 9}, ID_DEVICE},     {{"dk:revoked", 10}, ID_DEVICE},
-};
-
-struct list_keys_call {
-    struct store *store;
-    enum id_kind kind;
-    stored_keys_listed *done;
-    void *arg;
-};
-
-static bool stored_key_read(void *arg, const struct redis_reply *reply, void *ret_key)
+static enum store_result stored_read(struct store *store, const struct redis_reply *item, enum id_kind kind,
+                                     struct stored_key *ret_key)
 {
-    const struct list_keys_call *call = arg;
-    struct stored_key *key = ret_key;
     struct text hex;
 
-    return reply_id(reply_at(reply, 0), call->kind, &key->id) && reply_text(reply_at(reply, 1), &hex) &&
-           (hex.len == 0 || decode_hex(hex, key->digest, sizeof key->digest)) &&
-           reply_text(reply_at(reply, 2), &key->packed);
+    return reply_checked(store,
+                         reply_id(reply_at(item, 0), kind, &ret_key->id) && reply_text(reply_at(item, 1), &hex) &&
+                             (hex.len == 0 || decode_hex(hex, ret_key->digest, sizeof ret_key->digest)) &&
+                             reply_text(reply_at(item, 2), &ret_key->packed),
+                         "list of keys");
 }
 
-static void list_keys_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static enum store_result stored_key_read(struct store *store, const struct redis_reply *item, void *ret_key)
 {
-    struct list_keys_call call = *(struct list_keys_call *)arg;
-    const struct row_form form = {"list of keys", sizeof(struct stored_key), SEAL_KEYS_AT_ONCE, stored_key_read, &call};
-    size_t count;
-    struct stored_key *keys = reply_rows(call.store, &form, reply, &result, &count);
-
-    free(arg);
-    call.done(call.arg, result, keys, count);
-    free(keys);
+    return stored_read(store, item, ID_KEY, ret_key);
 }
+
+static enum store_result stored_device_read(struct store *store, const struct redis_reply *item, void *ret_key)
+{
+    return stored_read(store, item, ID_DEVICE, ret_key);
+}
+
+static void stored_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
+{
+    ((stored_keys_listed *)done)(arg, result, list->records, list->count);
+}
+
+static const struct list_form KEYS = {"list of keys", false, sizeof(struct stored_key), stored_key_read, stored_done},
+                              DEVICES = {"list of keys", false, sizeof(struct stored_key), stored_device_read,
+                                         stored_done};
 
 void seal_store_list_keys(struct store *store, const struct id *account, unsigned set, const struct id *behind,
                           stored_keys_listed *done, void *arg)
 {
-    struct list_keys_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
     CHECK(set < SEAL_KEY_SETS);
-    *call = (struct list_keys_call){store, SETS[set].kind, done, arg};
     args_begin(&args);
     args_add(&args, id_text(account));
-    args_add(&args, SETS[set].name);
+    args_add(&args, KEY_SETS[set].name);
     args_add(&args, id_text(behind));
     args_add_int(&args, SEAL_KEYS_AT_ONCE);
-    store_call_script(store, SCRIPT_key_walk, SCRIPT_WORK, args.count, args.argv, list_keys_called, call);
+    verb_list(store, SCRIPT_key_walk, &args, KEY_SETS[set].kind == KEY_API ? &KEYS : &DEVICES, SEAL_KEYS_AT_ONCE,
+              (verb_done *)done, arg);
 }
 
 void seal_store_put_key(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES], struct text was, struct text is,

@@ -210,51 +210,30 @@ void account_store_find_user(struct partitions *partitions, struct text email, u
     email_find_owner(partitions, email, find_user_owned, call);
 }
 
-struct list_users_call {
-    struct store *store;
-    users_listed *done;
-    void *arg;
-};
-
-static bool listed_user_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_user)
+static enum store_result listed_user_read(struct store *store, const struct redis_reply *item, void *ret_user)
 {
-    return user_record_read(reply, true, ret_user);
+    return reply_checked(store, user_record_read(item, true, ret_user), "list of users");
 }
 
-static void list_users_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void users_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
 {
-    static const struct row_form FORM = {"list of users", sizeof(struct user_record), SEAL_USERS_AT_ONCE,
-                                         listed_user_read, NULL};
-    struct list_users_call call = *(struct list_users_call *)arg;
-    size_t count;
-    struct user_record *users = reply_rows(call.store, &FORM, reply, &result, &count);
-
-    free(arg);
-    call.done(call.arg, result, users, count);
-    if (users)
-        secure_wipe(users, count * sizeof *users);
-    free(users);
+    ((users_listed *)done)(arg, result, list->records, list->count);
 }
+
+static const struct list_form USERS = {"list of users", false, sizeof(struct user_record), listed_user_read,
+                                       users_done};
 
 void seal_store_list_users(struct store *store, const struct id *account, const struct id *behind, users_listed *done,
                            void *arg)
 {
-    struct list_users_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct list_users_call){store, done, arg};
     args_begin(&args);
     args_add(&args, id_text(account));
     args_add_int(&args, SEAL_USERS_AT_ONCE);
     args_add(&args, id_text(behind));
-    store_call_script(store, SCRIPT_user_list, SCRIPT_WORK, args.count, args.argv, list_users_called, call);
+    verb_list(store, SCRIPT_user_list, &args, &USERS, SEAL_USERS_AT_ONCE, (verb_done *)done, arg);
 }
-
-struct list_accounts_call {
-    struct store *store;
-    accounts_listed *done;
-    void *arg;
-};
 
 static bool value_status(const struct redis_reply *value, void *ret, UNUSED size_t size)
 {
@@ -270,34 +249,22 @@ static const struct reply_field ACCOUNT_FIELDS[] = {
     REPLY_FIELD("status", value_status, account_row, status),
 };
 
-static bool account_row_read(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
+static enum store_result account_read(struct store *store, const struct redis_reply *item, void *ret_row)
 {
-    return REPLY_RECORD(reply, ACCOUNT_FIELDS, ret_row);
+    return reply_checked(store, REPLY_RECORD(item, ACCOUNT_FIELDS, ret_row), "account");
 }
 
-static void list_accounts_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void accounts_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
 {
-    struct list_accounts_call call = *(struct list_accounts_call *)arg;
-    const struct row_form form = {"list of accounts", sizeof(struct account_row), SIZE_MAX, account_row_read, NULL};
-    size_t count;
-    struct account_row *rows = reply_rows(call.store, &form, reply, &result, &count);
-
-    free(arg);
-    call.done(call.arg, result, rows, count);
-    free(rows);
+    ((accounts_listed *)done)(arg, result, list->records, list->count);
 }
 
-static void list_accounts(struct store *store, size_t argc, const struct text *argv, accounts_listed *done, void *arg)
-{
-    struct list_accounts_call *call = mem_alloc(sizeof *call);
-
-    *call = (struct list_accounts_call){store, done, arg};
-    store_call_script(store, SCRIPT_account_list, SCRIPT_WORK, argc, argv, list_accounts_called, call);
-}
+static const struct list_form ACCOUNTS = {"list of accounts", false, sizeof(struct account_row), account_read,
+                                          accounts_done};
 
 void account_store_list(struct store *store, accounts_listed *done, void *arg)
 {
-    list_accounts(store, 0, NULL, done, arg);
+    verb_list(store, SCRIPT_account_list, NULL, &ACCOUNTS, SIZE_MAX, (verb_done *)done, arg);
 }
 
 void account_store_list_page(struct store *store, const struct id *behind, unsigned limit, accounts_listed *done,
@@ -308,33 +275,23 @@ void account_store_list_page(struct store *store, const struct id *behind, unsig
     args_begin(&args);
     args_add(&args, id_text(behind));
     args_add_int(&args, limit);
-    list_accounts(store, args.count, args.argv, done, arg);
+    verb_list(store, SCRIPT_account_list, &args, &ACCOUNTS, SIZE_MAX, (verb_done *)done, arg);
 }
 
-struct find_account_call {
-    struct store *store;
-    account_found *done;
-    void *arg;
-};
-
-static void find_account_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void account_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct find_account_call call = *(struct find_account_call *)arg;
     struct account_row row;
 
-    free(arg);
-    if (result == STORE_OK && !account_row_read(NULL, reply_at(reply, 0), &row)) {
-        store_malformed(call.store, "account");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, result == STORE_OK ? &row : NULL);
+    if (result == STORE_OK)
+        result = account_read(asked->store, reply_at(reply, 0), &row);
+    ((account_found *)asked->done)(asked->arg, result, result == STORE_OK ? &row : NULL);
 }
 
 void account_store_find(struct store *store, const struct id *account, account_found *done, void *arg)
 {
-    struct find_account_call *call = mem_alloc(sizeof *call);
-    const struct text id = id_text(account);
+    struct script_args args;
 
-    *call = (struct find_account_call){store, done, arg};
-    store_call_script(store, SCRIPT_account_find, SCRIPT_READS, 1, &id, find_account_called, call);
+    args_begin(&args);
+    args_add(&args, id_text(account));
+    verb_ask(store, SCRIPT_account_find, SCRIPT_READS, &args, account_answer, (verb_done *)done, arg);
 }

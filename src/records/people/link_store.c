@@ -186,37 +186,24 @@ static void invite_called(void *arg, enum store_result result, const struct redi
     invite_finish(call, result, retry_after_s);
 }
 
-struct list_call {
-    struct store *store;
-    unsigned limit;
-    links_listed *done;
-    void *arg;
-};
-
-static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void links_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
 {
-    struct list_call call = *(struct list_call *)arg;
-    struct reply_page page = {
-        "list of invitations", sizeof(struct link_record), call.limit, link_read_believed, NULL, 0, false};
-
-    free(arg);
-    page_read(call.store, reply, &result, &page);
-    call.done(call.arg, result, page.records, page.count, page.has_more);
-    page_free(&page);
+    ((links_listed *)done)(arg, result, list->records, list->count, list->has_more);
 }
+
+static const struct list_form LINKS = {"list of invitations", true, sizeof(struct link_record), link_read_believed,
+                                       links_done};
 
 void link_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *behind,
                      links_listed *done, void *arg)
 {
-    struct list_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct list_call){store, limit, done, arg};
     args_begin(&args);
     args_add(&args, id_text(account));
     args_add_int(&args, limit);
     args_add(&args, id_text(behind));
-    store_call_script(store, SCRIPT_link_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
+    verb_list(store, SCRIPT_link_list, &args, &LINKS, limit, (verb_done *)done, arg);
 }
 
 /* Ends of something: answered once no replaced Redis can be asked any more. */
@@ -378,12 +365,6 @@ static void miss_counted(void *arg, enum store_result result, const struct throt
 
 /* Using one */
 
-struct open_call {
-    struct store *store;
-    link_opened *done;
-    void *arg;
-};
-
 static bool opening_read(const struct redis_reply *reply, struct link_opening *ret_opening)
 {
     return reply && reply_time(reply_at(reply, 0), &ret_opening->at_ms) &&
@@ -391,65 +372,51 @@ static bool opening_read(const struct redis_reply *reply, struct link_opening *r
            reply_chars(reply_at(reply, 2), ret_opening->browser, sizeof ret_opening->browser);
 }
 
-static void open_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void open_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct open_call call = *(struct open_call *)arg;
     struct link_opening earlier[LINK_OPENINGS_MAX];
     struct link_record link;
     size_t count = 0;
 
-    free(arg);
     if (result == STORE_OK)
-        result = link_read_believed(call.store, reply_at(reply, 0), &link);
+        result = link_read_believed(asked->store, reply_at(reply, 0), &link);
     if (result == STORE_OK)
         while (count < LINK_OPENINGS_MAX && opening_read(reply_at(reply, count + 1), &earlier[count]))
             count++;
-    call.done(call.arg, result, result == STORE_OK ? &link : NULL, earlier, count);
+    ((link_opened *)asked->done)(asked->arg, result, result == STORE_OK ? &link : NULL, earlier, count);
     secure_wipe(&link, sizeof link);
 }
 
 void link_store_open(struct store *store, const struct link_record *link, const struct link_opening *opening,
                      const struct audit_source *source, link_opened *done, void *arg)
 {
-    struct open_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct open_call){store, done, arg};
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, text_of(opening->network));
     args_add(&args, text_of(opening->browser));
     args_add_source(&args, store, source);
-    store_call_script(store, SCRIPT_link_open, SCRIPT_CHANGES, args.count, args.argv, open_called, call);
+    verb_ask(store, SCRIPT_link_open, SCRIPT_CHANGES, &args, open_answer, (verb_done *)done, arg);
 }
 
-struct start_call {
-    struct store *store;
-    link_found *done;
-    void *arg;
-};
-
-static void start_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void start_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct start_call call = *(struct start_call *)arg;
     struct link_record link;
 
-    free(arg);
     if (result == STORE_OK)
-        result = link_read_believed(call.store, reply_at(reply, 0), &link);
-    call.done(call.arg, result, result == STORE_OK ? &link : NULL, 0);
+        result = link_read_believed(asked->store, reply_at(reply, 0), &link);
+    ((link_found *)asked->done)(asked->arg, result, result == STORE_OK ? &link : NULL, 0);
     secure_wipe(&link, sizeof link);
 }
 
 void link_store_start(struct store *store, const struct link_record *link, const uint8_t totp_sealed[TOTP_SEALED_BYTES],
                       link_found *done, void *arg)
 {
-    struct start_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct start_call){store, done, arg};
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES});
-    store_call_script(store, SCRIPT_link_start, SCRIPT_CHANGES, args.count, args.argv, start_called, call);
+    verb_ask(store, SCRIPT_link_start, SCRIPT_CHANGES, &args, start_answer, (verb_done *)done, arg);
 }

@@ -19,13 +19,6 @@ bool person_read(const struct redis_reply *reply, struct person *ret_person)
     return user_record_read(reply, false, &ret_person->user) && REPLY_RECORD(reply, PERSON_FIELDS, ret_person);
 }
 
-struct list_call {
-    struct store *store;
-    unsigned limit;
-    people_listed *done;
-    void *arg;
-};
-
 static enum store_result person_believed(struct store *store, const struct redis_reply *item, void *ret_person)
 {
     struct person *person = ret_person;
@@ -36,30 +29,24 @@ static enum store_result person_believed(struct store *store, const struct redis
     return STORE_UNAVAILABLE;
 }
 
-static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void people_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
 {
-    struct list_call call = *(struct list_call *)arg;
-    struct reply_page page = {"list of people", sizeof(struct person), call.limit, person_believed, NULL, 0, false};
-
-    free(arg);
-    page_read(call.store, reply, &result, &page);
-    call.done(call.arg, result, page.records, page.count, page.has_more);
-    page_free(&page);
+    ((people_listed *)done)(arg, result, list->records, list->count, list->has_more);
 }
+
+static const struct list_form PEOPLE = {"list of people", true, sizeof(struct person), person_believed, people_done};
 
 void people_store_list(struct store *store, const struct id *account, unsigned limit, const struct id *behind,
                        people_listed *done, void *arg)
 {
-    struct list_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
     CHECK(limit >= 1 && limit <= LIST_LIMIT_MAX);
-    *call = (struct list_call){store, limit, done, arg};
     args_begin(&args);
     args_add(&args, id_text(account));
     args_add_int(&args, limit);
     args_add(&args, id_text(behind));
-    store_call_script(store, SCRIPT_people_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
+    verb_list(store, SCRIPT_people_list, &args, &PEOPLE, limit, (verb_done *)done, arg);
 }
 
 struct find_call {

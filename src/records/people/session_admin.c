@@ -7,12 +7,6 @@
 #include "engine/verb.h"
 #include <stdlib.h>
 
-struct list_call {
-    struct store *store;
-    sessions_listed *done;
-    void *arg;
-};
-
 /* session_list.lua. A session of an earlier version has no address and no browser. */
 static const struct reply_field ROW_FIELDS[] = {
     REPLY_FIELD("sid", value_chars, session_row, sid),
@@ -27,35 +21,29 @@ static const struct reply_field ROW_FIELDS[] = {
     REPLY_FIELD_OR_NONE("browser", value_chars, session_row, browser),
 };
 
-static bool read_row(UNUSED void *arg, const struct redis_reply *reply, void *ret_row)
+static enum store_result session_read(struct store *store, const struct redis_reply *item, void *ret_row)
 {
-    return REPLY_RECORD(reply, ROW_FIELDS, ret_row);
+    return reply_checked(store, REPLY_RECORD(item, ROW_FIELDS, ret_row), "list of sessions");
 }
 
-static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void sessions_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
 {
-    struct list_call call = *(struct list_call *)arg;
-    const struct row_form form = {"list of sessions", sizeof(struct session_row), SIZE_MAX, read_row, NULL};
-    size_t count;
-    struct session_row *rows = reply_rows(call.store, &form, reply, &result, &count);
-
-    free(arg);
-    call.done(call.arg, result, rows, count);
-    free(rows);
+    ((sessions_listed *)done)(arg, result, list->records, list->count);
 }
+
+static const struct list_form SESSIONS = {"list of sessions", false, sizeof(struct session_row), session_read,
+                                          sessions_done};
 
 void session_store_list(struct store *store, const struct id *users, size_t user_count, sessions_listed *done,
                         void *arg)
 {
-    struct list_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
     CHECK(user_count <= SESSION_LIST_USERS_MAX);
-    *call = (struct list_call){store, done, arg};
     args_begin(&args);
     for (size_t i = 0; i < user_count; i++)
         args_add(&args, id_text(&users[i]));
-    store_call_script(store, SCRIPT_session_list, SCRIPT_WORK, args.count, args.argv, list_called, call);
+    verb_list(store, SCRIPT_session_list, &args, &SESSIONS, SIZE_MAX, (verb_done *)done, arg);
 }
 
 struct stop_call {
