@@ -52,8 +52,8 @@ void store_note_durability(struct store *store, void (*done)(void *arg, enum sto
 struct store_loss {
     int64_t endings, others; /* changes that ended something and were still missing; others that were lost */
 };
-void store_accept_loss(struct store *store,
-                       void (*done)(void *arg, enum store_result result, const struct store_loss *loss), void *arg);
+typedef void store_loss_accepted(void *arg, enum store_result result, const struct store_loss *loss);
+void store_accept_loss(struct store *store, store_loss_accepted *done, void *arg);
 /* Raises the schema to the newest that this program knows; done if no node of an earlier version serves any longer.
  * was_raised: it was older. STORE_NOT_FOUND: the store is empty. Writes event store.upgraded of the whole store. */
 void store_upgrade(struct store *store, void (*done)(void *arg, enum store_result result, bool was_raised), void *arg);
@@ -69,9 +69,8 @@ struct store_settlement {
  * during the call. STORE_CONFLICT: the time is ahead, and revocations are due that no node has written down yet: going
  * back would undo them. STORE_NOT_FOUND: the store is empty. Writes event store.time_settled of the whole store, unless
  * the time is the clock already. looks: changes nothing. */
-void store_settle_time(struct store *store, bool looks,
-                       void (*done)(void *arg, enum store_result result, const struct store_settlement *found),
-                       void *arg);
+typedef void store_time_settled(void *arg, enum store_result result, const struct store_settlement *found);
+void store_settle_time(struct store *store, bool looks, store_time_settled *done, void *arg);
 /* The store has no account yet. A node waits for the first one instead of claiming the store: only a person can tell a
  * new store from a lost one. */
 bool store_is_empty(const struct store *store);

@@ -19,12 +19,6 @@ void node_store_report(struct store *store, struct text node, struct text report
                           NULL);
 }
 
-struct list_call {
-    struct store *store;
-    nodes_listed *done;
-    void *arg;
-};
-
 static bool read_members(const struct redis_reply *registry, struct member_name *ret_members)
 {
     for (size_t i = 0; i < registry->count; i += 2)
@@ -46,15 +40,13 @@ static bool read_nodes(const struct redis_reply *reply, struct node_row *ret_nod
     return true;
 }
 
-static void list_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void list_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct list_call call = *(struct list_call *)arg;
     const struct redis_reply *registry = reply_at(reply, 1);
     struct node_list list = {0};
     struct member_name *members = NULL;
     struct node_row *nodes = NULL;
 
-    free(arg);
     if (result == STORE_OK && reply_integer(reply_at(reply, 0), &list.lease_max_ms) && registry &&
         registry->type == REPLY_ARRAY && registry->count % 2 == 0 && reply->count - 2 <= NODES_LISTED_MAX) {
         list.members = members = mem_alloc((registry->count / 2 + 1) * sizeof *members);
@@ -63,18 +55,15 @@ static void list_called(void *arg, enum store_result result, const struct redis_
         list.node_count = reply->count - 2;
     }
     if (result == STORE_OK && (!members || !read_members(registry, members) || !read_nodes(reply, nodes))) {
-        store_malformed(call.store, "list of nodes");
+        store_malformed(asked->store, "list of nodes");
         result = STORE_UNAVAILABLE;
     }
-    call.done(call.arg, result, result == STORE_OK ? &list : NULL);
+    ((nodes_listed *)asked->done)(asked->arg, result, result == STORE_OK ? &list : NULL);
     free(members);
     free(nodes);
 }
 
 void node_store_list(struct store *store, nodes_listed *done, void *arg)
 {
-    struct list_call *call = mem_alloc(sizeof *call);
-
-    *call = (struct list_call){store, done, arg};
-    store_call_script(store, SCRIPT_node_list, SCRIPT_READS, 0, NULL, list_called, call);
+    verb_ask(store, SCRIPT_node_list, SCRIPT_READS, NULL, list_answer, (verb_done *)done, arg);
 }

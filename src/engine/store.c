@@ -238,32 +238,23 @@ void store_note_durability(struct store *store, store_done *done, void *arg)
     verb_call(store, SCRIPT_store_durability, SCRIPT_REPORTS, sizeof argv / sizeof *argv, argv, done, arg);
 }
 
-struct accept_call {
-    struct store *store;
-    void (*done)(void *arg, enum store_result result, const struct store_loss *loss);
-    void *arg;
-};
-
-static void loss_accepted(void *arg, enum store_result result, const struct redis_reply *reply)
+static void loss_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct accept_call call = *(struct accept_call *)arg;
     struct store_loss loss;
 
-    free(arg);
     if (result == STORE_OK &&
         (!reply_integer(reply_at(reply, 0), &loss.endings) || !reply_integer(reply_at(reply, 1), &loss.others))) {
-        store_malformed(call.store, "accepted loss");
+        store_malformed(asked->store, "accepted loss");
         result = STORE_UNKNOWN;
     }
-    call.done(call.arg, result, result == STORE_OK ? &loss : NULL);
+    ((store_loss_accepted *)asked->done)(asked->arg, result, result == STORE_OK ? &loss : NULL);
 }
 
-void store_accept_loss(struct store *store,
-                       void (*done)(void *arg, enum store_result result, const struct store_loss *loss), void *arg)
+void store_accept_loss(struct store *store, store_loss_accepted *done, void *arg)
 {
-    const struct text argv[] = {text_of(redis_link_run_id(store->changes))};
-    struct accept_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
 
-    *call = (struct accept_call){store, done, arg};
-    store_call_script(store, SCRIPT_store_accept_loss, SCRIPT_CHANGES, 1, argv, loss_accepted, call);
+    args_begin(&args);
+    args_add(&args, text_of(redis_link_run_id(store->changes)));
+    verb_ask(store, SCRIPT_store_accept_loss, SCRIPT_CHANGES, &args, loss_answer, (verb_done *)done, arg);
 }

@@ -1,14 +1,6 @@
-#include "base/mem.h"
 #include "state.h"
 #include "engine/store.h"
 #include "engine/verb.h"
-#include <stdlib.h>
-
-struct settle_call {
-    struct store *store;
-    void (*done)(void *arg, enum store_result result, const struct store_settlement *found);
-    void *arg;
-};
 
 static bool settlement_read(const struct redis_reply *reply, struct store_settlement *ret_found)
 {
@@ -22,31 +14,25 @@ static bool settlement_read(const struct redis_reply *reply, struct store_settle
     return is_read;
 }
 
-static void settle_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void settle_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct settle_call call = *(struct settle_call *)arg;
     struct store_settlement found = {0};
 
-    free(arg);
     if ((result == STORE_OK && !settlement_read(reply, &found)) ||
         (result == STORE_CONFLICT && !reply_integer(reply_at(reply, 0), &found.due))) {
-        store_malformed(call.store, "settled time");
+        store_malformed(asked->store, "settled time");
         result = STORE_UNKNOWN;
     }
-    call.done(call.arg, result, &found);
+    ((store_time_settled *)asked->done)(asked->arg, result, &found);
 }
 
-void store_settle_time(struct store *store, bool looks,
-                       void (*done)(void *arg, enum store_result result, const struct store_settlement *found),
-                       void *arg)
+void store_settle_time(struct store *store, bool looks, store_time_settled *done, void *arg)
 {
-    struct settle_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct settle_call){store, done, arg};
     args_begin(&args);
     args_add(&args, looks ? TEXT("") : identity_offered(lease_identity(store->lease)));
     args_add(&args, TEXT("operator"));
-    store_call_script(store, SCRIPT_store_settle_time, looks ? SCRIPT_READS : SCRIPT_CHANGES, args.count, args.argv,
-                      settle_called, call);
+    verb_ask(store, SCRIPT_store_settle_time, looks ? SCRIPT_READS : SCRIPT_CHANGES, &args, settle_answer,
+             (verb_done *)done, arg);
 }

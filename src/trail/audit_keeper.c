@@ -505,33 +505,28 @@ static void exchange_heads(struct audit_part *part, script_done *done)
     store_call_script(part->store, SCRIPT_audit_heads, SCRIPT_READS, args.count, args.argv, done, part);
 }
 
-struct heads_call {
-    audit_heads_found *done;
-    void *arg;
-};
-
-static void heads_read(void *arg, enum store_result result, const struct redis_reply *reply)
+static void heads_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct heads_call call = *(struct heads_call *)arg;
     size_t count = result == STORE_OK ? reply->count : 0;
     struct text *heads = mem_alloc((count + 1) * sizeof *heads);
 
-    free(arg);
     for (size_t i = 0; i < count && result == STORE_OK; i++)
         if (!reply_text(reply_at(reply, i), &heads[i]))
             result = STORE_UNAVAILABLE;
-    call.done(call.arg, result, result == STORE_OK ? heads : NULL, count / 2);
+    ((audit_heads_found *)asked->done)(asked->arg, result, result == STORE_OK ? heads : NULL, count / 2);
     free(heads);
 }
 
 /* Under a name that no chain has, so that all are others. */
 void audit_heads_read(struct store *store, audit_heads_found *done, void *arg)
 {
-    const struct text argv[] = {TEXT("-"), TEXT(""), TEXT("1000")};
-    struct heads_call *call = mem_alloc(sizeof *call);
+    struct script_args args;
 
-    *call = (struct heads_call){done, arg};
-    store_call_script(store, SCRIPT_audit_heads, SCRIPT_READS, sizeof argv / sizeof *argv, argv, heads_read, call);
+    args_begin(&args);
+    args_add(&args, TEXT("-"));
+    args_add(&args, TEXT(""));
+    args_add_int(&args, 1000);
+    verb_ask(store, SCRIPT_audit_heads, SCRIPT_READS, &args, heads_answer, (verb_done *)done, arg);
 }
 
 /* Life */

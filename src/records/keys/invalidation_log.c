@@ -1,32 +1,6 @@
 #include "records/invalidation_log.h"
 
-#include "base/mem.h"
 #include "engine/verb.h"
-
-#include <stdlib.h>
-
-struct read_call {
-    struct store *store;
-    invalidations_read *done;
-    void *arg;
-};
-
-static void log_called(void *arg, enum store_result result, const struct redis_reply *reply);
-
-void invalidation_log_read(struct store *store, const struct log_position *after, invalidations_read *done, void *arg)
-{
-    struct read_call *call = mem_alloc(sizeof *call);
-    char position[LOG_POSITION_BYTES] = "";
-    struct script_args args;
-
-    *call = (struct read_call){store, done, arg};
-    if (after)
-        log_position_print(*after, position);
-    args_begin(&args);
-    args_add(&args, text_of(position));
-    args_add_int(&args, INVALIDATIONS_PER_PAGE);
-    store_call_script(store, SCRIPT_invalidations_read, SCRIPT_READS, args.count, args.argv, log_called, call);
-}
 
 static bool read_position(const struct redis_reply *reply, struct log_position *ret_position)
 {
@@ -37,13 +11,9 @@ static bool read_position(const struct redis_reply *reply, struct log_position *
 
 static struct text field_of(const struct redis_reply *fields, struct text wanted)
 {
-    struct text name, value;
+    struct text value;
 
-    for (size_t i = 0; fields && i + 1 < fields->count; i += 2)
-        if (reply_text(reply_at(fields, i), &name) && text_equal(name, wanted) &&
-            reply_text(reply_at(fields, i + 1), &value))
-            return value;
-    return (struct text){0};
+    return reply_text(reply_named(fields, wanted), &value) ? value : (struct text){0};
 }
 
 static enum invalidation_kind kind_of_key(struct text id, struct text at, struct invalidation *invalidation)
@@ -109,19 +79,29 @@ static bool read_page(const struct redis_reply *reply, struct invalidation items
     return true;
 }
 
-static void log_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void log_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct read_call *call = arg;
     struct invalidation items[INVALIDATIONS_PER_PAGE] = {0};
     struct invalidation_page page = {0};
     bool is_read = result == STORE_OK        ? read_page(reply, items, &page)
                    : result == STORE_REFUSED ? read_position(reply_at(reply, 0), &page.last)
                                              : true;
 
-    if (!is_read) {
-        store_malformed(call->store, "log of invalidations");
-        result = STORE_UNAVAILABLE;
-    }
-    call->done(call->arg, result, result == STORE_OK || result == STORE_REFUSED ? &page : NULL);
-    free(call);
+    if (!is_read)
+        result = reply_checked(asked->store, false, "log of invalidations");
+    ((invalidations_read *)asked->done)(asked->arg, result,
+                                        result == STORE_OK || result == STORE_REFUSED ? &page : NULL);
+}
+
+void invalidation_log_read(struct store *store, const struct log_position *after, invalidations_read *done, void *arg)
+{
+    char position[LOG_POSITION_BYTES] = "";
+    struct script_args args;
+
+    if (after)
+        log_position_print(*after, position);
+    args_begin(&args);
+    args_add(&args, text_of(position));
+    args_add_int(&args, INVALIDATIONS_PER_PAGE);
+    verb_ask(store, SCRIPT_invalidations_read, SCRIPT_READS, &args, log_answer, (verb_done *)done, arg);
 }

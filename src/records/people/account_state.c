@@ -88,37 +88,26 @@ void account_store_suspend(struct store *store, const struct id *account, bool b
     store_call_script(store, SCRIPT_account_suspend, SCRIPT_CHANGES, args.count, args.argv, suspend_called, call);
 }
 
-struct resume_call {
-    struct store *store;
-    account_was_suspended *done;
-    void *arg;
-};
-
-static void resume_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void resume_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct resume_call call = *(struct resume_call *)arg;
     struct account_suspension suspension = {0};
-    int64_t was_suspended = 0;
 
-    free(arg);
-    if (result == STORE_OK && (!reply_chars(reply_at(reply, 0), suspension.name, sizeof suspension.name) ||
-                               !reply_integer(reply_at(reply, 1), &was_suspended))) {
-        store_malformed(call.store, "resumption");
+    if (result == STORE_OK &&
+        (!reply_chars(reply_at(reply, 0), suspension.name, sizeof suspension.name) ||
+         !value_flag(reply_at(reply, 1), &suspension.was_suspended, sizeof suspension.was_suspended))) {
+        store_malformed(asked->store, "resumption");
         result = STORE_UNKNOWN;
     }
-    suspension.was_suspended = was_suspended != 0;
-    call.done(call.arg, result, result == STORE_OK ? &suspension : NULL);
+    ((account_was_suspended *)asked->done)(asked->arg, result, result == STORE_OK ? &suspension : NULL);
 }
 
 void account_store_resume(struct store *store, const struct id *account, const struct audit_source *source,
                           account_was_suspended *done, void *arg)
 {
-    struct resume_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct resume_call){store, done, arg};
     args_begin_change(&args, store, account, source);
-    store_call_script(store, SCRIPT_account_resume, SCRIPT_CHANGES, args.count, args.argv, resume_called, call);
+    verb_ask(store, SCRIPT_account_resume, SCRIPT_CHANGES, &args, resume_answer, (verb_done *)done, arg);
 }
 
 /* Closing */

@@ -16,33 +16,24 @@ static struct text sealed_text(const struct sealed_totp *totp)
 
 /* Beginning */
 
-struct begin_call {
-    struct store *store;
-    session_found *done;
-    void *arg;
-};
-
-static void begin_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void begin_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct begin_call call = *(struct begin_call *)arg;
     struct session_record refused = {0};
 
-    free(arg);
     if ((result == STORE_REFUSED && !reply_wait(reply_at(reply, 0), &refused.retry_after_s)) ||
         (result == STORE_CONFLICT && !reply_time(reply_at(reply, 0), &refused.totp_step))) {
-        store_malformed(call.store, "new authenticator");
+        store_malformed(asked->store, "new authenticator");
         result = STORE_UNKNOWN;
     }
-    call.done(call.arg, result, result == STORE_REFUSED || result == STORE_CONFLICT ? &refused : NULL);
+    ((session_found *)asked->done)(asked->arg, result,
+                                   result == STORE_REFUSED || result == STORE_CONFLICT ? &refused : NULL);
 }
 
 void factor_store_begin_totp(struct store *store, const struct session_proof *proof, const struct sealed_totp *totp,
                              session_found *done, void *arg)
 {
-    struct begin_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct begin_call){store, done, arg};
     args_begin(&args);
     args_add_hex(&args, proof->digest, KEYRING_DIGEST_BYTES);
     args_add_int(&args, proof->totp_step);
@@ -52,7 +43,7 @@ void factor_store_begin_totp(struct store *store, const struct session_proof *pr
     args_add_int(&args, proof->limits->absolute_ms);
     args_add_int(&args, proof->limits->step_up_ms);
     args_add(&args, sealed_text(totp));
-    store_call_script(store, SCRIPT_totp_begin, SCRIPT_CHANGES, args.count, args.argv, begin_called, call);
+    verb_ask(store, SCRIPT_totp_begin, SCRIPT_CHANGES, &args, begin_answer, (verb_done *)done, arg);
 }
 
 /* Finding */
@@ -248,31 +239,23 @@ void factor_store_set_recovery_codes(struct store *store, const struct id *accou
     verb_call_ending(store, SCRIPT_recovery_codes_set, &args, done, arg);
 }
 
-struct left_call {
-    struct store *store;
-    recovery_codes_left *done;
-    void *arg;
-};
-
-static void left_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void left_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct left_call call = *(struct left_call *)arg;
     int64_t count = 0, made_ms = 0;
 
-    free(arg);
-    if (result == STORE_OK && (!reply_integer(reply_at(reply, 0), &count) || count < 0 ||
-                               !reply_integer(reply_at(reply, 1), &made_ms) || made_ms < 0)) {
-        store_malformed(call.store, "recovery codes");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, count, made_ms);
+    if (result == STORE_OK)
+        result = reply_checked(asked->store,
+                               value_count(reply_at(reply, 0), &count, sizeof count) &&
+                                   value_count(reply_at(reply, 1), &made_ms, sizeof made_ms),
+                               "recovery codes");
+    ((recovery_codes_left *)asked->done)(asked->arg, result, count, made_ms);
 }
 
 void factor_store_count_recovery_codes(struct store *store, const struct id *user, recovery_codes_left *done, void *arg)
 {
-    struct left_call *call = mem_alloc(sizeof *call);
-    const struct text id = id_text(user);
+    struct script_args args;
 
-    *call = (struct left_call){store, done, arg};
-    store_call_script(store, SCRIPT_recovery_codes_left, SCRIPT_READS, 1, &id, left_called, call);
+    args_begin(&args);
+    args_add(&args, id_text(user));
+    verb_ask(store, SCRIPT_recovery_codes_left, SCRIPT_READS, &args, left_answer, (verb_done *)done, arg);
 }

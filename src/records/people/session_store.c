@@ -420,34 +420,22 @@ void session_store_end(struct store *store, const uint8_t token_digest[32], cons
     verb_call_ending(store, SCRIPT_session_end, &args, done, arg);
 }
 
-struct notices_call {
-    struct store *store;
-    notices_read *done;
-    void *arg;
-};
-
-static void notices_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void notices_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct notices_call call = *(struct notices_call *)arg;
     struct session_notices notices;
 
-    free(arg);
-    if (result == STORE_OK && !notices_parse(reply_at(reply, 0), &notices)) {
-        store_malformed(call.store, "notices");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, result == STORE_OK ? &notices : NULL);
+    if (result == STORE_OK)
+        result = reply_checked(asked->store, notices_parse(reply_at(reply, 0), &notices), "notices");
+    ((notices_read *)asked->done)(asked->arg, result, result == STORE_OK ? &notices : NULL);
 }
 
 void session_store_read_notices(struct store *store, const struct id *user, const uint8_t token_digest[32],
                                 notices_read *done, void *arg)
 {
-    struct notices_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct notices_call){store, done, arg};
     args_begin(&args);
     args_add(&args, id_text(user));
     args_add_hex(&args, token_digest, TOKEN_DIGEST_BYTES);
-    store_call_script(store, SCRIPT_session_notices, SCRIPT_READS, args.count, args.argv, notices_called, call);
+    verb_ask(store, SCRIPT_session_notices, SCRIPT_READS, &args, notices_answer, (verb_done *)done, arg);
 }
