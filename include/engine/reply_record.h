@@ -7,13 +7,14 @@
 
 /* Reads a value into a member of `size` bytes. False: malformed. */
 typedef bool value_reader(const struct redis_reply *value, void *ret, size_t size);
-value_reader value_chars; /* char[size], as reply_chars() */
-value_reader value_bytes; /* uint8_t[size], of just that length */
-value_reader value_text;  /* struct text, valid as long as the reply */
-value_reader value_time;  /* int64_t, above 0 */
-value_reader value_count; /* int64_t, not below 0 */
-value_reader value_flag;  /* bool: any number but 0 */
-value_reader value_id;    /* struct id; size: its kind */
+value_reader value_chars;   /* char[size], as reply_chars() */
+value_reader value_bytes;   /* uint8_t[size], of just that length */
+value_reader value_text;    /* struct text, valid as long as the reply */
+value_reader value_time;    /* int64_t, above 0 */
+value_reader value_count;   /* int64_t, not below 0 */
+value_reader value_integer; /* int64_t */
+value_reader value_flag;    /* bool: any number but 0 */
+value_reader value_id;      /* struct id; size: its kind */
 
 struct reply_field {
     struct text name;

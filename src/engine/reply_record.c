@@ -34,6 +34,11 @@ bool value_count(const struct redis_reply *value, void *ret, UNUSED size_t size)
     return reply_integer(value, count) && *count >= 0;
 }
 
+bool value_integer(const struct redis_reply *value, void *ret, UNUSED size_t size)
+{
+    return reply_integer(value, ret);
+}
+
 bool value_flag(const struct redis_reply *value, void *ret, UNUSED size_t size)
 {
     int64_t number;

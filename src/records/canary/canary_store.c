@@ -27,110 +27,77 @@ static void args_begin_node(struct script_args *args, const struct canary_node *
 
 /* Visits */
 
-struct visit_call {
-    struct store *store;
-    bool leaves;
-    canary_visited *done;
-    void *arg;
-};
-
-static bool read_phase(const struct redis_reply *reply, enum canary_phase *ret_phase)
+static bool value_phase(const struct redis_reply *value, void *ret, UNUSED size_t size)
 {
     static const struct text PHASES[] = {
         [CANARY_NONE] = {"", 0}, [CANARY_USE] = {"use", 3}, [CANARY_ASK] = {"ask", 3}, [CANARY_OVER] = {"over", 4}};
     struct text name;
 
-    if (!reply_text(reply, &name))
+    if (!reply_text(value, &name))
         return false;
     for (size_t i = 0; i < sizeof PHASES / sizeof *PHASES; i++) {
         if (!text_equal(name, PHASES[i]))
             continue;
-        *ret_phase = (enum canary_phase)i;
+        *(enum canary_phase *)ret = (enum canary_phase)i;
         return true;
     }
     return false;
 }
 
-static bool read_flag(const struct redis_reply *reply, bool *ret_flag)
-{
-    int64_t number;
+/* canary_visit.lua */
+static const struct reply_field VIEW_FIELDS[] = {
+    REPLY_FIELD("run", value_count, canary_view, run),
+    REPLY_FIELD_OR_NONE("phase", value_phase, canary_view, phase),
+    REPLY_FIELD_OR_NONE("nonce", value_text, canary_view, nonce),
+    REPLY_FIELD_OR_NONE("master_key", value_text, canary_view, master_key),
+    REPLY_ROW("key", true, value_id, canary_view, key, ID_KEY),
+    REPLY_FIELD("revoke_in", value_count, canary_view, revoke_in_ms),
+    REPLY_FIELD("is_runner", value_flag, canary_view, is_runner),
+    REPLY_FIELD("used", value_count, canary_view, used),
+    REPLY_FIELD("answered", value_count, canary_view, answered),
+    REPLY_FIELD("due_in", value_count, canary_view, due_in_ms),
+    REPLY_FIELD("may_begin", value_flag, canary_view, may_begin),
+    REPLY_FIELD_OR_NONE("since_finished", value_count, canary_view, since_finished_ms),
+};
 
-    if (!reply_integer(reply, &number))
-        return false;
-    *ret_flag = number != 0;
-    return true;
+static void visit_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
+{
+    struct canary_view view = {.since_finished_ms = -1};
+
+    if (result == STORE_OK)
+        result = reply_checked(asked->store, REPLY_RECORD(reply_at(reply, 0), VIEW_FIELDS, &view), "canary");
+    ((canary_visited *)asked->done)(asked->arg, result, result == STORE_OK ? &view : NULL);
 }
 
-static bool read_key(const struct redis_reply *reply, struct id *ret_id)
+static void left_answer(const struct verb_asked *asked, enum store_result result,
+                        UNUSED const struct redis_reply *reply)
 {
-    struct text id;
-
-    return reply_text(reply, &id) && (id.len == 0 || id_parse(ID_KEY, id, ret_id));
-}
-
-static bool read_view(const struct redis_reply *reply, struct canary_view *ret_view)
-{
-    size_t at = 0;
-
-    return reply_integer(reply_at(reply, at++), &ret_view->run) &&
-           read_phase(reply_at(reply, at++), &ret_view->phase) && reply_text(reply_at(reply, at++), &ret_view->nonce) &&
-           reply_text(reply_at(reply, at++), &ret_view->master_key) &&
-           read_key(reply_at(reply, at++), &ret_view->key) &&
-           reply_integer(reply_at(reply, at++), &ret_view->revoke_in_ms) &&
-           read_flag(reply_at(reply, at++), &ret_view->is_runner) &&
-           reply_integer(reply_at(reply, at++), &ret_view->used) &&
-           reply_integer(reply_at(reply, at++), &ret_view->answered) &&
-           reply_integer(reply_at(reply, at++), &ret_view->due_in_ms) &&
-           read_flag(reply_at(reply, at++), &ret_view->may_begin) &&
-           reply_integer(reply_at(reply, at++), &ret_view->since_finished_ms);
-}
-
-static void visit_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct visit_call call = *(struct visit_call *)arg;
-    struct canary_view view = {0};
-
-    free(arg);
-    if (result == STORE_OK && !call.leaves && !read_view(reply, &view)) {
-        store_malformed(call.store, "canary");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, result == STORE_OK ? &view : NULL);
+    ((canary_visited *)asked->done)(asked->arg, result, result == STORE_OK ? &(struct canary_view){0} : NULL);
 }
 
 void canary_store_visit(struct store *store, const struct canary_node *node, int64_t run, enum canary_finding finding,
                         canary_visited *done, void *arg)
 {
-    struct visit_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct visit_call){store, finding == CANARY_LEFT, done, arg};
     args_begin_node(&args, node);
     args_add_int(&args, node->interval_ms);
     args_add_int(&args, run);
     args_add(&args, FINDINGS[finding]);
-    store_call_script(store, SCRIPT_canary_visit, SCRIPT_READS, args.count, args.argv, visit_called, call);
+    verb_ask(store, SCRIPT_canary_visit, SCRIPT_READS, &args, finding == CANARY_LEFT ? left_answer : visit_answer,
+             (verb_done *)done, arg);
 }
 
 /* Runs */
 
-struct begin_call {
-    struct store *store;
-    canary_began *done;
-    void *arg;
-};
-
-static void begin_called(void *arg, enum store_result result, const struct redis_reply *reply)
+static void begin_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    struct begin_call call = *(struct begin_call *)arg;
     bool has_abandoned = false;
 
-    free(arg);
-    if (result == STORE_OK && !read_flag(reply_at(reply, 0), &has_abandoned)) {
-        store_malformed(call.store, "run of the canary");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, has_abandoned);
+    if (result == STORE_OK)
+        result = reply_checked(asked->store, value_flag(reply_at(reply, 0), &has_abandoned, sizeof has_abandoned),
+                               "run of the canary");
+    ((canary_began *)asked->done)(asked->arg, result, has_abandoned);
 }
 
 static void encode_key(struct store *store, const struct canary_key *key, struct buf *out)
@@ -147,12 +114,10 @@ static void encode_key(struct store *store, const struct canary_key *key, struct
 void canary_store_begin(struct store *store, const struct canary_node *node, const struct canary_key *key,
                         canary_began *done, void *arg)
 {
-    struct begin_call *call = mem_alloc(sizeof *call);
     char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
     struct buf packed;
 
-    *call = (struct begin_call){store, done, arg};
     args_begin_node(&args, node);
     args_add_int(&args, node->interval_ms);
     args_add_int(&args, key->revoke_in_ms);
@@ -163,7 +128,7 @@ void canary_store_begin(struct store *store, const struct canary_node *node, con
     buf_init_fixed(&packed, storage, sizeof storage);
     encode_key(store, key, &packed);
     args_add(&args, buf_text(&packed));
-    store_call_script(store, SCRIPT_canary_begin, SCRIPT_READS, args.count, args.argv, begin_called, call);
+    verb_ask(store, SCRIPT_canary_begin, SCRIPT_READS, &args, begin_answer, (verb_done *)done, arg);
 }
 
 struct step_call {
@@ -215,53 +180,37 @@ void canary_store_revoke(struct store *store, const struct id *key, store_done *
 
 /* For operators */
 
-struct read_call {
-    struct store *store;
-    canary_was_read *done;
-    void *arg;
+/* canary_read.lua */
+static const struct reply_field STATE_FIELDS[] = {
+    REPLY_FIELD_OR_NONE("interval", value_count, canary_state, interval_ms),
+    REPLY_FIELD_OR_NONE("finished_runs", value_count, canary_state, finished),
+    REPLY_FIELD_OR_NONE("since_finished", value_count, canary_state, since_finished_ms),
+    REPLY_FIELD_OR_NONE("finished_by", value_text, canary_state, finished_by),
+    REPLY_FIELD_OR_NONE("finished_us", value_count, canary_state, took_us),
+    REPLY_FIELD_OR_NONE("refused", value_count, canary_state, refused),
+    REPLY_FIELD_OR_NONE("accepted", value_count, canary_state, accepted),
+    REPLY_FIELD_OR_NONE("silent", value_count, canary_state, silent),
+    REPLY_FIELD_OR_NONE("slowest", value_text, canary_state, slowest),
+    REPLY_FIELD_OR_NONE("slowest_ms", value_integer, canary_state, slowest_ms),
+    REPLY_FIELD_OR_NONE("unfinished", value_count, canary_state, unfinished),
+    REPLY_FIELD_OR_NONE("since_unfinished", value_count, canary_state, since_unfinished_ms),
+    REPLY_FIELD_OR_NONE("unfinished_why", value_text, canary_state, unfinished_why),
+    REPLY_FIELD_OR_NONE("violations", value_count, canary_state, violations),
+    REPLY_FIELD_OR_NONE("since_violated", value_count, canary_state, since_violation_ms),
+    REPLY_FIELD_OR_NONE("violated_by", value_text, canary_state, violated_by),
 };
 
-static bool read_last_run(const struct redis_reply *reply, struct canary_state *ret_state)
+static void read_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
-    return reply_integer(reply_at(reply, 0), &ret_state->interval_ms) &&
-           reply_integer(reply_at(reply, 1), &ret_state->finished) &&
-           reply_integer(reply_at(reply, 2), &ret_state->since_finished_ms) &&
-           reply_text(reply_at(reply, 3), &ret_state->finished_by) &&
-           reply_integer(reply_at(reply, 4), &ret_state->took_us) &&
-           reply_integer(reply_at(reply, 5), &ret_state->refused) &&
-           reply_integer(reply_at(reply, 6), &ret_state->accepted) &&
-           reply_integer(reply_at(reply, 7), &ret_state->silent) &&
-           reply_text(reply_at(reply, 8), &ret_state->slowest) &&
-           reply_integer(reply_at(reply, 9), &ret_state->slowest_ms);
-}
+    struct canary_state state = {.since_finished_ms = -1, .since_unfinished_ms = -1, .since_violation_ms = -1};
 
-static bool read_troubles(const struct redis_reply *reply, struct canary_state *ret_state)
-{
-    return reply_integer(reply_at(reply, 10), &ret_state->unfinished) &&
-           reply_integer(reply_at(reply, 11), &ret_state->since_unfinished_ms) &&
-           reply_text(reply_at(reply, 12), &ret_state->unfinished_why) &&
-           reply_integer(reply_at(reply, 13), &ret_state->violations) &&
-           reply_integer(reply_at(reply, 14), &ret_state->since_violation_ms) &&
-           reply_text(reply_at(reply, 15), &ret_state->violated_by);
-}
-
-static void read_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct read_call call = *(struct read_call *)arg;
-    struct canary_state state = {0};
-
-    free(arg);
-    if (result == STORE_OK && (!read_last_run(reply, &state) || !read_troubles(reply, &state))) {
-        store_malformed(call.store, "state of the canary");
-        result = STORE_UNAVAILABLE;
-    }
-    call.done(call.arg, result, result == STORE_OK ? &state : NULL);
+    if (result == STORE_OK)
+        result =
+            reply_checked(asked->store, REPLY_RECORD(reply_at(reply, 0), STATE_FIELDS, &state), "state of the canary");
+    ((canary_was_read *)asked->done)(asked->arg, result, result == STORE_OK ? &state : NULL);
 }
 
 void canary_store_read(struct store *store, canary_was_read *done, void *arg)
 {
-    struct read_call *call = mem_alloc(sizeof *call);
-
-    *call = (struct read_call){store, done, arg};
-    store_call_script(store, SCRIPT_canary_read, SCRIPT_READS, 0, NULL, read_called, call);
+    verb_ask(store, SCRIPT_canary_read, SCRIPT_READS, NULL, read_answer, (verb_done *)done, arg);
 }

@@ -2,10 +2,10 @@
 -- A node asks how the canary stands, and tells what became of a run's key there.
 -- ARGV: prefix, node, process, #interval (in ms), #told_run (the run that it tells of; 0: none), state ('' for nothing
 --   new, 'left': the node stops; else as canary_node_read())
--- Returns: ok, run (0: none yet), phase ('' for none yet), nonce, name of its master key, id of its key, ms until its
---   key is revoked (in phase use), whether this node runs it (1 or 0), for that node: how many nodes have used the key,
---   how many of them have answered since; then for all: ms until the next run is due, whether this node may begin one
---   (1 or 0), ms since a run was last finished (-1: never)
+-- Returns: ok, {name, value, ...} of what there is: run (0: none yet), phase, nonce, name of its master key, id of its
+--   key, ms until its key is revoked (in phase use), whether this node runs it (1 or 0), for that node: how many nodes
+--   have used the key, how many of them have answered since; then for all: ms until the next run is due, whether this
+--   node may begin one (1 or 0), ms since a run was last finished
 
 local runner = redis.call('GET', K.canary_runner())
 
@@ -62,10 +62,12 @@ if runs_it then
     redis.call('PEXPIRE', K.canary_runner(), CANARY_RUNNER_MS)
     used, answered = count(run)
 end
-local phase, due = canary.phase or '', math.max(0, canary_due(canary, interval, now) - now)
+local phase, due = canary.phase, math.max(0, canary_due(canary, interval, now) - now)
 local is_under_way = phase == 'use' or phase == 'ask'
 local is_set_back = now < tonumber(canary.started or now) -- Redis' clock, since the run began
 local revoke_in = is_set_back and 0 or math.max(0, tonumber(canary.revoke or '0') - now)
-return {'ok', run, phase, canary.nonce or '', canary.master_key or '', canary.key or '', revoke_in, runs_it and 1 or 0,
-        used, answered, due, not runner and (is_under_way or due == 0) and 1 or 0,
-        canary.finished and math.max(0, now - tonumber(canary.finished)) or -1}
+return {'ok', record_add({}, {'run', 'phase', 'nonce', 'master_key', 'key', 'revoke_in', 'is_runner', 'used', 'answered',
+                             'due_in', 'may_begin', 'since_finished'},
+                         {run, canary.phase, canary.nonce, canary.master_key, canary.key, revoke_in, runs_it and 1 or 0,
+                          used, answered, due, not runner and (is_under_way or due == 0) and 1 or 0,
+                          canary.finished and math.max(0, now - tonumber(canary.finished))})}

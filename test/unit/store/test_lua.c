@@ -710,17 +710,20 @@ Test(lua, revocation_note)
 #define CANARY_REVOKE(n) "@key_revoke 100 0 - - key_" n " '' '' 0 system '' '' ''"
 /* As told to a node, with the run that is under way: whether it runs it, nodes that used the key, those that answered.
  */
-#define CANARY_IN_USE(mine, used, answered) \
-    "(ok 1 use nonce1 k1 key_1 [89]???? " mine " " used " " answered " [56]???? 0 -1)"
-#define CANARY_ASKED(mine, used, answered) \
-    "(ok 1 ask nonce1 k1 key_1 [89]???? " mine " " used " " answered " [56]???? 0 -1)"
+#define CANARY_IN_USE(mine, used, answered) CANARY_SAID("use", "[89]????", mine, used, answered, "[56]????", "0")
+#define CANARY_ASKED(mine, used, answered) CANARY_SAID("ask", "[89]????", mine, used, answered, "[56]????", "0")
+#define CANARY_SAID(phase, revoke_in, mine, used, answered, due_in, may)                                      \
+    "(ok (run 1 phase " phase " nonce nonce1 master_key k1 key key_1 revoke_in " revoke_in " is_runner " mine \
+    " used " used " answered " answered " due_in " due_in " may_begin " may "))"
+#define CANARY_NO_RUN(due_in, may) \
+    "(ok (run 0 revoke_in 0 is_runner 0 used 0 answered 0 due_in " due_in " may_begin " may "))"
 
 Test(lua, canary_of_four_nodes)
 {
     STEPS({"@canary_read", "(not_found)"},
           /* The first visit starts the clock. */
-          {CANARY_VISIT("n1", "0", "''"), "(ok 0     0 0 0 0 [56]???? 0 -1)"}, {CANARY_BEGIN("n1", "1"), "(refused)"},
-          {"HINCRBY t:canary started -60000", NULL}, {CANARY_VISIT("n2", "0", "''"), "(ok 0     0 0 0 0 0 1 -1)"},
+          {CANARY_VISIT("n1", "0", "''"), CANARY_NO_RUN("[56]????", "0")}, {CANARY_BEGIN("n1", "1"), "(refused)"},
+          {"HINCRBY t:canary started -60000", NULL}, {CANARY_VISIT("n2", "0", "''"), CANARY_NO_RUN("0", "1")},
           {CANARY_BEGIN("n2", "1"), "(ok 0)"},
           /* One node at a time. */
           {CANARY_BEGIN("n1", "9"), "(refused)"}, {"EXISTS t:key:d9", "0"}, {"GET t:canary_runner", "pn2"},
@@ -743,7 +746,9 @@ Test(lua, canary_of_four_nodes)
           {"HGET t:canary_nodes n3", "1???????????? 1 violated [0-9]*"},
           {CANARY_STEP("n1", "1", "over", "''"), "(refused)"}, {CANARY_STEP("n2", "2", "over", "''"), "(refused)"},
           {CANARY_STEP("n2", "1", "over", "''"), "(ok)"}, {CANARY_STEP("n2", "1", "over", "''"), "(refused)"},
-          {"@canary_read", "(ok 60000 1 [0-9]* n2 1234 2 1 1 n? [0-9]* 0 -1  1 [0-9]* n3)"},
+          {"@canary_read", "(ok (since_finished [0-9]* since_violated [0-9]* interval 60000 finished_runs 1 "
+                           "finished_by n2 finished_us 1234 "
+                           "refused 2 accepted 1 silent 1 slowest n? slowest_ms [0-9]* violations 1 violated_by n3))"},
           /* Nothing else is left: no key, list, trail or note. */
           {"@revocation_note key_1 acct_0000000000canary0000000011 7 0 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
           {"DEL t:canary t:canary_nodes t:inv_log", "3"}, {"KEYS t:*", "()"});
@@ -752,48 +757,57 @@ Test(lua, canary_of_four_nodes)
 /* A node that stops takes its row along, and gives up its run. */
 Test(lua, canary_is_taken_over)
 {
-    STEPS({CANARY_VISIT("n1", "0", "''"), "(ok 0 *)"}, {"HINCRBY t:canary started -60000", NULL},
+    STEPS({CANARY_VISIT("n1", "0", "''"), "(ok (run 0 *)"}, {"HINCRBY t:canary started -60000", NULL},
           {CANARY_BEGIN("n1", "1"), "(ok 0)"}, {CANARY_VISIT("n1", "1", "used"), CANARY_IN_USE("1", "1", "0")},
           {CANARY_VISIT("n2", "1", "used"), CANARY_IN_USE("0", "0", "0")},
           /* A process of the same name is not the one that runs it. */
           {"@canary_visit n1 other 60000 0 ''", CANARY_IN_USE("0", "0", "0")}, {"DEL t:canary_runner", "1"},
-          {CANARY_VISIT("n2", "1", "''"), "(ok 1 use nonce1 k1 key_1 [89]???? 0 0 0 [56]???? 1 -1)"},
+          {CANARY_VISIT("n2", "1", "''"), CANARY_SAID("use", "[89]????", "0", "0", "0", "[56]????", "1")},
           {CANARY_STEP("n1", "1", "ask", "''"), "(refused)"}, {CANARY_BEGIN("n2", "2"), "(ok 1)"},
           {"EXISTS t:key:d1 t:id:key_1", "0"}, {"EXISTS t:key:d2 t:id:key_2", "2"},
           {CANARY_STEP("n1", "1", "over", "''"), "(refused)"},
-          {"@canary_read", "(ok 60000 0 -1  0 0 0 0  0 1 [0-9]* the node that ran it stopped 0 -1 )"},
+          {"@canary_read",
+           "(ok (since_unfinished [0-9]* interval 60000 unfinished 1 unfinished_why the node that ran it stopped))"},
           {CANARY_VISIT("n1", "2", "left"), "(ok)"}, {"HGET t:canary_nodes n1", "nil"}, {"GET t:canary_runner", "pn2"},
           {CANARY_VISIT("n2", "2", "left"), "(ok)"}, {"EXISTS t:canary_runner t:canary_nodes", "0"},
           {CANARY_BEGIN("n3", "3"), "(ok 1)"},
           /* A violation that is told late counts, and a finding of another run is no news. */
-          {CANARY_VISIT("n3", "3", "used"), "(ok 3 use *)"}, {CANARY_VISIT("n3", "2", "asked"), "(ok 3 use *)"},
-          {"HGET t:canary_nodes n3", "1???????????? 3 used -"}, {CANARY_VISIT("n4", "1", "violated"), "(ok 3 use *)"},
-          {CANARY_VISIT("n4", "1", "violated"), "(ok 3 use *)"}, {"HGET t:canary violations", "1"},
+          {CANARY_VISIT("n3", "3", "used"), "(ok (run 3 phase use *)"},
+          {CANARY_VISIT("n3", "2", "asked"), "(ok (run 3 phase use *)"},
+          {"HGET t:canary_nodes n3", "1???????????? 3 used -"},
+          {CANARY_VISIT("n4", "1", "violated"), "(ok (run 3 phase use *)"},
+          {CANARY_VISIT("n4", "1", "violated"), "(ok (run 3 phase use *)"}, {"HGET t:canary violations", "1"},
           {CANARY_STEP("n3", "3", "over", "Redis+has+lost+its+key"), "(ok)"},
-          {"@canary_read", "(ok 60000 0 -1  0 0 0 0  0 3 [0-9]* Redis has lost its key 1 [0-9]* n4)"},
+          {"@canary_read", "(ok (since_unfinished [0-9]* since_violated [0-9]* interval 60000 unfinished 3 "
+                           "unfinished_why Redis has lost its "
+                           "key violations 1 violated_by n4))"},
           {CANARY_BEGIN("n1", "4"), "(refused)"});
 }
 
 /* If it was set back by an hour, nothing waits for an hour. */
 Test(lua, canary_survives_a_clock_that_is_set_back)
 {
-    STEPS({CANARY_VISIT("n1", "0", "''"), "(ok 0 *)"}, {"HINCRBY t:canary started 3600000", NULL},
-          {CANARY_VISIT("n1", "0", "''"), "(ok 0     0 0 0 0 0 1 -1)"}, {CANARY_BEGIN("n1", "1"), "(ok 0)"},
+    STEPS({CANARY_VISIT("n1", "0", "''"), "(ok (run 0 *)"}, {"HINCRBY t:canary started 3600000", NULL},
+          {CANARY_VISIT("n1", "0", "''"), CANARY_NO_RUN("0", "1")}, {CANARY_BEGIN("n1", "1"), "(ok 0)"},
           {"HINCRBY t:canary started 3600000", NULL}, {"HINCRBY t:canary revoke 3600000", NULL},
-          {CANARY_VISIT("n1", "1", "used"), "(ok 1 use nonce1 k1 key_1 0 1 1 0 0 0 -1)"});
+          {CANARY_VISIT("n1", "1", "used"), CANARY_SAID("use", "0", "1", "1", "0", "0", "0")});
 }
 
 /* Nodes that were not heard of for an hour are forgotten. The shorter of two intervals counts. */
 Test(lua, canary_forgets_nodes)
 {
-    STEPS({CANARY_VISIT("n1", "0", "''"), "(ok 0 *)"}, {"HINCRBY t:canary started -60000", NULL},
-          {"HSET t:canary_nodes old 1700000000000+1+asked+4 new $now odd x", "3"},
-          {"HSET t:canary_nodes near 9700000000000+1+asked+4", "1"}, {CANARY_BEGIN("n1", "1"), "(ok 0)"},
-          {"HKEYS t:canary_nodes", "(near)"}, {CANARY_STEP("n1", "1", "ask", "''"), "(ok)"},
-          {CANARY_STEP("n1", "1", "over", "''"), "(ok)"},
-          {"@canary_visit n2 pn2 30000 0 ''", "(ok 1 over nonce1 k1 key_1 [89]???? 0 0 0 [0-9]* 0 [0-9]*)"},
-          {"HINCRBY t:canary started -30000", NULL}, {CANARY_VISIT("n1", "0", "''"), "(ok 1 over * 0 [0-9]*)"},
-          {"@canary_visit n2 pn2 30000 0 ''", "(ok 1 over * 0 1 [0-9]*)"});
+    STEPS(
+        {CANARY_VISIT("n1", "0", "''"), "(ok (run 0 *)"}, {"HINCRBY t:canary started -60000", NULL},
+        {"HSET t:canary_nodes old 1700000000000+1+asked+4 new $now odd x", "3"},
+        {"HSET t:canary_nodes near 9700000000000+1+asked+4", "1"}, {CANARY_BEGIN("n1", "1"), "(ok 0)"},
+        {"HKEYS t:canary_nodes", "(near)"}, {CANARY_STEP("n1", "1", "ask", "''"), "(ok)"},
+        {CANARY_STEP("n1", "1", "over", "''"), "(ok)"},
+        {"@canary_visit n2 pn2 30000 0 ''",
+         "(ok (run 1 phase over nonce nonce1 master_key k1 key key_1 revoke_in [89]???? is_runner 0 used 0 answered 0 "
+         "due_in [0-9]* may_begin 0 since_finished [0-9]*))"},
+        {"HINCRBY t:canary started -30000", NULL},
+        {CANARY_VISIT("n1", "0", "''"), "(ok (run 1 phase over * may_begin 0 since_finished [0-9]*))"},
+        {"@canary_visit n2 pn2 30000 0 ''", "(ok (run 1 phase over * due_in 0 may_begin 1 since_finished [0-9]*))"});
 }
 
 /* Scripts carry along the lines after the first, including those of later versions. */
