@@ -26,6 +26,10 @@ enum store_result {
 
 /* For verbs that return nothing but the result. */
 typedef void store_done(void *arg, enum store_result result);
+/* The same, and the seconds to wait with STORE_LIMITED or STORE_REFUSED; else 0. */
+typedef void store_limited(void *arg, enum store_result result, uint32_t retry_after_s);
+/* The same, and how many the verb has ended. */
+typedef void store_counted(void *arg, enum store_result result, int64_t count);
 
 /* The credential behind a change. A request's credential is checked when its head arrives and may be revoked while its
  * body is under way. So verbs that create, approve, deny or revoke check it again, in the same script as the change. */

@@ -52,9 +52,15 @@ void verb_call(struct store *store, enum script script, enum script_link link, s
 /* The same for a change. */
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
+/* The same for a call that may be STORE_LIMITED. */
+void verb_call_limited(struct store *store, enum script script, enum script_link link, const struct script_args *args,
+                       store_limited *done, void *arg);
 /* The same for a change that ends something: STORE_OK once that is in effect at every node, see barriers_settle(). */
 void verb_call_ending(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg);
+/* The same for one whose reply is how many it has ended. */
+void verb_call_endings(struct store *store, enum script script, const struct script_args *args, store_counted *done,
+                       void *arg);
 
 /* Verbs that are one call. Their answer reads the reply and runs the verb's done. */
 typedef void verb_done(void); /* stands for a verb's own type, to which its answer casts it back */

@@ -12,5 +12,4 @@ struct missed_change {
     bool is_email_taken; /* the response says that a user has the email; an account gets 20 of these a day */
 };
 /* STORE_LIMITED: too many, and not counted. Any other result but STORE_OK: whether it was counted is not known. */
-typedef void missed_done(void *arg, enum store_result result, uint32_t retry_after_s);
-void change_missed(struct store *store, const struct missed_change *missed, missed_done *done, void *arg);
+void change_missed(struct store *store, const struct missed_change *missed, store_limited *done, void *arg);

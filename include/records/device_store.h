@@ -27,8 +27,7 @@ enum { ENROLMENTS_MAX = 16384 };
 
 /* STORE_OK: begun. STORE_CONFLICT: one of the codes is taken; generate new ones. STORE_REFUSED: the address has begun
  * too many; retry after retry_after_s. The caller keeps the request until done. */
-typedef void device_begun(void *arg, enum store_result result, uint32_t retry_after_s);
-void device_store_begin(const struct partitions *partitions, const struct device_request *request, device_begun *done,
+void device_store_begin(const struct partitions *partitions, const struct device_request *request, store_limited *done,
                         void *arg);
 
 enum device_refusal {

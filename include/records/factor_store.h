@@ -47,9 +47,8 @@ struct recovery_start {
 /* Ends the attempt and keeps a new authenticator. start is copied; what it points to must live until done.
  * STORE_NOT_FOUND: the password has changed or the code was spent since they were verified. STORE_REFUSED: throttled
  * meanwhile, or locked (retry_after_s is 0). */
-typedef void recovery_begun(void *arg, enum store_result result, uint32_t retry_after_s);
 void factor_store_begin_recovery(const struct partitions *partitions, const struct recovery_start *start,
-                                 recovery_begun *done, void *arg);
+                                 store_limited *done, void *arg);
 
 enum { RECOVERY_CODES = 10 };
 /* Replaces the user's recovery codes. The credential of the source must still be valid, with its step-up. */

@@ -20,5 +20,4 @@ void key_holder_revoke(const struct partitions *partitions, const struct token_d
 /* Counts a request with secrets that no key has against its address, once however many they are: a log may hold dozens
  * of old ones. STORE_REFUSED: the address must wait for retry_after_s. ip_tag, a keyed digest in hex, is copied. done
  * runs once, later. */
-typedef void key_miss_counted(void *arg, enum store_result result, uint32_t retry_after_s);
-void key_holder_count_miss(const struct partitions *partitions, struct text ip_tag, key_miss_counted *done, void *arg);
+void key_holder_count_miss(const struct partitions *partitions, struct text ip_tag, store_limited *done, void *arg);

@@ -15,9 +15,8 @@ void key_store_find(struct store *store, const uint8_t digest[KEY_DIGEST_BYTES],
  * id exists, or the id was discarded. STORE_UNKNOWN: the key may exist; discard it. STORE_FULL: the account has its
  * maximum of active keys. STORE_LIMITED: too many changes by this actor, or by all actors of its kind in the account;
  * retry after retry_after_s. STORE_LEAVING: nothing was added. */
-typedef void key_inserted(void *arg, enum store_result result, uint32_t retry_after_s);
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_source *source, key_inserted *done, void *arg);
+                      const struct audit_source *source, store_limited *done, void *arg);
 
 /* The keys that a caller may see: its own account and one kind; a test key sees only test keys. */
 struct key_view {

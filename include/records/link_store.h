@@ -30,14 +30,13 @@ struct link_record {
     bool has_totp;                          /* a browser has started, not long ago */
     uint8_t totp_sealed[TOTP_SEALED_BYTES]; /* by the caller of link_store_start() */
 };
-typedef void link_done(void *arg, enum store_result result, uint32_t retry_after_s);
 
 /* Makes an invitation: set digest, id, account, email and role before; the rest is filled in by done, and link must
  * live until then. It replaces an earlier one to the same email. The email stays free. STORE_CONFLICT: it has a user.
  * STORE_REFUSED: no such account. STORE_FULL: the account has its maximum of people. STORE_LIMITED: as for keys. Event:
  * user.invited. */
 void link_store_invite(struct partitions *partitions, struct link_record *link, const struct audit_source *source,
-                       link_done *done, void *arg);
+                       store_limited *done, void *arg);
 
 /* links: newest first, valid during the call; only those that can be used. */
 typedef void links_listed(void *arg, enum store_result result, const struct link_record *links, size_t count,
@@ -52,9 +51,8 @@ void link_store_withdraw(struct store *store, const struct id *account, const st
  * password, authenticator, recovery codes, known browsers, sessions and links. STORE_OK: on every node.
  * STORE_NOT_FOUND: the account has no such user. STORE_REFUSED: the account would be left without an owner who can sign
  * in (never with a command's source). Events: user.reset, user.unlocked, session.ended. */
-typedef void user_was_reset(void *arg, enum store_result result, int64_t sessions_ended);
 void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
-                      user_was_reset *done, void *arg);
+                      store_counted *done, void *arg);
 
 /* link: with STORE_OK, valid during the call. STORE_NOT_FOUND: no link that can be used. STORE_REFUSED: none either,
  * and the address must wait. */

@@ -179,6 +179,5 @@ void session_store_list(struct store *store, const struct id *users, size_t user
  * STORE_OK: no node accepts them any more. Nodes read sessions from Redis for each request, so the change itself ends
  * them; after a failover it is answered once every lease that the old master granted is over (rule 10 of
  * src/lease/README.md). STORE_NOT_FOUND: no such user or session. STORE_UNKNOWN: nothing is promised; call again. */
-typedef void sessions_stopped(void *arg, enum store_result result, int64_t count);
 void session_store_stop(struct store *store, const struct id *user, struct text sid, const uint8_t *except,
-                        const struct audit_source *source, sessions_stopped *done, void *arg);
+                        const struct audit_source *source, store_counted *done, void *arg);

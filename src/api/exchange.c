@@ -70,7 +70,8 @@ static bool is_missed(const struct exchange *exchange, const struct problem *pro
            !exchange->is_internal;
 }
 
-void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_email_taken, missed_done *done, void *arg)
+void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_email_taken, store_limited *done,
+                           void *arg)
 {
     const struct missed_change missed = {
         .actor = exchange_actor(exchange),

@@ -57,7 +57,7 @@ void exchange_refuse_with(struct exchange *exchange, struct problem problem);
 /* allow: the value of Allow; must live as long as the exchange. */
 void exchange_refuse_method(struct exchange *exchange, const char *allow);
 /* Counts changes that changed nothing. is_email_taken: as in struct missed_change. */
-void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_email_taken, missed_done *done,
+void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_email_taken, store_limited *done,
                            void *arg);
 /* 429: too many changes by the principal, or by all of its kind in the account. */
 void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s);

@@ -130,14 +130,20 @@ void args_add_credential(struct script_args *args, const struct credential *cred
 }
 
 struct change_call {
-    struct store *store; /* of an ending; else NULL */
+    struct store *store;
+    bool is_ending;
+    int64_t count; /* of what was ended, for counted */
     store_done *done;
+    store_counted *counted; /* in place of done */
     void *arg;
 };
 
 static void change_finish(struct change_call *call, enum store_result result)
 {
-    call->done(call->arg, result);
+    if (call->counted)
+        call->counted(call->arg, result, call->count);
+    else
+        call->done(call->arg, result);
     free(call);
 }
 
@@ -146,23 +152,33 @@ static void change_settled(void *arg, bool is_over)
     change_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
 }
 
-static void change_called(void *arg, enum store_result result, UNUSED const struct redis_reply *reply)
+static void change_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct change_call *call = arg;
 
-    if (result == STORE_OK && call->store)
+    if (result == STORE_OK && call->counted && !reply_integer(reply_at(reply, 0), &call->count)) {
+        store_malformed(call->store, "number of endings");
+        result = STORE_UNKNOWN;
+    }
+    if (result == STORE_OK && call->is_ending)
         barriers_settle(lease_barriers(store_lease(call->store)), change_settled, call);
     else
         change_finish(call, result);
 }
 
-void verb_call(struct store *store, enum script script, enum script_link link, size_t argc, const struct text *argv,
-               store_done *done, void *arg)
+static void call_change(enum script script, enum script_link link, size_t argc, const struct text *argv,
+                        const struct change_call *change)
 {
     struct change_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct change_call){NULL, done, arg};
-    store_call_script(store, script, link, argc, argv, change_called, call);
+    *call = *change;
+    store_call_script(call->store, script, link, argc, argv, change_called, call);
+}
+
+void verb_call(struct store *store, enum script script, enum script_link link, size_t argc, const struct text *argv,
+               store_done *done, void *arg)
+{
+    call_change(script, link, argc, argv, &(struct change_call){.store = store, .done = done, .arg = arg});
 }
 
 void verb_call_change(struct store *store, enum script script, const struct script_args *args, store_done *done,
@@ -174,10 +190,15 @@ void verb_call_change(struct store *store, enum script script, const struct scri
 void verb_call_ending(struct store *store, enum script script, const struct script_args *args, store_done *done,
                       void *arg)
 {
-    struct change_call *call = mem_alloc(sizeof *call);
+    call_change(script, SCRIPT_CHANGES, args->count, args->argv,
+                &(struct change_call){.store = store, .is_ending = true, .done = done, .arg = arg});
+}
 
-    *call = (struct change_call){store, done, arg};
-    store_call_script(store, script, SCRIPT_CHANGES, args->count, args->argv, change_called, call);
+void verb_call_endings(struct store *store, enum script script, const struct script_args *args, store_counted *done,
+                       void *arg)
+{
+    call_change(script, SCRIPT_CHANGES, args->count, args->argv,
+                &(struct change_call){.store = store, .is_ending = true, .counted = done, .arg = arg});
 }
 
 static void ask_called(void *arg, enum store_result result, const struct redis_reply *reply)
@@ -201,6 +222,19 @@ void verb_ask(struct store *store, enum script script, enum script_link link, co
               verb_answer *answer, verb_done *done, void *arg)
 {
     ask(script, link, args, &(struct verb_asked){.store = store, .done = done, .arg = arg, .answer = answer});
+}
+
+static void limited_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
+{
+    uint32_t retry_after_s = reply_limit(asked->store, reply, &result);
+
+    ((store_limited *)asked->done)(asked->arg, result, retry_after_s);
+}
+
+void verb_call_limited(struct store *store, enum script script, enum script_link link, const struct script_args *args,
+                       store_limited *done, void *arg)
+{
+    verb_ask(store, script, link, args, limited_answer, (verb_done *)done, arg);
 }
 
 static enum store_result read_list(const struct verb_asked *asked, const struct redis_reply *reply, char *records,

@@ -16,7 +16,7 @@ enum { MS_PER_S = 1000 };
 struct begin_call {
     const struct partitions *partitions;
     const struct device_request *request;
-    device_begun *done;
+    store_limited *done;
     void *arg;
 };
 
@@ -30,7 +30,7 @@ static void begin_finish(struct begin_call *call, enum store_result result, uint
     free(call);
 }
 
-void device_store_begin(const struct partitions *partitions, const struct device_request *request, device_begun *done,
+void device_store_begin(const struct partitions *partitions, const struct device_request *request, store_limited *done,
                         void *arg)
 {
     struct begin_call *call = mem_alloc(sizeof *call);

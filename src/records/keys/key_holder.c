@@ -121,7 +121,7 @@ static void key_was_revoked(void *arg, enum store_result result, const struct ke
 /* Counting */
 
 struct miss_call {
-    key_miss_counted *done;
+    store_limited *done;
     void *arg;
 };
 
@@ -133,7 +133,7 @@ static void miss_judged(void *arg, enum store_result result, const struct thrott
     free(call);
 }
 
-void key_holder_count_miss(const struct partitions *partitions, struct text ip_tag, key_miss_counted *done, void *arg)
+void key_holder_count_miss(const struct partitions *partitions, struct text ip_tag, store_limited *done, void *arg)
 {
     struct miss_call *call = mem_alloc(sizeof *call);
 

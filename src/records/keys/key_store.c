@@ -43,7 +43,7 @@ enum store_result key_reply_read(struct store *store, const struct redis_reply *
 
 struct insert_call {
     struct store *store;
-    key_inserted *done;
+    store_limited *done;
     void *arg;
 };
 
@@ -97,7 +97,7 @@ void args_of_key(struct script_args *args, struct store *store, const struct key
 }
 
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_source *source, key_inserted *done, void *arg)
+                      const struct audit_source *source, store_limited *done, void *arg)
 {
     struct insert_call *call = mem_alloc(sizeof *call);
     char storage[KEY_TEXT_MAX_BYTES];

@@ -165,7 +165,7 @@ struct recovery_call {
     const struct partitions *partitions;
     struct store *store; /* of the user's account */
     struct recovery_start start;
-    recovery_begun *done;
+    store_limited *done;
     void *arg;
 };
 
@@ -179,7 +179,7 @@ static void recovery_finish(struct recovery_call *call, enum store_result result
 }
 
 void factor_store_begin_recovery(const struct partitions *partitions, const struct recovery_start *start,
-                                 recovery_begun *done, void *arg)
+                                 store_limited *done, void *arg)
 {
     struct recovery_call *call = mem_alloc(sizeof *call);
 

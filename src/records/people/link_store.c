@@ -6,7 +6,6 @@
 #include "base/secure.h"
 #include "email_claim.h"
 #include "person_read.h"
-#include "lease/lease.h"
 #include "records/seal_store.h"
 #include "throttle.h"
 #include "token_search.h"
@@ -112,56 +111,51 @@ static enum store_result link_read_believed(struct store *store, const struct re
     return STORE_UNAVAILABLE;
 }
 
-/* Invitations */
+/* New links: the clock first, whose time is sealed. */
 
-struct invite_call {
-    struct partitions *partitions;
+struct making {
     struct store *store; /* of the account */
     struct link_record *link;
     struct kept_source kept_source;
-    link_done *done;
+    store_limited *invited; /* of an invitation */
+    store_counted *reset;   /* of a reset */
     void *arg;
 };
 
 static void invite_checked(void *arg, enum store_result result);
 static void invite_send(void *arg);
-static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply);
-
-static void invite_finish(struct invite_call *call, enum store_result result, uint32_t retry_after_s)
-{
-    call->done(call->arg, result, retry_after_s);
-    free(call);
-}
 
 void link_store_invite(struct partitions *partitions, struct link_record *link, const struct audit_source *source,
-                       link_done *done, void *arg)
+                       store_limited *done, void *arg)
 {
-    struct invite_call *call = mem_alloc(sizeof *call);
+    struct making *making = mem_alloc(sizeof *making);
     struct store *store = partition_of_account(partitions, &link->account);
 
-    *call = (struct invite_call){.partitions = partitions, .store = store, .link = link, .done = done, .arg = arg};
-    source_keep(&call->kept_source, source);
-    email_check_free(partitions, text_of(link->email), invite_checked, call);
+    *making = (struct making){.store = store, .link = link, .invited = done, .arg = arg};
+    source_keep(&making->kept_source, source);
+    email_check_free(partitions, text_of(link->email), invite_checked, making);
 }
 
 static void invite_checked(void *arg, enum store_result result)
 {
-    struct invite_call *call = arg;
+    struct making *making = arg;
 
-    if (result == STORE_OK)
-        store_know_clock(call->store, invite_send, call);
-    else
-        invite_finish(call, result, 0);
+    if (result == STORE_OK) {
+        store_know_clock(making->store, invite_send, making);
+        return;
+    }
+    making->invited(making->arg, result, 0);
+    free(making);
 }
 
 static void invite_send(void *arg)
 {
-    struct invite_call *call = arg;
-    struct link_record *link = call->link;
-    const struct audit_source *source = &call->kept_source.source;
+    struct making *making = arg;
+    struct link_record *link = making->link;
+    const struct audit_source *source = &making->kept_source.source;
     struct script_args args;
 
-    link_seal(call->store, link, source);
+    link_seal(making->store, link, source);
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, id_text(&link->id));
@@ -171,19 +165,12 @@ static void invite_send(void *arg)
     args_add_int(&args, link->created_ms);
     args_add_int(&args, link->expires_ms);
     args_add(&args, text_of(link->mac.text));
-    args_add_source(&args, call->store, source);
+    args_add_source(&args, making->store, source);
     args_add_credential(&args, &source->credential);
-    args_add_int(&args, store_limits(call->store)->people_max);
-    args_add_int(&args, store_limits(call->store)->changes_per_minute);
-    store_call_script(call->store, SCRIPT_link_create, SCRIPT_CHANGES, args.count, args.argv, invite_called, call);
-}
-
-static void invite_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct invite_call *call = arg;
-    uint32_t retry_after_s = reply_limit(call->store, reply, &result);
-
-    invite_finish(call, result, retry_after_s);
+    args_add_int(&args, store_limits(making->store)->people_max);
+    args_add_int(&args, store_limits(making->store)->changes_per_minute);
+    verb_call_limited(making->store, SCRIPT_link_create, SCRIPT_CHANGES, &args, making->invited, making->arg);
+    free(making);
 }
 
 static void links_done(verb_done *done, void *arg, enum store_result result, const struct record_list *list)
@@ -221,49 +208,15 @@ void link_store_withdraw(struct store *store, const struct id *account, const st
     verb_call_ending(store, SCRIPT_link_withdraw, &args, done, arg);
 }
 
-struct reset_call {
-    struct store *store;
-    struct link_record *link;
-    struct kept_source kept_source;
-    int64_t count;
-    user_was_reset *done;
-    void *arg;
-};
-
-static void reset_finish(struct reset_call *call, enum store_result result)
-{
-    call->done(call->arg, result, call->count);
-    free(call);
-}
-
-static void reset_settled(void *arg, bool is_over)
-{
-    reset_finish(arg, is_over ? STORE_OK : STORE_UNKNOWN);
-}
-
-static void reset_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct reset_call *call = arg;
-
-    if (result == STORE_OK && !reply_integer(reply_at(reply, 0), &call->count)) {
-        store_malformed(call->store, "reset");
-        result = STORE_UNKNOWN;
-    }
-    if (result == STORE_OK)
-        barriers_settle(lease_barriers(store_lease(call->store)), reset_settled, call);
-    else
-        reset_finish(call, result);
-}
-
 static void reset_send(void *arg)
 {
     static const char NO_TOTP[TOTP_SEALED_BYTES]; /* no master key has sealed this */
-    struct reset_call *call = arg;
-    struct link_record *link = call->link;
-    const struct audit_source *source = &call->kept_source.source;
+    struct making *making = arg;
+    struct link_record *link = making->link;
+    const struct audit_source *source = &making->kept_source.source;
     struct script_args args;
 
-    link_seal(call->store, link, source);
+    link_seal(making->store, link, source);
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
     args_add(&args, id_text(&link->id));
@@ -273,20 +226,21 @@ static void reset_send(void *arg)
     args_add(&args, text_of(link->mac.text));
     args_add_int(&args, link->created_ms);
     args_add(&args, (struct text){NO_TOTP, sizeof NO_TOTP});
-    args_add_source(&args, call->store, source);
+    args_add_source(&args, making->store, source);
     args_add_credential(&args, &source->credential);
     args_add(&args, role_text(link->role));
-    store_call_script(call->store, SCRIPT_link_reset, SCRIPT_CHANGES, args.count, args.argv, reset_called, call);
+    verb_call_endings(making->store, SCRIPT_link_reset, &args, making->reset, making->arg);
+    free(making);
 }
 
 void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
-                      user_was_reset *done, void *arg)
+                      store_counted *done, void *arg)
 {
-    struct reset_call *call = mem_alloc(sizeof *call);
+    struct making *making = mem_alloc(sizeof *making);
 
-    *call = (struct reset_call){.store = store, .link = link, .done = done, .arg = arg};
-    source_keep(&call->kept_source, source);
-    store_know_clock(store, reset_send, call);
+    *making = (struct making){.store = store, .link = link, .reset = done, .arg = arg};
+    source_keep(&making->kept_source, source);
+    store_know_clock(store, reset_send, making);
 }
 
 /* Finding one: the partitions of the code's digests are asked in turn. A wrong code is counted before it is answered,

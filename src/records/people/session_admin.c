@@ -2,10 +2,7 @@
 #include "records/session_store.h"
 
 #include "base/check.h"
-#include "base/mem.h"
-#include "lease/lease.h"
 #include "engine/verb.h"
-#include <stdlib.h>
 
 /* session_list.lua. A session of an earlier version has no address and no browser. */
 static const struct reply_field ROW_FIELDS[] = {
@@ -46,44 +43,11 @@ void session_store_list(struct store *store, const struct id *users, size_t user
     verb_list(store, SCRIPT_session_list, &args, &SESSIONS, SIZE_MAX, (verb_done *)done, arg);
 }
 
-struct stop_call {
-    struct store *store;
-    int64_t count;
-    sessions_stopped *done;
-    void *arg;
-};
-
-static void on_settled(void *arg, bool is_over)
-{
-    struct stop_call call = *(struct stop_call *)arg;
-
-    free(arg);
-    call.done(call.arg, is_over ? STORE_OK : STORE_UNKNOWN, call.count);
-}
-
-static void stop_called(void *arg, enum store_result result, const struct redis_reply *reply)
-{
-    struct stop_call *call = arg;
-
-    if (result == STORE_OK && reply_integer(reply_at(reply, 0), &call->count)) {
-        barriers_settle(lease_barriers(store_lease(call->store)), on_settled, call);
-        return;
-    }
-    if (result == STORE_OK) {
-        store_malformed(call->store, "sessions ended");
-        result = STORE_UNKNOWN;
-    }
-    call->done(call->arg, result, 0);
-    free(call);
-}
-
 void session_store_stop(struct store *store, const struct id *user, struct text sid, const uint8_t *except,
-                        const struct audit_source *source, sessions_stopped *done, void *arg)
+                        const struct audit_source *source, store_counted *done, void *arg)
 {
-    struct stop_call *call = mem_alloc(sizeof *call);
     struct script_args args;
 
-    *call = (struct stop_call){.store = store, .done = done, .arg = arg};
     args_begin(&args);
     args_add(&args, id_text(user));
     args_add(&args, sid);
@@ -93,5 +57,5 @@ void session_store_stop(struct store *store, const struct id *user, struct text 
         args_add(&args, TEXT(""));
     args_add_source(&args, store, source);
     args_add_credential(&args, &source->credential);
-    store_call_script(store, SCRIPT_session_stop, SCRIPT_CHANGES, args.count, args.argv, stop_called, call);
+    verb_call_endings(store, SCRIPT_session_stop, &args, done, arg);
 }

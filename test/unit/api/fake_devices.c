@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-COMPLETION(run_begun, device_begun, (enum store_result)completion->result, 30)
+COMPLETION(run_begun, store_limited, (enum store_result)completion->result, 30)
 
-void device_store_begin(const struct partitions *partitions, const struct device_request *request, device_begun *done,
+void device_store_begin(const struct partitions *partitions, const struct device_request *request, store_limited *done,
                         void *arg)
 {
     bool conflict = world.begins++ < world.begin_conflicts;

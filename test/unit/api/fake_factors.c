@@ -78,10 +78,10 @@ void factor_store_confirm_totp(struct store *store, const struct waiting_totp *w
     ANSWER_LATER(run_confirmed, done, arg);
 }
 
-COMPLETION(run_recovery, recovery_begun, world.recovery_result, world.retry_after_s)
+COMPLETION(run_recovery, store_limited, world.recovery_result, world.retry_after_s)
 
 void factor_store_begin_recovery(const struct partitions *partitions, const struct recovery_start *start,
-                                 recovery_begun *done, void *arg)
+                                 store_limited *done, void *arg)
 {
     cr_assert(start->code->count == 1 && start->attempt.id.len > 0);
     world_expect_bucket(start->ticket, &start->user->account);
@@ -130,10 +130,10 @@ void session_store_list(struct store *store, const struct id *users, size_t user
     ANSWER_LATER(run_listed, done, arg);
 }
 
-COMPLETION(run_stopped, sessions_stopped, world.stop_result, 2)
+COMPLETION(run_stopped, store_counted, world.stop_result, 2)
 
 void session_store_stop(struct store *store, const struct id *user, struct text sid, const uint8_t *except,
-                        const struct audit_source *source, sessions_stopped *done, void *arg)
+                        const struct audit_source *source, store_counted *done, void *arg)
 {
     cr_assert(id_equal(user, &world.session.user.id) && source->credential.kind == CREDENTIAL_SESSION);
     snprintf(world.stopped, sizeof world.stopped, "%.*s", TEXT_ARG(sid));

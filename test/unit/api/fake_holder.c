@@ -20,9 +20,9 @@ void key_holder_revoke(const struct partitions *partitions, const struct token_d
     ANSWER_WITH(run_revoked, done, arg, result);
 }
 
-COMPLETION(run_counted, key_miss_counted, world.miss_result, world.miss_result == STORE_REFUSED ? 30 : 0)
+COMPLETION(run_counted, store_limited, world.miss_result, world.miss_result == STORE_REFUSED ? 30 : 0)
 
-void key_holder_count_miss(const struct partitions *partitions, struct text ip_tag, key_miss_counted *done, void *arg)
+void key_holder_count_miss(const struct partitions *partitions, struct text ip_tag, store_limited *done, void *arg)
 {
     cr_assert(ip_tag.len == THROTTLE_TAG_CHARS);
     memcpy(world.ip_tag, ip_tag.ptr, ip_tag.len);

@@ -12,11 +12,11 @@
 COMPLETION(people_away, people_listed, AWAY, NULL, 0, false)
 COMPLETION(person_away, person_found, AWAY, NULL)
 COMPLETION(change_unknown, person_was_changed, STORE_UNKNOWN, NULL)
-COMPLETION(invitation_away, link_done, AWAY, 0)
+COMPLETION(invitation_away, store_limited, AWAY, 0)
 COMPLETION(links_away, links_listed, AWAY, NULL, 0, false)
 COMPLETION(link_away, link_found, AWAY, NULL, 0)
 COMPLETION(opening_away, link_opened, AWAY, NULL, NULL, 0)
-COMPLETION(reset_away, user_was_reset, AWAY, 0)
+COMPLETION(reset_away, store_counted, AWAY, 0)
 COMPLETION(change_away, store_done, AWAY)
 
 static void run_owner(const struct completion *completion)
@@ -55,7 +55,7 @@ void people_store_change(struct partitions *partitions, const struct id *account
 }
 
 void link_store_invite(struct partitions *partitions, struct link_record *link, const struct audit_source *source,
-                       link_done *done, void *arg)
+                       store_limited *done, void *arg)
 {
     world.needs_step_up = source->credential.needs_step_up;
     ANSWER_LATER(invitation_away, done, arg);
@@ -74,7 +74,7 @@ void link_store_withdraw(struct store *store, const struct id *account, const st
 }
 
 void link_store_reset(struct store *store, struct link_record *link, const struct audit_source *source,
-                      user_was_reset *done, void *arg)
+                      store_counted *done, void *arg)
 {
     ANSWER_LATER(reset_away, done, arg);
 }

@@ -406,9 +406,9 @@ void http_response_on_delivered(struct http_request *request, void (*done)(void 
 
 /* Changes that changed nothing */
 
-COMPLETION(run_missed, missed_done, world.missed_result, world.missed_result == STORE_LIMITED ? 7 : 0)
+COMPLETION(run_missed, store_limited, world.missed_result, world.missed_result == STORE_LIMITED ? 7 : 0)
 
-void change_missed(struct store *store, const struct missed_change *missed, missed_done *done, void *arg)
+void change_missed(struct store *store, const struct missed_change *missed, store_limited *done, void *arg)
 {
     world.missed += missed->count;
     world.misses_email = missed->is_email_taken;
@@ -541,10 +541,10 @@ bool partitions_are_empty(const struct partitions *partitions)
     return false;
 }
 
-COMPLETION(run_inserted, key_inserted, world.insert_result, world.insert_result == STORE_LIMITED ? 17 : 0)
+COMPLETION(run_inserted, store_limited, world.insert_result, world.insert_result == STORE_LIMITED ? 17 : 0)
 
 void key_store_insert(struct store *store, const struct key_record *key, const uint8_t digest[KEY_DIGEST_BYTES],
-                      const struct audit_source *source, key_inserted *done, void *arg)
+                      const struct audit_source *source, store_limited *done, void *arg)
 {
     world_expect_bucket(digest, &key->account);
     world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
