@@ -22,7 +22,10 @@ void args_add(struct script_args *args, struct text value);
 void args_add_int(struct script_args *args, int64_t value);
 /* For keys_are_full() in the prelude: how many active ones there may be, and how many may be made in a day. */
 void args_add_key_limits(struct script_args *args, const struct store *store, int64_t active_max);
+/* bytes: NULL adds an empty text. */
 void args_add_hex(struct script_args *args, const void *bytes, size_t count);
+/* 0 adds an empty text. */
+void args_add_time(struct script_args *args, int64_t ms);
 /* In the form that known_digest() in the prelude reads. */
 void args_add_digests(struct script_args *args, const struct token_digests *digests);
 /* The store's time, as this node knows it, in the form that store_ms_within() in the prelude reads. */
@@ -32,8 +35,9 @@ void args_add_source(struct script_args *args, const struct store *store, const 
 /* The same without the actor, for a script that knows it. */
 void args_add_client(struct script_args *args, const struct store *store, const struct audit_source *source);
 
-/* A copy of the text in a buffer of fixed size. */
+/* A copy of the text, or a number, in a buffer of fixed size. */
 struct text text_keep(struct buf *storage, struct text t);
+struct text text_keep_u64(struct buf *storage, uint64_t number);
 
 /* A copy of a source, for an operation of several steps: the caller's texts need not outlive its call. Limits of the
  * credential must. Do not copy it. */
@@ -45,6 +49,8 @@ void source_keep(struct kept_source *ret_kept, const struct audit_source *source
 
 /* The actor's credential, in the form that actor_refused() in the prelude reads. */
 void args_add_credential(struct script_args *args, const struct credential *credential);
+/* For a change: source, then its credential. */
+void args_add_actor(struct script_args *args, const struct store *store, const struct audit_source *source);
 
 /* A script of which nothing but its result is asked. */
 void verb_call(struct store *store, enum script script, enum script_link link, size_t argc, const struct text *argv,
@@ -106,4 +112,5 @@ MUST_CHECK bool reply_wait(const struct redis_reply *reply, uint32_t *ret_second
 /* Of a reply that may be STORE_LIMITED: the seconds to wait, else 0. If it is malformed, *result becomes
  * STORE_UNAVAILABLE. */
 uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum store_result *result);
+MUST_CHECK bool reply_flag(const struct redis_reply *reply, bool *ret_flag); /* any number but 0 */
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);

@@ -41,11 +41,7 @@ bool value_integer(const struct redis_reply *value, void *ret, UNUSED size_t siz
 
 bool value_flag(const struct redis_reply *value, void *ret, UNUSED size_t size)
 {
-    int64_t number;
-    bool is_read = reply_integer(value, &number);
-
-    *(bool *)ret = is_read && number != 0;
-    return is_read;
+    return reply_flag(value, ret);
 }
 
 bool value_id(const struct redis_reply *value, void *ret, size_t kind)

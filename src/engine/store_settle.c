@@ -4,14 +4,10 @@
 
 static bool settlement_read(const struct redis_reply *reply, struct store_settlement *ret_found)
 {
-    int64_t is_other;
-    bool is_read = reply_integer(reply_at(reply, 0), &ret_found->ahead_ms) &&
-                   reply_integer(reply_at(reply, 1), &is_other) &&
-                   reply_integer(reply_at(reply, 2), &ret_found->ending) &&
-                   reply_integer(reply_at(reply, 3), &ret_found->clock_ms);
-
-    ret_found->is_other = is_read && is_other != 0;
-    return is_read;
+    return reply_integer(reply_at(reply, 0), &ret_found->ahead_ms) &&
+           reply_flag(reply_at(reply, 1), &ret_found->is_other) &&
+           reply_integer(reply_at(reply, 2), &ret_found->ending) &&
+           reply_integer(reply_at(reply, 3), &ret_found->clock_ms);
 }
 
 static void settle_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)

@@ -27,15 +27,15 @@ static void on_over(void *arg, bool is_over)
 static void upgrade_called(void *arg, enum store_result result, const struct redis_reply *reply)
 {
     struct upgrade_call *call = arg;
-    int64_t raised = 0, lease_max_ms;
+    int64_t lease_max_ms;
 
     if (result != STORE_OK) {
         barrier_drop(call->barrier);
         finish(call, result);
         return;
     }
-    bool is_read = reply_integer(reply_at(reply, 0), &raised) && reply_integer(reply_at(reply, 1), &lease_max_ms);
-    call->was_raised = raised != 0;
+    bool is_read =
+        reply_flag(reply_at(reply, 0), &call->was_raised) && reply_integer(reply_at(reply, 1), &lease_max_ms);
     if (!is_read || !barrier_wait(call->barrier, lease_max_ms, reply_at(reply, 2), on_over, call)) {
         store_malformed(call->store, "upgrade");
         barrier_drop(call->barrier);

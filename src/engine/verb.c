@@ -60,8 +60,17 @@ void args_add_hex(struct script_args *args, const void *bytes, size_t count)
 {
     size_t from = args->printed.len;
 
-    encode_hex(&args->printed, bytes, count);
+    if (bytes)
+        encode_hex(&args->printed, bytes, count);
     add_printed(args, from);
+}
+
+void args_add_time(struct script_args *args, int64_t ms)
+{
+    if (ms > 0)
+        args_add_int(args, ms);
+    else
+        args_add(args, TEXT(""));
 }
 
 void args_add_digests(struct script_args *args, const struct token_digests *digests)
@@ -97,6 +106,15 @@ struct text text_keep(struct buf *storage, struct text t)
     return text_skip(buf_text(storage), from);
 }
 
+struct text text_keep_u64(struct buf *storage, uint64_t number)
+{
+    size_t from = storage->len;
+
+    buf_append_u64(storage, number);
+    CHECK(!storage->failed);
+    return text_skip(buf_text(storage), from);
+}
+
 void source_keep(struct kept_source *ret_kept, const struct audit_source *source)
 {
     struct buf storage;
@@ -127,6 +145,12 @@ void args_add_credential(struct script_args *args, const struct credential *cred
     if (credential->kind != CREDENTIAL_NONE && RULE(RULE_ACTOR))
         print_credential(&args->printed, credential);
     add_printed(args, from);
+}
+
+void args_add_actor(struct script_args *args, const struct store *store, const struct audit_source *source)
+{
+    args_add_source(args, store, source);
+    args_add_credential(args, &source->credential);
 }
 
 struct change_call {
@@ -312,6 +336,16 @@ uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum 
         *result = STORE_UNAVAILABLE;
     }
     return retry_after_s;
+}
+
+bool reply_flag(const struct redis_reply *reply, bool *ret_flag)
+{
+    int64_t number;
+
+    if (!reply_integer(reply, &number))
+        return false;
+    *ret_flag = number != 0;
+    return true;
 }
 
 bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id)

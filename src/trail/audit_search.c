@@ -103,14 +103,6 @@ static void add_address(struct script_args *args, const struct audit_filter *fil
     args_add(args, text_skip(buf_text(&args->printed), from));
 }
 
-static void add_time(struct script_args *args, int64_t ms)
-{
-    if (ms > 0)
-        args_add_int(args, ms);
-    else
-        args_add(args, TEXT(""));
-}
-
 static void send_slice(struct audit_search *search)
 {
     const struct audit_filter *filter = search->filter;
@@ -129,8 +121,8 @@ static void send_slice(struct audit_search *search)
         add_address(&args, filter);
     else
         args_add(&args, TEXT(""));
-    add_time(&args, filter->since_ms);
-    add_time(&args, filter->until_ms);
+    args_add_time(&args, filter->since_ms);
+    args_add_time(&args, filter->until_ms);
     args_add(&args, filter->test_keys_only ? TEXT("1") : TEXT("0"));
     args_add(&args, filter->reader ? filter->reader->actor : TEXT(""));
     if (filter->reader)

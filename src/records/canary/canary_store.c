@@ -95,8 +95,7 @@ static void begin_answer(const struct verb_asked *asked, enum store_result resul
     bool has_abandoned = false;
 
     if (result == STORE_OK)
-        result = reply_checked(asked->store, value_flag(reply_at(reply, 0), &has_abandoned, sizeof has_abandoned),
-                               "run of the canary");
+        result = reply_checked(asked->store, reply_flag(reply_at(reply, 0), &has_abandoned), "run of the canary");
     ((canary_began *)asked->done)(asked->arg, result, has_abandoned);
 }
 

@@ -258,8 +258,7 @@ static void visit_deny(struct visit_call *call, store_done *done)
     args_add_hex(&args, call->code_digest, sizeof call->code_digest);
     args_add(&args, id_text(&call->account));
     args_add(&args, call->enrolment.name);
-    args_add_source(&args, call->home, &call->source);
-    args_add_credential(&args, &call->source.credential);
+    args_add_actor(&args, call->home, &call->source);
     verb_call_change(call->home, SCRIPT_device_deny, &args, done, call);
 }
 
@@ -287,8 +286,7 @@ static void approval_write(struct visit_call *call)
     args_add(&args, wish.name);
     args_add_int(&args, wish.scopes);
     args_add(&args, text_of(call->mac.text));
-    args_add_source(&args, call->home, &call->source);
-    args_add_credential(&args, &call->source.credential);
+    args_add_actor(&args, call->home, &call->source);
     args_add_key_limits(&args, call->home, limits->device_keys_max);
     args_add_int(&args, limits->changes_per_minute);
     store_call_script(call->home, SCRIPT_device_approve, SCRIPT_CHANGES, args.count, args.argv, approval_written, call);

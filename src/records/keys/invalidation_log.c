@@ -65,12 +65,10 @@ static bool read_page(const struct redis_reply *reply, struct invalidation items
                       struct invalidation_page *ret_page)
 {
     enum { HEAD = 2 };
-    int64_t more;
 
     if (reply->count < HEAD || reply->count - HEAD > INVALIDATIONS_PER_PAGE ||
-        !read_position(reply_at(reply, 0), &ret_page->last) || !reply_integer(reply_at(reply, 1), &more))
+        !read_position(reply_at(reply, 0), &ret_page->last) || !reply_flag(reply_at(reply, 1), &ret_page->has_more))
         return false;
-    ret_page->has_more = more != 0;
     ret_page->items = items;
     ret_page->count = reply->count - HEAD;
     for (size_t i = 0; i < ret_page->count; i++)

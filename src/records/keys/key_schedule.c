@@ -14,10 +14,7 @@
 static void args_add_end(struct script_args *args, const struct store *store, int64_t ends_ms, struct text which,
                          int64_t changes_max)
 {
-    if (ends_ms > 0)
-        args_add_int(args, ends_ms);
-    else
-        args_add(args, TEXT(""));
+    args_add_time(args, ends_ms);
     args_add_int(args, KEY_SCHEDULE_MAX_MS);
     args_add(args, which);
     args_add_int(args, changes_max);
@@ -139,8 +136,7 @@ void key_store_schedule(struct store *store, const struct key_view *view, const 
     call->scheduled = done;
     args_begin(&args);
     args_add_view(&args, view, id);
-    args_add_source(&args, store, source);
-    args_add_credential(&args, &source->credential);
+    args_add_actor(&args, store, source);
     args_add(&args, barrier_member(call->barrier));
     args_add(&args, barrier_name(call->barrier));
     args_add_end(&args, store, ends_ms, may_delay ? TEXT("any") : TEXT("sooner"),

@@ -90,8 +90,7 @@ void args_of_key(struct script_args *args, struct store *store, const struct key
     key_encode(key, store_keyring(store), digest, &packed);
     CHECK(!packed.failed);
     args_add(args, buf_text(&packed));
-    args_add_source(args, store, source);
-    args_add_credential(args, &source->credential);
+    args_add_actor(args, store, source);
     args_add_key_limits(args, store, store_limits(store)->keys_max);
     args_add_int(args, store_limits(store)->changes_per_minute);
 }

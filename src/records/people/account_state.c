@@ -55,7 +55,7 @@ static void suspend_called(void *arg, enum store_result result, const struct red
 {
     struct suspend_call *call = arg;
     struct account_suspension *suspension = &call->suspension;
-    int64_t again, lease_max_ms;
+    int64_t lease_max_ms;
 
     if (result != STORE_OK) {
         barrier_drop(call->barrier);
@@ -63,9 +63,9 @@ static void suspend_called(void *arg, enum store_result result, const struct red
         return;
     }
     bool is_read = reply_chars(reply_at(reply, 0), suspension->name, sizeof suspension->name) &&
-                   reply_time(reply_at(reply, 1), &suspension->since_ms) && reply_integer(reply_at(reply, 2), &again) &&
+                   reply_time(reply_at(reply, 1), &suspension->since_ms) &&
+                   reply_flag(reply_at(reply, 2), &suspension->was_suspended) &&
                    reply_integer(reply_at(reply, 3), &lease_max_ms);
-    suspension->was_suspended = is_read && again != 0;
     if (!is_read || !barrier_wait(call->barrier, lease_max_ms, reply_at(reply, 4), suspend_over, call)) {
         store_malformed(call->store, "suspension");
         barrier_drop(call->barrier);
@@ -92,9 +92,8 @@ static void resume_answer(const struct verb_asked *asked, enum store_result resu
 {
     struct account_suspension suspension = {0};
 
-    if (result == STORE_OK &&
-        (!reply_chars(reply_at(reply, 0), suspension.name, sizeof suspension.name) ||
-         !value_flag(reply_at(reply, 1), &suspension.was_suspended, sizeof suspension.was_suspended))) {
+    if (result == STORE_OK && (!reply_chars(reply_at(reply, 0), suspension.name, sizeof suspension.name) ||
+                               !reply_flag(reply_at(reply, 1), &suspension.was_suspended))) {
         store_malformed(asked->store, "resumption");
         result = STORE_UNKNOWN;
     }
@@ -130,12 +129,7 @@ static void close_finish(struct close_call *call, enum store_result result)
 
 static bool step_read(const struct redis_reply *reply, struct account_close_step *ret_step)
 {
-    int64_t is_done;
-
-    if (!reply_integer(reply_at(reply, 0), &ret_step->count) || !reply_integer(reply_at(reply, 1), &is_done))
-        return false;
-    ret_step->is_done = is_done != 0;
-    return true;
+    return reply_integer(reply_at(reply, 0), &ret_step->count) && reply_flag(reply_at(reply, 1), &ret_step->is_done);
 }
 
 static void keys_over(void *arg, bool is_over)

@@ -25,9 +25,9 @@ void account_store_create(struct store *store, const struct id *account, struct 
     verb_call_change(store, SCRIPT_account_create, &args, done, arg);
 }
 
-static struct text sealed_text(const uint8_t *totp_sealed)
+struct text totp_text(const uint8_t sealed[TOTP_SEALED_BYTES])
 {
-    return (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES};
+    return (struct text){(const char *)sealed, TOTP_SEALED_BYTES};
 }
 
 /* The parts of a user that the MAC binds. An active owner has the record that versions without roles know. They refuse
@@ -38,29 +38,21 @@ enum { OWNER_PARTS = 4, PERSON_PARTS = 6 };
 struct user_seal {
     struct record_parts record;
     struct text parts[PERSON_PARTS];
-    char created[20], disabled[20];
+    char storage[48]; /* of the times */
 };
-
-static struct text print_ms(char storage[20], int64_t ms)
-{
-    struct buf out;
-
-    buf_init_fixed(&out, storage, 20);
-    buf_append_u64(&out, (uint64_t)ms);
-    CHECK(!out.failed);
-    return buf_text(&out);
-}
 
 static void user_seal_fill(struct user_seal *seal, const struct user_record *user)
 {
     bool is_owner = user->role == ROLE_OWNER && user->disabled_ms == 0;
+    struct buf times;
 
+    buf_init_fixed(&times, seal->storage, sizeof seal->storage);
     seal->parts[0] = id_text(&user->id);
     seal->parts[1] = id_text(&user->account);
     seal->parts[2] = text_of(user->email);
-    seal->parts[3] = print_ms(seal->created, user->created_ms);
+    seal->parts[3] = text_keep_u64(&times, (uint64_t)user->created_ms);
     seal->parts[4] = role_text(user->role);
-    seal->parts[5] = print_ms(seal->disabled, user->disabled_ms);
+    seal->parts[5] = text_keep_u64(&times, (uint64_t)user->disabled_ms);
     seal->record = (struct record_parts){is_owner ? RECORD_USER : RECORD_PERSON, is_owner ? OWNER_PARTS : PERSON_PARTS,
                                          seal->parts};
 }
@@ -98,7 +90,7 @@ void account_store_reset_user(struct store *store, const struct id *user, const 
     args_begin(&args);
     args_add(&args, id_text(user));
     args_add(&args, password_hash ? text_of(password_hash) : TEXT(""));
-    args_add(&args, totp_sealed ? sealed_text(totp_sealed) : TEXT(""));
+    args_add(&args, totp_sealed ? totp_text(totp_sealed) : TEXT(""));
     args_add_source(&args, store, source);
     args_add_int(&args, must_change);
     verb_call_ending(store, SCRIPT_user_reset, &args, done, arg);

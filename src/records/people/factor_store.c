@@ -9,11 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct text sealed_text(const struct sealed_totp *totp)
-{
-    return (struct text){(const char *)totp->bytes, sizeof totp->bytes};
-}
-
 /* Beginning */
 
 static void begin_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
@@ -42,7 +37,7 @@ void factor_store_begin_totp(struct store *store, const struct session_proof *pr
     args_add_int(&args, proof->limits->idle_ms);
     args_add_int(&args, proof->limits->absolute_ms);
     args_add_int(&args, proof->limits->step_up_ms);
-    args_add(&args, sealed_text(totp));
+    args_add(&args, totp_text(totp->bytes));
     verb_ask(store, SCRIPT_totp_begin, SCRIPT_CHANGES, &args, begin_answer, (verb_done *)done, arg);
 }
 
@@ -58,13 +53,9 @@ static void find_called(void *arg, enum store_result result, const struct redis_
 
 static bool waiting_read(const struct redis_reply *reply, struct waiting_totp *ret)
 {
-    struct text totp;
-
-    if (!user_record_read(reply_at(reply, 0), false, &ret->user) || !reply_text(reply_at(reply, 1), &totp) ||
-        totp.len != sizeof ret->totp.bytes || !reply_chars(reply_at(reply, 2), ret->by, sizeof ret->by))
-        return false;
-    memcpy(ret->totp.bytes, totp.ptr, sizeof ret->totp.bytes);
-    return true;
+    return user_record_read(reply_at(reply, 0), false, &ret->user) &&
+           value_bytes(reply_at(reply, 1), ret->totp.bytes, sizeof ret->totp.bytes) &&
+           reply_chars(reply_at(reply, 2), ret->by, sizeof ret->by);
 }
 
 static void find_send(struct find_call *call, const struct script_args *args)
@@ -148,12 +139,9 @@ void factor_store_confirm_totp(struct store *store, const struct waiting_totp *w
     args_begin(&args);
     args_add(&args, id_text(&waiting->user.id));
     args_add(&args, text_of(waiting->by));
-    args_add(&args, sealed_text(&waiting->totp));
+    args_add(&args, totp_text(waiting->totp.bytes));
     args_add_int(&args, step);
-    if (session)
-        args_add_hex(&args, session, KEYRING_DIGEST_BYTES);
-    else
-        args_add(&args, TEXT(""));
+    args_add_hex(&args, session, KEYRING_DIGEST_BYTES);
     args_add_client(&args, store, source);
     args_add_credential(&args, &source->credential);
     verb_call_ending(store, SCRIPT_totp_confirm, &args, done, arg);
@@ -205,7 +193,7 @@ static void recovery_checked(void *arg, enum store_result result, const struct t
     args_add(&args, text_of(start->user->password_hash));
     args_add_digests(&args, start->code);
     args_add_hex(&args, start->ticket, KEYRING_DIGEST_BYTES);
-    args_add(&args, sealed_text(start->totp));
+    args_add(&args, totp_text(start->totp->bytes));
     store_call_script(call->store, SCRIPT_recovery_begin, SCRIPT_CHANGES, args.count, args.argv, recovery_called, call);
 }
 

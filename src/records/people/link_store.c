@@ -24,15 +24,6 @@ struct link_seal {
     char storage[48]; /* of the times */
 };
 
-static struct text print_ms(struct buf *out, int64_t ms)
-{
-    size_t from = out->len;
-
-    buf_append_u64(out, (uint64_t)ms);
-    CHECK(!out->failed);
-    return text_skip(buf_text(out), from);
-}
-
 static void link_seal_fill(struct link_seal *seal, const struct link_record *link)
 {
     struct buf times;
@@ -45,8 +36,8 @@ static void link_seal_fill(struct link_seal *seal, const struct link_record *lin
     seal->parts[4] = role_text(link->role);
     seal->parts[5] = id_text(&link->user);
     seal->parts[6] = text_of(link->by);
-    seal->parts[7] = print_ms(&times, link->created_ms);
-    seal->parts[8] = print_ms(&times, link->expires_ms);
+    seal->parts[7] = text_keep_u64(&times, (uint64_t)link->created_ms);
+    seal->parts[8] = text_keep_u64(&times, (uint64_t)link->expires_ms);
     seal->record = (struct record_parts){RECORD_LINK, LINK_PARTS, seal->parts};
 }
 
@@ -165,8 +156,7 @@ static void invite_send(void *arg)
     args_add_int(&args, link->created_ms);
     args_add_int(&args, link->expires_ms);
     args_add(&args, text_of(link->mac.text));
-    args_add_source(&args, making->store, source);
-    args_add_credential(&args, &source->credential);
+    args_add_actor(&args, making->store, source);
     args_add_int(&args, store_limits(making->store)->people_max);
     args_add_int(&args, store_limits(making->store)->changes_per_minute);
     verb_call_limited(making->store, SCRIPT_link_create, SCRIPT_CHANGES, &args, making->invited, making->arg);
@@ -203,14 +193,13 @@ void link_store_withdraw(struct store *store, const struct id *account, const st
     args_begin(&args);
     args_add(&args, id_text(account));
     args_add(&args, id_text(id));
-    args_add_source(&args, store, source);
-    args_add_credential(&args, &source->credential);
+    args_add_actor(&args, store, source);
     verb_call_ending(store, SCRIPT_link_withdraw, &args, done, arg);
 }
 
 static void reset_send(void *arg)
 {
-    static const char NO_TOTP[TOTP_SEALED_BYTES]; /* no master key has sealed this */
+    static const uint8_t NO_TOTP[TOTP_SEALED_BYTES]; /* no master key has sealed this */
     struct making *making = arg;
     struct link_record *link = making->link;
     const struct audit_source *source = &making->kept_source.source;
@@ -225,9 +214,8 @@ static void reset_send(void *arg)
     args_add_int(&args, link->expires_ms);
     args_add(&args, text_of(link->mac.text));
     args_add_int(&args, link->created_ms);
-    args_add(&args, (struct text){NO_TOTP, sizeof NO_TOTP});
-    args_add_source(&args, making->store, source);
-    args_add_credential(&args, &source->credential);
+    args_add(&args, totp_text(NO_TOTP));
+    args_add_actor(&args, making->store, source);
     args_add(&args, role_text(link->role));
     verb_call_endings(making->store, SCRIPT_link_reset, &args, making->reset, making->arg);
     free(making);
@@ -371,6 +359,6 @@ void link_store_start(struct store *store, const struct link_record *link, const
 
     args_begin(&args);
     args_add_hex(&args, link->digest, sizeof link->digest);
-    args_add(&args, (struct text){(const char *)totp_sealed, TOTP_SEALED_BYTES});
+    args_add(&args, totp_text(totp_sealed));
     verb_ask(store, SCRIPT_link_start, SCRIPT_CHANGES, &args, start_answer, (verb_done *)done, arg);
 }

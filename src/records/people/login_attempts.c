@@ -116,15 +116,12 @@ static void call_home(struct begin_call *call, struct text user)
 static bool home_read(const struct redis_reply *reply, struct login_begin *ret_begin, struct user_record *ret_user)
 {
     const struct redis_reply *item = reply_at(reply, 0);
-    int64_t browser, locked, recovery;
 
-    if (!item || !reply_integer(reply_at(reply, 1), &browser) || !reply_integer(reply_at(reply, 2), &locked) ||
-        !reply_integer(reply_at(reply, 3), &recovery) ||
+    if (!item || !reply_flag(reply_at(reply, 1), &ret_begin->browser_is_known) ||
+        !reply_flag(reply_at(reply, 2), &ret_begin->is_locked) ||
+        !reply_flag(reply_at(reply, 3), &ret_begin->recovery_code_fits) ||
         !reply_integer(reply_at(reply, 4), &ret_begin->attempt.forgiven_ms))
         return false;
-    ret_begin->browser_is_known = browser != 0;
-    ret_begin->is_locked = locked != 0;
-    ret_begin->recovery_code_fits = recovery != 0;
     if (item->type == REPLY_NIL)
         return true;
     ret_begin->user = ret_user;
@@ -237,15 +234,9 @@ static void failure_counted(void *arg, enum store_result result, const struct th
 
 static bool failure_read(enum store_result result, const struct redis_reply *reply, struct login_failure *ret_failure)
 {
-    int64_t closes, locks;
-
     if (result == STORE_REFUSED)
         return reply_seconds(reply_at(reply, 0), &ret_failure->retry_after_s);
-    if (!reply_integer(reply_at(reply, 0), &closes) || !reply_integer(reply_at(reply, 1), &locks))
-        return false;
-    ret_failure->closes = closes != 0;
-    ret_failure->locks = locks != 0;
-    return true;
+    return reply_flag(reply_at(reply, 0), &ret_failure->closes) && reply_flag(reply_at(reply, 1), &ret_failure->locks);
 }
 
 static void failure_noted(void *arg, enum store_result result, const struct redis_reply *reply)

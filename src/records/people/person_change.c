@@ -170,12 +170,8 @@ static void change_write(void *arg)
     args_add(&args, text_of(call->person.user.mac.text));
     args_add(&args, text_of(user.mac.text));
     args_add(&args, role_text(user.role));
-    if (user.disabled_ms)
-        args_add_int(&args, user.disabled_ms);
-    else
-        args_add(&args, TEXT(""));
-    args_add_source(&args, call->store, &call->kept_source.source);
-    args_add_credential(&args, &call->kept_source.source.credential);
+    args_add_time(&args, user.disabled_ms);
+    args_add_actor(&args, call->store, &call->kept_source.source);
     args_add(&args, id_text(&call->mark));
     args_add(&args, call->revoked.count > 0 ? TEXT("1") : TEXT("0"));
     if (call->mark.text[0])

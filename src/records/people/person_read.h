@@ -8,6 +8,8 @@ MUST_CHECK bool person_read(const struct redis_reply *reply, struct person *ret_
 
 value_reader value_role; /* enum role */
 
+struct text totp_text(const uint8_t sealed[TOTP_SEALED_BYTES]);
+
 /* A user as user_record() in the prelude returns it. Fills all of ret_user. */
 MUST_CHECK bool user_record_read(const struct redis_reply *reply, bool with_secrets, struct user_record *ret_user);
 /* Whether the record can be trusted, as store_believe(). */

@@ -51,11 +51,7 @@ void session_store_stop(struct store *store, const struct id *user, struct text 
     args_begin(&args);
     args_add(&args, id_text(user));
     args_add(&args, sid);
-    if (except)
-        args_add_hex(&args, except, KEYRING_DIGEST_BYTES);
-    else
-        args_add(&args, TEXT(""));
-    args_add_source(&args, store, source);
-    args_add_credential(&args, &source->credential);
+    args_add_hex(&args, except, KEYRING_DIGEST_BYTES);
+    args_add_actor(&args, store, source);
     verb_call_endings(store, SCRIPT_session_stop, &args, done, arg);
 }

@@ -29,15 +29,6 @@ struct session_seal {
     char storage[72]; /* of the times */
 };
 
-static struct text print_time(struct buf *out, int64_t ms)
-{
-    size_t from = out->len;
-
-    buf_append_u64(out, (uint64_t)ms);
-    CHECK(!out->failed);
-    return text_skip(buf_text(out), from);
-}
-
 /* step_up_ms: 0 for none. */
 static void session_seal_fill(struct session_seal *seal, const uint8_t *digest, const struct session_record *session,
                               int64_t step_up_ms)
@@ -49,9 +40,9 @@ static void session_seal_fill(struct session_seal *seal, const uint8_t *digest, 
     seal->parts[1] = text_of(session->sid);
     seal->parts[2] = id_text(&session->user.id);
     seal->parts[3] = id_text(&session->user.account);
-    seal->parts[4] = print_time(&times, session->created_ms);
-    seal->parts[5] = print_time(&times, session->ends_ms);
-    seal->parts[6] = print_time(&times, step_up_ms);
+    seal->parts[4] = text_keep_u64(&times, (uint64_t)session->created_ms);
+    seal->parts[5] = text_keep_u64(&times, (uint64_t)session->ends_ms);
+    seal->parts[6] = text_keep_u64(&times, (uint64_t)step_up_ms);
     seal->record = (struct record_parts){RECORD_SESSION, sizeof seal->parts / sizeof *seal->parts, seal->parts};
 }
 
@@ -301,13 +292,10 @@ static void creation_send(void *arg)
     args_add(&args, start->attempt.id);
     args_add(&args, throttle_counters_at_home(&start->attempt));
     args_add(&args, start->browser_digest);
-    if (creation->presented_at && !presented_elsewhere(call))
-        args_add_hex(&args, start->presented_digest, TOKEN_DIGEST_BYTES);
-    else
-        args_add(&args, TEXT(""));
+    args_add_hex(&args, presented_elsewhere(call) ? NULL : start->presented_digest, TOKEN_DIGEST_BYTES);
     args_add_limits(&args, &creation->limits);
     args_add(&args, verified ? text_of(verified->password_hash) : TEXT(""));
-    args_add(&args, verified ? (struct text){(const char *)verified->totp_sealed, TOTP_SEALED_BYTES} : TEXT(""));
+    args_add(&args, verified ? totp_text(verified->totp_sealed) : TEXT(""));
     args_add_client(&args, call->store, &creation->source);
     args_add_int(&args, call->session.created_ms);
     args_add(&args, text_of(mac.text));

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/secure.h"
 #include "email_claim.h"
+#include "person_read.h"
 #include "records/account_store.h"
 #include "records/link_store.h"
 #include "records/seal_store.h"
@@ -87,11 +88,6 @@ static void creation_claimed(void *arg, enum store_result result)
         finish(call, result == STORE_CONFLICT && call->has_link ? STORE_NOT_FOUND : result);
 }
 
-static struct text sealed_totp(const uint8_t sealed[TOTP_SEALED_BYTES])
-{
-    return (struct text){(const char *)sealed, TOTP_SEALED_BYTES};
-}
-
 static void add_creation(struct script_args *args, const struct creation *call)
 {
     const struct user_record *user = &call->user;
@@ -100,7 +96,7 @@ static void add_creation(struct script_args *args, const struct creation *call)
     args_add(args, id_text(&user->account));
     args_add(args, text_of(user->email));
     args_add(args, text_of(user->password_hash));
-    args_add(args, sealed_totp(user->totp_sealed));
+    args_add(args, totp_text(user->totp_sealed));
     args_add_int(args, user->created_ms);
     args_add_source(args, call->store, &call->kept_source.source);
     args_add(args, text_of(user->mac.text));
@@ -116,13 +112,13 @@ static void add_link_use(struct script_args *args, const struct creation *call)
     args_add(args, text_of(call->link.mac.text));
     args_add(args, id_text(&user->id));
     args_add(args, text_of(user->password_hash));
-    args_add(args, sealed_totp(user->totp_sealed));
+    args_add(args, totp_text(user->totp_sealed));
     args_add(args, text_of(user->mac.text));
     args_add_int(args, user->created_ms);
     args_add_client(args, call->store, &call->kept_source.source);
     args_add(args, call->is_reset ? TEXT("") : id_text(&user->account));
     args_add(args, call->is_reset ? TEXT("") : text_of(user->email));
-    args_add(args, call->link.has_totp ? sealed_totp(call->link.totp_sealed) : TEXT(""));
+    args_add(args, call->link.has_totp ? totp_text(call->link.totp_sealed) : TEXT(""));
 }
 
 static void creation_write(struct creation *call)

@@ -25,14 +25,6 @@ static int compare_entries(const void *a, const void *b)
     return compare_groups(*(const struct usage_entry *const *)a, *(const struct usage_entry *const *)b);
 }
 
-static struct text print_number(struct buf *out, uint64_t value)
-{
-    size_t from = out->len;
-
-    buf_append_u64(out, value);
-    return text_skip(buf_text(out), from);
-}
-
 static void append_little_endian(struct buf *out, uint64_t value, size_t bytes)
 {
     value = htole64(value);
@@ -111,7 +103,7 @@ static void add_refusal(struct batch *batch, const struct usage_refusal *refusal
     add_argument(batch, key_mode_text(refusal->is_live ? MODE_LIVE : MODE_TEST));
     add_argument(batch, REASONS[refusal->reason]);
     add_date(batch, refusal->first_ms);
-    add_argument(batch, print_number(&batch->bytes, refusal->count));
+    add_argument(batch, text_keep_u64(&batch->bytes, refusal->count));
     add_argument(batch, text_of(refusal->ip));
     add_argument(batch, text_of(refusal->request_id));
     add_network(batch, text_of(refusal->ip));
@@ -125,7 +117,7 @@ static void add_group(struct batch *batch, const struct usage_entry *const *entr
 
     add_id(batch, ID_ACCOUNT, entries[0]->account);
     add_argument(batch, key_mode_text(entries[0]->is_live ? MODE_LIVE : MODE_TEST));
-    add_argument(batch, print_number(&batch->bytes, n));
+    add_argument(batch, text_keep_u64(&batch->bytes, n));
     counts = batch->bytes.len;
     for (size_t i = 0; i < n; i++) {
         append_little_endian(&batch->bytes, entries[i]->uses, USES_BYTES);
@@ -166,10 +158,10 @@ void usage_store_flush(struct store *store, struct text sender, uint64_t sequenc
     batch->argc = 0;
     buf_init_fixed(&batch->bytes, batch->storage, sizeof batch->storage);
     add_argument(batch, sender);
-    add_argument(batch, print_number(&batch->bytes, sequence));
+    add_argument(batch, text_keep_u64(&batch->bytes, sequence));
     add_date(batch, sent->count ? (int64_t)sent->entries[0].last_used_ms : sent->refusals[0].first_ms);
-    add_argument(batch, print_number(&batch->bytes, (uint64_t)store_audit_max(store)));
-    add_argument(batch, print_number(&batch->bytes, sent->refusal_count));
+    add_argument(batch, text_keep_u64(&batch->bytes, (uint64_t)store_audit_max(store)));
+    add_argument(batch, text_keep_u64(&batch->bytes, sent->refusal_count));
     for (size_t i = 0; i < sent->refusal_count; i++)
         add_refusal(batch, &sent->refusals[i]);
     add_groups(batch, sent->entries, sent->count);
@@ -319,8 +311,8 @@ static void send_slice(struct read_call *call)
     argv = mem_alloc((FIXED_ARGS + call->slice + call->named_count) * sizeof *argv);
     buf_init_fixed(&numbers, storage, sizeof storage);
     argv[0] = id_text(&call->account);
-    argv[1] = print_number(&numbers, call->first == 0 ? USAGE_KEYS_LISTED : 0);
-    argv[2] = print_number(&numbers, call->slice);
+    argv[1] = text_keep_u64(&numbers, call->first == 0 ? USAGE_KEYS_LISTED : 0);
+    argv[2] = text_keep_u64(&numbers, call->slice);
     for (size_t i = 0; i < call->slice; i++)
         argv[FIXED_ARGS + i] = text_of(call->days[call->first + i].date);
     for (size_t i = 0; i < call->named_count; i++)
