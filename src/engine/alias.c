@@ -58,11 +58,9 @@ static void alias_answered(void *arg, enum redis_outcome outcome, const struct r
 void alias_find(struct store *store, const uint8_t digest[KEYRING_DIGEST_BYTES], alias_found *done, void *arg)
 {
     struct alias_call *call = mem_alloc(sizeof *call);
-    char storage[ALIAS_NAME_BYTES];
-    struct buf name;
+    struct buf name = BUF_FIXED(ALIAS_NAME_BYTES);
 
     *call = (struct alias_call){store, done, arg};
-    buf_init_fixed(&name, storage, sizeof storage);
     buf_append_text(&name, store_prefix(store));
     buf_append_str(&name, "alias:");
     encode_hex(&name, digest, KEYRING_DIGEST_BYTES);

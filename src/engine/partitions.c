@@ -218,19 +218,17 @@ void partitions_trouble(const struct partitions *partitions, struct buf *out)
     for (unsigned i = 0; i < partitions->count && left > 0; i++) {
         const char *trouble = store_trouble(partitions->at[i].store);
         unsigned count = trouble[0] ? count_alike(partitions, i) : 0;
-        char storage[GROUP_BYTES];
-        struct buf group;
+        struct buf group = BUF_FIXED(GROUP_BYTES);
 
         if (count == 0)
             continue;
-        buf_init_fixed(&group, storage, sizeof storage);
         if (out->len > from)
             buf_append_char(&group, ' ');
         print_group(partitions, i, count, &group);
         const size_t room = out->max - out->len;
         if (out->len > from && group.len + (left > count ? REST_BYTES : 0) > room)
             break;
-        buf_append(out, storage, group.len < room ? group.len : room);
+        buf_append(out, group.ptr, group.len < room ? group.len : room);
         left -= count;
     }
     if (left > 0 && out->max - out->len >= REST_BYTES)

@@ -49,11 +49,9 @@ static void on_found(void *arg, enum store_result result, const struct redis_rep
 static void found_next(struct found_call *call)
 {
     struct store *store = partitions_at(call->partitions, call->number);
-    char storage[REDIS_PREFIX_MAX_BYTES];
     struct script_args args;
-    struct buf beside;
+    struct buf beside = BUF_FIXED(REDIS_PREFIX_MAX_BYTES);
 
-    buf_init_fixed(&beside, storage, sizeof storage);
     store_print_prefix_beside(store, &beside);
     args_begin(&args);
     args_add(&args, text_of(call->id));

@@ -64,11 +64,9 @@ static void call_place(const struct partitions *partitions, const struct login_a
                        enum script script, enum script_link link, script_done *done, void *arg)
 {
     struct text rest = attempt->counters, counter;
-    char storage[COUNTERS_BYTES];
     struct script_args args;
-    struct buf here;
+    struct buf here = BUF_FIXED(COUNTERS_BYTES);
 
-    buf_init_fixed(&here, storage, sizeof storage);
     while (next_counter(&rest, &counter))
         if (place_of_counter(partitions, counter) == place)
             buf_printf(&here, "%.*s,", TEXT_ARG(counter));

@@ -485,13 +485,11 @@ static void heads_exchanged(void *arg, enum store_result result, const struct re
 static void exchange_heads(struct audit_part *part, script_done *done)
 {
     const struct audit_keeper *keeper = part->keeper;
-    char storage[512];
     struct audit_published own;
     struct script_args args;
-    struct buf head;
+    struct buf head = BUF_FIXED(512);
 
     audit_log_head(keeper->log, &own);
-    buf_init_fixed(&head, storage, sizeof storage);
     if (own.head.seq > 0 && !audit_log_held(keeper->log))
         audit_published_print(keeper->keyring, &own, &head);
     args_begin(&args);

@@ -70,13 +70,20 @@ static struct id event_id(const struct audit_owner *owner, uint64_t ms, uint64_t
     return id;
 }
 
+/* "<ms>-<number>" */
+static bool read_pair(struct text pair, uint64_t number_max, uint64_t *ret_ms, uint64_t *ret_number)
+{
+    struct text ms, number;
+
+    return text_next(&pair, '-', &ms) && text_next(&pair, '-', &number) && !pair.ptr &&
+           text_to_u64(ms, (UINT64_C(1) << 48) - 1, ret_ms) && text_to_u64(number, number_max, ret_number);
+}
+
 bool audit_read_name(struct text name, const struct audit_owner *owner, struct id *ret_id)
 {
-    struct text ms_text, number_text;
     uint64_t ms, number;
 
-    if (!text_next(&name, '-', &ms_text) || !text_next(&name, '-', &number_text) || name.ptr ||
-        !text_to_u64(ms_text, (UINT64_C(1) << 48) - 1, &ms) || !text_to_u64(number_text, UINT32_MAX, &number))
+    if (!read_pair(name, UINT32_MAX, &ms, &number))
         return false;
     *ret_id = event_id(owner, ms, number);
     return true;
@@ -129,12 +136,10 @@ bool audit_entry_read(const struct redis_reply *entry, size_t class, const struc
                       struct audit_event *ret_event)
 {
     struct audit_owner owner = {0};
-    struct text rest, ms_text, sequence_text;
     uint64_t ms, sequence;
+    struct text pair;
 
-    if (!reply_text(entry, &rest) || !text_next(&rest, '-', &ms_text) || !text_next(&rest, '-', &sequence_text) ||
-        rest.ptr || !text_to_u64(ms_text, (UINT64_C(1) << 48) - 1, &ms) ||
-        !text_to_u64(sequence_text, (UINT64_C(1) << CLASS_SHIFT) - 1, &sequence))
+    if (!reply_text(entry, &pair) || !read_pair(pair, (UINT64_C(1) << CLASS_SHIFT) - 1, &ms, &sequence))
         return false;
     if (account->text[0])
         owner = audit_owner_of(account);

@@ -113,9 +113,8 @@ static void encode_key(struct store *store, const struct canary_key *key, struct
 void canary_store_begin(struct store *store, const struct canary_node *node, const struct canary_key *key,
                         canary_began *done, void *arg)
 {
-    char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
-    struct buf packed;
+    struct buf packed = BUF_FIXED(KEY_TEXT_MAX_BYTES);
 
     args_begin_node(&args, node);
     args_add_int(&args, node->interval_ms);
@@ -124,7 +123,6 @@ void canary_store_begin(struct store *store, const struct canary_node *node, con
     args_add(&args, keyring_short_name(store_keyring(store), 0));
     args_add(&args, id_text(&key->id));
     args_add_hex(&args, key->digest, KEY_DIGEST_BYTES);
-    buf_init_fixed(&packed, storage, sizeof storage);
     encode_key(store, key, &packed);
     args_add(&args, buf_text(&packed));
     verb_ask(store, SCRIPT_canary_begin, SCRIPT_READS, &args, begin_answer, (verb_done *)done, arg);

@@ -296,11 +296,9 @@ static void poll_approved(struct poll_call *call, const struct redis_reply *repl
 static void poll_claim(struct poll_call *call)
 {
     struct store *store = partition_of_account(call->partitions, &call->key.account);
-    char storage[KEY_TEXT_MAX_BYTES];
     struct script_args args;
-    struct buf packed;
+    struct buf packed = BUF_FIXED(KEY_TEXT_MAX_BYTES);
 
-    buf_init_fixed(&packed, storage, sizeof storage);
     key_encode(&call->key, store_keyring(store), call->key_digest, &packed);
     CHECK(!packed.failed);
     args_begin(&args);

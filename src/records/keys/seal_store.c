@@ -101,11 +101,9 @@ static void print_unsealed(struct keyring *keyring, int64_t until_ms, struct buf
 void seal_store_note(struct store *store, struct text forget, int64_t unsealed_until_ms, store_done *done, void *arg)
 {
     struct keyring *keyring = store_keyring(store);
-    char storage[64];
     struct script_args args;
-    struct buf unsealed;
+    struct buf unsealed = BUF_FIXED(64);
 
-    buf_init_fixed(&unsealed, storage, sizeof storage);
     if (unsealed_until_ms > 0)
         print_unsealed(keyring, unsealed_until_ms, &unsealed);
     args_begin(&args);

@@ -304,12 +304,10 @@ static void send_slice(struct read_call *call)
 {
     enum { FIXED_ARGS = 3 };
     struct text *argv;
-    char storage[2 * NUMBER_BYTES];
-    struct buf numbers;
+    struct buf numbers = BUF_FIXED(2 * NUMBER_BYTES);
 
     call->slice = slice_days(call);
     argv = mem_alloc((FIXED_ARGS + call->slice + call->named_count) * sizeof *argv);
-    buf_init_fixed(&numbers, storage, sizeof storage);
     argv[0] = id_text(&call->account);
     argv[1] = text_keep_u64(&numbers, call->first == 0 ? USAGE_KEYS_LISTED : 0);
     argv[2] = text_keep_u64(&numbers, call->slice);
