@@ -114,3 +114,5 @@ MUST_CHECK bool reply_wait(const struct redis_reply *reply, uint32_t *ret_second
 uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum store_result *result);
 MUST_CHECK bool reply_flag(const struct redis_reply *reply, bool *ret_flag); /* any number but 0 */
 MUST_CHECK bool reply_id(const struct redis_reply *reply, enum id_kind kind, struct id *ret_id);
+/* The index of the word among count others, or count. */
+size_t reply_word(const struct redis_reply *reply, const char *const *words, size_t count);

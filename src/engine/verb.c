@@ -338,6 +338,18 @@ uint32_t reply_limit(struct store *store, const struct redis_reply *reply, enum 
     return retry_after_s;
 }
 
+size_t reply_word(const struct redis_reply *reply, const char *const *words, size_t count)
+{
+    struct text t;
+    size_t at = 0;
+
+    if (!reply_text(reply, &t))
+        return count;
+    while (at < count && !text_equal(t, text_of(words[at])))
+        at++;
+    return at;
+}
+
 bool reply_flag(const struct redis_reply *reply, bool *ret_flag)
 {
     int64_t number;

@@ -29,19 +29,12 @@ static void args_begin_node(struct script_args *args, const struct canary_node *
 
 static bool value_phase(const struct redis_reply *value, void *ret, UNUSED size_t size)
 {
-    static const struct text PHASES[] = {
-        [CANARY_NONE] = {"", 0}, [CANARY_USE] = {"use", 3}, [CANARY_ASK] = {"ask", 3}, [CANARY_OVER] = {"over", 4}};
-    struct text name;
+    static const char *const PHASES[] = {
+        [CANARY_NONE] = "", [CANARY_USE] = "use", [CANARY_ASK] = "ask", [CANARY_OVER] = "over"};
+    const size_t phase = reply_word(value, PHASES, sizeof PHASES / sizeof *PHASES);
 
-    if (!reply_text(value, &name))
-        return false;
-    for (size_t i = 0; i < sizeof PHASES / sizeof *PHASES; i++) {
-        if (!text_equal(name, PHASES[i]))
-            continue;
-        *(enum canary_phase *)ret = (enum canary_phase)i;
-        return true;
-    }
-    return false;
+    *(enum canary_phase *)ret = (enum canary_phase)phase;
+    return phase < sizeof PHASES / sizeof *PHASES;
 }
 
 /* canary_visit.lua */

@@ -10,18 +10,6 @@ bool reply_scopes(const struct redis_reply *reply, scope_set *ret_scopes)
     return true;
 }
 
-size_t reply_word(const struct redis_reply *reply, const char *const *words, size_t count)
-{
-    struct text t;
-    size_t at = 0;
-
-    if (!reply_text(reply, &t))
-        return count;
-    while (at < count && !text_equal(t, text_of(words[at])))
-        at++;
-    return at;
-}
-
 void device_mark(struct store *store, const struct device_mark *mark, store_done *done, void *arg)
 {
     struct script_args args;

@@ -4,8 +4,6 @@
 #include "engine/verb.h"
 
 MUST_CHECK bool reply_scopes(const struct redis_reply *reply, scope_set *ret_scopes);
-/* The index of the word among count others, or count. */
-size_t reply_word(const struct redis_reply *reply, const char *const *words, size_t count);
 
 /* What an account's partition has decided about an enrolment. */
 struct device_mark {
