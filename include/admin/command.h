@@ -76,13 +76,13 @@ struct option_group {
 
 /* Rows of the options of a command, and its own group of them. */
 #define COMMAND_OFFSET(field) offsetof(struct command_line, field)
-#define ROW_TEXT(option, field, value, text)                                                                          \
-    {                                                                                                                 \
-        .name = (option), .type = OPTION_TEXT, .offset = COMMAND_OFFSET(field), .value_name = (value), .help = (text) \
+#define ROW_TEXT(option, field, value, text)                                   \
+    {                                                                          \
+        .name = (option), A_TEXT(COMMAND_OFFSET(field), value), .help = (text) \
     }
-#define ROW_FLAG(option, field, text)                                                          \
-    {                                                                                          \
-        .name = (option), .type = OPTION_FLAG, .offset = COMMAND_OFFSET(field), .help = (text) \
+#define ROW_FLAG(option, field, text)                                   \
+    {                                                                   \
+        .name = (option), A_FLAG(COMMAND_OFFSET(field)), .help = (text) \
     }
 #define ROW_JSON ROW_FLAG("json", json, "Print JSON, for scripts.")
 #define OPTION_TABLE(rows)                   \

@@ -21,12 +21,22 @@ struct option_row {
     const char *default_text; /* NULL: none */
     int64_t min, max;         /* range of numbers, in ms or bytes if so; max of texts: bytes, 0: any */
     const char *choices;      /* "strict401|full" */
-    const char *value_name;   /* "URL", for help */
+    const char *value_name;   /* "URL", for help; of numbers NULL: N, TIME or SIZE */
     const char *help;
     char letter;            /* 'f' for "-f"; 0: none */
     const char *instead_of; /* another row of its table, of which it is another form: "redis"; NULL: none */
     bool is_agreed;         /* all nodes of a store must have the same value (config/agreement.h) */
 };
+
+/* What a row of each type needs besides its name and help. at: its offset. */
+#define A_TEXT(at, value) .type = OPTION_TEXT, .offset = (at), .value_name = (value)
+#define A_FLAG(at) .type = OPTION_FLAG, .offset = (at)
+#define A_CHOICE(at, usual, all) .type = OPTION_CHOICE, .offset = (at), .default_text = (usual), .choices = (all)
+#define A_NUMBER(kind, at, usual, least, most) \
+    .type = (kind), .offset = (at), .default_text = (usual), .min = (least), .max = (most)
+#define AN_INTEGER(at, usual, least, most) A_NUMBER(OPTION_INTEGER, at, usual, least, most)
+#define A_TIME(at, usual, least, most) A_NUMBER(OPTION_TIME, at, usual, least, most)
+#define A_SIZE(at, usual, least, most) A_NUMBER(OPTION_SIZE, at, usual, least, most)
 
 enum { OPTION_ROWS_MAX = 256 }; /* in all tables of one call */
 

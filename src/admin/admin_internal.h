@@ -21,10 +21,9 @@ enum { ADMIN_OUTPUT_MAX_BYTES = 64 * 1024 * 1024, ADMIN_WHY_MAX_BYTES = 1024 };
             0                                \
         }                                    \
     }
-#define ROW_YES                                                                           \
-    {                                                                                     \
-        .name = "yes", .type = OPTION_FLAG, .offset = COMMAND_OFFSET(yes), .letter = 'y', \
-        .help = "Do not ask, for scripts."                                                \
+#define ROW_YES                                                                                       \
+    {                                                                                                 \
+        .name = "yes", A_FLAG(COMMAND_OFFSET(yes)), .letter = 'y', .help = "Do not ask, for scripts." \
     }
 #define ROW_SECRET_FILE                                                                                          \
     ROW_TEXT("secret-file", secret_file, "PATH",                                                                 \

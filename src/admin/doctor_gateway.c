@@ -22,9 +22,7 @@ enum {
 
 static const struct option_row ROWS[] = {
     {.name = "gateway",
-     .type = OPTION_TEXT,
-     .offset = COMMAND_OFFSET(gateway),
-     .value_name = "URL",
+     A_TEXT(COMMAND_OFFSET(gateway), "URL"),
      .help =
          "Attack this gateway, as a client would, in place of checking Redis and settings. The URL's path is one of "
          "your backend that the key may read. Up to 60 requests, all GET but two uploads without a key."},

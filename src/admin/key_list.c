@@ -9,19 +9,15 @@
 #include <stdio.h>
 
 #define ROW_ACCOUNT ROW_TEXT("account", account, "ID", "List only keys of this account.")
-#define ROW_STATUS                                                                                                  \
-    {                                                                                                               \
-        .name = "status", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(status), .choices = "any|active|revoked", \
-        .help = "List only keys in this state."                                                                     \
+#define ROW_STATUS                                                                      \
+    {                                                                                   \
+        .name = "status", A_CHOICE(COMMAND_OFFSET(status), NULL, "any|active|revoked"), \
+        .help = "List only keys in this state."                                         \
     }
 
 static const struct option_row LIST_ROWS[] = {
     ROW_ACCOUNT,
-    {.name = "mode",
-     .type = OPTION_CHOICE,
-     .offset = COMMAND_OFFSET(mode),
-     .choices = "any|test|live",
-     .help = "List only keys of this mode."},
+    {.name = "mode", A_CHOICE(COMMAND_OFFSET(mode), NULL, "any|test|live"), .help = "List only keys of this mode."},
     ROW_STATUS,
     ROW_FLAG("device", device, "List only keys of devices."),
     ROW_JSON,

@@ -15,12 +15,7 @@ static const struct option_row UPGRADE_ROWS[] = {ROW_YES, ROW_JSON};
 
 static const struct option_row LOWER_LEASE_ROWS[] = {
     {.name = "lease-ms",
-     .type = OPTION_TIME,
-     .offset = COMMAND_OFFSET(settings.lease_ms),
-     .default_text = "1s",
-     .min = 0,
-     .max = LEASE_MS_MAX,
-     .value_name = "TIME",
+     A_TIME(COMMAND_OFFSET(settings.lease_ms), "1s", 0, LEASE_MS_MAX),
      .help = "Lower to this: the longest lease that a node has now, as in the nodes' settings."},
     ROW_JSON,
 };

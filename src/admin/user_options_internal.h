@@ -6,8 +6,7 @@
 /* In the order of enum role. */
 #define ROW_ROLE(usual)                                                                                   \
     {                                                                                                     \
-        .name = "role", .type = OPTION_CHOICE, .offset = COMMAND_OFFSET(role),                            \
-        .choices = "auditor|responder|developer|owner", .default_text = (usual),                          \
+        .name = "role", A_CHOICE(COMMAND_OFFSET(role), usual, "auditor|responder|developer|owner"),       \
         .help = "Let the user read (auditor), also revoke keys (responder), also create keys (developer)" \
                 ", or do everything (owner)."                                                             \
     }

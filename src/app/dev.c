@@ -26,10 +26,8 @@ enum { DEV_WHY_MAX_BYTES = 1024 };
 
 static const struct option_row DEV_ROWS[] = {
     {.name = "dir",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct command_line, dir),
+     A_TEXT(offsetof(struct command_line, dir), "PATH"),
      .default_text = ".chatelaine",
-     .value_name = "PATH",
      .help = "Keep everything in this folder: data, master key, password."},
     ROW_FLAG("cluster", cluster,
              "Run a Redis Cluster of three primaries instead of one Redis. A folder stays with what it was made for."),
@@ -41,16 +39,10 @@ static const struct option_row DEV_ROWS[] = {
 /* As for a node, but quiet by default, so that how to sign in stays the last thing on the screen. */
 static const struct option_row DEV_LOG_ROWS[] = {
     {.name = "log-level",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct settings, log_level),
-     .default_text = "warn",
-     .choices = "debug|info|warn|error",
+     A_CHOICE(offsetof(struct settings, log_level), "warn", "debug|info|warn|error"),
      .help = "Write log lines of this level and above."},
     {.name = "log-format",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct settings, log_format),
-     .default_text = "logfmt",
-     .choices = "logfmt|json",
+     A_CHOICE(offsetof(struct settings, log_format), "logfmt", "logfmt|json"),
      .help = "Write log lines to standard error in this format."},
 };
 static const struct option_table DEV_LOG_TABLE = OPTION_TABLE(DEV_LOG_ROWS);

@@ -16,10 +16,8 @@ enum { PATIENCE_MS = 4000, ANSWER_MAX_BYTES = 40 * 1024, WHY_MAX_BYTES = 1024, S
 
 static const struct option_row READY_ROWS[] = {
     {.name = "internal-listen",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct command_line, settings.internal_listen),
+     A_TEXT(offsetof(struct command_line, settings.internal_listen), "ADDRESS"),
      .default_text = SETTINGS_INTERNAL_LISTEN,
-     .value_name = "ADDRESS",
      .help = "The --internal-listen address of the node."},
     ROW_TEXT("internal-tls-cert", settings.internal_tls_cert, "PATH,…",
              "The --internal-tls-cert of the node, if it has one. The node must show one of these certificates."),

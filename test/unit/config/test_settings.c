@@ -91,7 +91,7 @@ Test(settings, every_row_is_whole_and_named_once)
             cr_assert_eq(row->help[strlen(row->help) - 1], '.', "--%s", row->name);
             cr_assert_eq(row->type == OPTION_CHOICE, row->choices != NULL, "--%s", row->name);
             cr_assert(row->type != OPTION_INTEGER || (row->default_text && row->min < row->max), "--%s", row->name);
-            cr_assert(row->type == OPTION_FLAG || row->type == OPTION_CHOICE || row->value_name, "--%s", row->name);
+            cr_assert(row->type != OPTION_TEXT || row->value_name, "--%s", row->name);
         }
     }
 }
