@@ -7,9 +7,7 @@
 
 enum { ELEMENT_MAX_BYTES = 64 * 1024 * 1024 };
 
-static void types_ask(struct store_copy *copy);
-static void elements_read(struct store_copy *copy);
-static void elements_compare(struct store_copy *copy);
+static copy_step types_ask, elements_read, elements_compare;
 
 /* It was there when it was read. */
 static bool may_be_gone(const struct copy_item *item)
@@ -32,16 +30,12 @@ static void on_read_back(struct store_copy *copy, void *arg, const struct redis_
 
 void copy_compare(struct store_copy *copy, copy_step *then)
 {
-    struct copy_name name;
-
     copy->portion->compared = then;
     for (size_t i = 0; i < copy->portion->count; i++) {
         struct copy_item *item = &copy->portion->items[i];
 
         if (item->is_there)
-            copy_call(&copy->to, item->to, 2,
-                      (struct text[]){TEXT("DUMP"), copy_name(&name, &copy->to, item->to, "", item->name)},
-                      on_read_back, item);
+            copy_read(&copy->to, item->to, "DUMP", "", item->name, on_read_back, item);
     }
     copy_then(copy, types_ask);
 }
@@ -59,15 +53,11 @@ static void on_type(struct store_copy *copy, void *arg, const struct redis_reply
 
 static void types_ask(struct store_copy *copy)
 {
-    struct copy_name name;
-
     for (size_t i = 0; i < copy->portion->count; i++) {
         struct copy_item *item = &copy->portion->items[i];
 
         if (item->differs)
-            copy_call(&copy->to, item->to, 2,
-                      (struct text[]){TEXT("TYPE"), copy_name(&name, &copy->to, item->to, "", item->name)}, on_type,
-                      item);
+            copy_read(&copy->to, item->to, "TYPE", "", item->name, on_type, item);
     }
     copy_then(copy, elements_read);
 }
@@ -148,13 +138,11 @@ static void on_target_elements(struct store_copy *copy, void *arg, const struct 
 static void elements_ask(struct copy_side *side, unsigned partition, struct copy_item *item, copy_answered *answered)
 {
     const struct copy_reading *reading = reading_of(item->type);
-    struct copy_name name;
-    struct text argv[2 + sizeof reading->range / sizeof *reading->range] = {
-        text_of(reading->command), copy_name(&name, side, partition, "", item->name)};
+    struct text range[sizeof reading->range / sizeof *reading->range];
 
     for (size_t i = 0; i < reading->range_count; i++)
-        argv[2 + i] = text_of(reading->range[i]);
-    copy_call(side, partition, 2 + reading->range_count, argv, answered, item);
+        range[i] = text_of(reading->range[i]);
+    copy_call_on(side, partition, reading->command, "", item->name, reading->range_count, range, answered, item);
 }
 
 static void elements_read(struct store_copy *copy)

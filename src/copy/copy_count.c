@@ -8,13 +8,12 @@
 enum { ACCOUNTS_AT_ONCE = 500 };
 
 struct copy_counting {
-    copy_step *then;
     unsigned side; /* index into copy->counted */
     unsigned partition;
     size_t from, found; /* accounts of the partition: before this page, on it */
 };
 
-static void page_read(struct store_copy *copy);
+static copy_step page_read;
 
 static struct copy_side *side_of(struct store_copy *copy)
 {
@@ -34,15 +33,11 @@ static void add(struct store_copy *copy, void *sum, const struct redis_reply *re
 static void count_in(struct store_copy *copy, const char *command, const char *kind, struct text account,
                      const char *rest, uint64_t *sum)
 {
-    struct copy_name name;
     struct buf of = BUF_FIXED(ID_TEXT_BYTES + 32);
 
     buf_append_text(&of, account);
     buf_append_str(&of, rest);
-    copy_call(side_of(copy), copy->counting->partition, 2,
-              (struct text[]){text_of(command),
-                              copy_name(&name, side_of(copy), copy->counting->partition, kind, buf_text(&of))},
-              add, sum);
+    copy_read(side_of(copy), copy->counting->partition, command, kind, buf_text(&of), add, sum);
 }
 
 static void count_account(struct store_copy *copy, struct text account)
@@ -86,7 +81,6 @@ static void on_suspended(struct store_copy *copy, UNUSED void *item, const struc
 static void page_done(struct store_copy *copy)
 {
     struct copy_counting *count = copy->counting;
-    copy_step *then = count->then;
 
     count->from += count->found;
     if (count->found == 0) {
@@ -102,7 +96,7 @@ static void page_done(struct store_copy *copy)
         return;
     }
     copy_count_finish(copy);
-    then(copy);
+    copy_next(copy);
 }
 
 static void page_read(struct store_copy *copy)
@@ -110,25 +104,19 @@ static void page_read(struct store_copy *copy)
     struct copy_counting *count = copy->counting;
     struct copy_side *side = side_of(copy);
     char first[24], last[24];
-    struct copy_name name;
 
     snprintf(first, sizeof first, "%zu", count->from);
     snprintf(last, sizeof last, "%zu", count->from + ACCOUNTS_AT_ONCE - 1);
-    copy_call(side, count->partition, 4,
-              (struct text[]){TEXT("ZRANGE"), copy_name(&name, side, count->partition, "accounts", TEXT("")),
-                              text_of(first), text_of(last)},
-              on_accounts, NULL);
+    copy_call_on(side, count->partition, "ZRANGE", "accounts", TEXT(""), COPY_WITH(text_of(first), text_of(last)),
+                 on_accounts, NULL);
     if (count->from == 0)
-        copy_call(side, count->partition, 2,
-                  (struct text[]){TEXT("HKEYS"), copy_name(&name, side, count->partition, "suspended", TEXT(""))},
-                  on_suspended, NULL);
+        copy_read(side, count->partition, "HKEYS", "suspended", TEXT(""), on_suspended, NULL);
     copy_then(copy, page_done);
 }
 
-void copy_count(struct store_copy *copy, copy_step *then)
+void copy_count(struct store_copy *copy)
 {
     copy->counting = mem_alloc(sizeof *copy->counting);
-    copy->counting->then = then;
     page_read(copy);
 }
 

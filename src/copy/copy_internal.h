@@ -12,6 +12,7 @@
 
 enum {
     COPY_NAME_BYTES = 1024,
+    COPY_ARGS_MAX = 254,                  /* of a command, behind its name */
     COPY_BATCH_BYTES = 4 * 1024 * 1024,   /* sent before answers are awaited */
     COPY_RECORD_BYTES = 12 * 1024 * 1024, /* largest record: a link holds 16 MiB that are not sent yet */
 };
@@ -41,9 +42,10 @@ struct store_copy {
     uv_timer_t timer;
     uint32_t connect_ms;
     copy_step *then;
-    copy_step *failed; /* the step after a failure */
-    copy_step *end;    /* says what became of the copy, which is over */
-    unsigned due;      /* calls that are not answered */
+    copy_step *const *steps; /* the next ones, which copy_next() takes */
+    copy_step *failed;       /* the step after a failure */
+    copy_step *end;          /* says what became of the copy, which is over */
+    unsigned due;            /* calls that are not answered */
     bool is_closing;
     unsigned open; /* links, Sentinels and the timer, while closing */
 
@@ -57,7 +59,6 @@ struct store_copy {
     bool has_begun;       /* the links of the source's first partition, and of the target, are up */
     bool has_written;     /* to the target */
     bool may_have_left;   /* the source: nobody serves it, or not all of it */
-    bool is_undo;         /* there is no target */
     const char *place;    /* how the source names the target from then on */
     struct text moved_to; /* where the source says that it has moved to; empty: nowhere */
     bool has_moved[PARTITIONS_MAX];
@@ -84,8 +85,24 @@ struct store_copy {
 /* copy_links.c */
 void copy_call(struct copy_side *side, unsigned partition, size_t argc, const struct text *argv,
                copy_answered *answered, void *item);
+/* Calls a command on the name "prefix kind rest". argv: what follows the name. */
+void copy_call_on(struct copy_side *side, unsigned partition, const char *command, const char *kind, struct text rest,
+                  size_t argc, const struct text *argv, copy_answered *answered, void *item);
+/* The same, without more arguments. */
+void copy_read(struct copy_side *side, unsigned partition, const char *command, const char *kind, struct text rest,
+               copy_answered *answered, void *item);
+/* The same, at the target, which need only succeed. */
+void copy_write(struct store_copy *copy, unsigned to, const char *command, const char *kind, struct text rest,
+                size_t argc, const struct text *argv);
+#define COPY_WITH(...)                                                          \
+    sizeof((struct text[]){__VA_ARGS__}) / sizeof(struct text), (struct text[]) \
+    {                                                                           \
+        __VA_ARGS__                                                             \
+    }
 /* The step runs once everything sent so far is answered; at once if nothing was sent. */
 void copy_then(struct store_copy *copy, copy_step *step);
+/* The same for the next step of the copy (the tables of store_copy.c). Each step ends by this or by copy_then(). */
+void copy_next(struct store_copy *copy);
 PRINTF_LIKE(2, 3) void copy_fail(struct store_copy *copy, const char *format, ...);
 void copy_malformed(struct copy_side *side, const char *what);
 /* Opens those that are not open yet, up to this number of partitions. */
@@ -133,15 +150,14 @@ void copy_source_ask(struct store_copy *copy);
 void copy_source_look(struct store_copy *copy, unsigned nth);
 /* From now on nodes and commands refuse the source. As long as no partition of the target is finished, a failure after
  * this undoes it. */
-void copy_source_leave(struct store_copy *copy, copy_step *then);
+copy_step copy_source_leave;
 /* Undoes it, and ends the copy. */
-void copy_source_return(struct store_copy *copy);
+copy_step copy_source_return;
 
-/* Each ends by going on to `then`. */
-void copy_records(struct store_copy *copy, copy_step *then); /* copy_records.c */
-void copy_whole(struct store_copy *copy, copy_step *then);   /* copy_whole.c */
-void copy_wipe(struct store_copy *copy, copy_step *then);    /* copy_records.c: all of the target but its marker */
-void copy_count(struct store_copy *copy, copy_step *then);   /* copy_count.c: both sides into `counted` */
+copy_step copy_records; /* copy_records.c */
+copy_step copy_whole;   /* copy_whole.c */
+copy_step copy_wipe;    /* copy_records.c: all of the target but its marker */
+copy_step copy_count;   /* copy_count.c: both sides into `counted` */
 /* Frees what these parts keep. */
 void copy_records_finish(struct store_copy *copy);
 void copy_whole_finish(struct store_copy *copy);

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "base/mem.h"
 #include "copy_internal.h"
 #include "engine/partitions.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CALLS_MAX = 256 * 1024, BACKOFF_MAX_MS = 1000 };
+enum { CALLS_MAX = 256 * 1024, BACKOFF_MAX_MS = 1000, ARGS_MAX = 2 + COPY_ARGS_MAX };
 
 static void copy_go_on(struct store_copy *copy)
 {
@@ -22,6 +23,11 @@ void copy_then(struct store_copy *copy, copy_step *step)
 {
     copy->then = step;
     copy_go_on(copy);
+}
+
+void copy_next(struct store_copy *copy)
+{
+    copy_then(copy, *copy->steps++);
 }
 
 void copy_fail(struct store_copy *copy, const char *format, ...)
@@ -84,6 +90,32 @@ void copy_call(struct copy_side *side, unsigned partition, size_t argc, const st
     *call = (struct call){side, answered, item};
     side->copy->due++;
     redis_link_call(side->links[partition], argc, argv, on_answered, call);
+}
+
+void copy_call_on(struct copy_side *side, unsigned partition, const char *command, const char *kind, struct text rest,
+                  size_t argc, const struct text *argv, copy_answered *answered, void *item)
+{
+    struct copy_name name;
+    struct text all[ARGS_MAX];
+
+    CHECK(argc + 2 <= ARGS_MAX);
+    all[0] = text_of(command);
+    all[1] = copy_name(&name, side, partition, kind, rest);
+    if (argc > 0)
+        memcpy(all + 2, argv, argc * sizeof *argv);
+    copy_call(side, partition, argc + 2, all, answered, item);
+}
+
+void copy_read(struct copy_side *side, unsigned partition, const char *command, const char *kind, struct text rest,
+               copy_answered *answered, void *item)
+{
+    copy_call_on(side, partition, command, kind, rest, 0, NULL, answered, item);
+}
+
+void copy_write(struct store_copy *copy, unsigned to, const char *command, const char *kind, struct text rest,
+                size_t argc, const struct text *argv)
+{
+    copy_call_on(&copy->to, to, command, kind, rest, argc, argv, NULL, NULL);
 }
 
 struct text copy_name(struct copy_name *name, const struct copy_side *side, unsigned partition, const char *kind,

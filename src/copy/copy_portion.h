@@ -31,8 +31,10 @@ struct copy_item {
 };
 
 struct copy_portion {
+    struct copy_side *side; /* the source; while wiping, the target */
+    copy_answered *scanned;
     copy_step *then, *compared;
-    unsigned partition; /* of the source; while wiping of the target */
+    unsigned partition; /* of that side */
     char cursor[24];
     struct arena arena;
     size_t count, next;

@@ -16,22 +16,7 @@
 
 enum { ALIAS_VALUE_BYTES = 8, EXPIRY_OF_NOTHING = -2 };
 
-static void scan_next(struct store_copy *copy);
-static void owners_ask(struct store_copy *copy);
-static void owners_ask_again(struct store_copy *copy);
-static void records_read(struct store_copy *copy);
-static void records_write(struct store_copy *copy);
-static void records_compare(struct store_copy *copy);
-static void portion_done(struct store_copy *copy);
-
-static void portion_begin(struct store_copy *copy, copy_step *then)
-{
-    copy_records_finish(copy);
-    copy->portion = mem_alloc(sizeof *copy->portion);
-    copy->portion->then = then;
-    snprintf(copy->portion->cursor, sizeof copy->portion->cursor, "0");
-    arena_init(&copy->portion->arena, NULL, 0);
-}
+static copy_step owners_ask, owners_ask_again, records_read, records_write, records_compare;
 
 void copy_records_finish(struct store_copy *copy)
 {
@@ -44,31 +29,52 @@ void copy_records_finish(struct store_copy *copy)
 
 /* Scanning */
 
-static void scan(struct store_copy *copy, struct copy_side *side, copy_answered *scanned)
+static void scan_next(struct store_copy *copy)
 {
     struct copy_portion *portion = copy->portion;
     struct copy_name pattern;
 
     arena_finish(&portion->arena);
     portion->count = portion->next = 0;
-    copy_call(side, portion->partition, 6,
+    copy_call(portion->side, portion->partition, 6,
               (struct text[]){TEXT("SCAN"), text_of(portion->cursor), TEXT("MATCH"),
-                              copy_pattern(&pattern, side, portion->partition), TEXT("COUNT"), TEXT(SCAN_COUNT)},
-              scanned, side);
+                              copy_pattern(&pattern, portion->side, portion->partition), TEXT("COUNT"),
+                              TEXT(SCAN_COUNT)},
+              portion->scanned, NULL);
+    copy_then(copy, portion->then);
 }
 
-/* True if there is more to scan; the cursor and the partition are where it goes on. */
-static bool scan_goes_on(struct copy_portion *portion, const struct copy_side *side)
+/* The cursor and the partition are where the scan goes on. */
+static void portion_done(struct store_copy *copy)
 {
+    struct copy_portion *portion = copy->portion;
+
     if (strcmp(portion->cursor, "0") == 0)
         portion->partition++;
-    return portion->partition < side->settings->partitions;
+    if (portion->partition < portion->side->settings->partitions)
+        scan_next(copy);
+    else
+        copy_next(copy);
+}
+
+/* then: what is done with each portion that was scanned. It ends with portion_done(). */
+static void scan_begin(struct store_copy *copy, struct copy_side *side, copy_answered *scanned, copy_step *then)
+{
+    copy_records_finish(copy);
+    copy->portion = mem_alloc(sizeof *copy->portion);
+    copy->portion->side = side;
+    copy->portion->scanned = scanned;
+    copy->portion->then = then;
+    snprintf(copy->portion->cursor, sizeof copy->portion->cursor, "0");
+    arena_init(&copy->portion->arena, NULL, 0);
+    scan_next(copy);
 }
 
 /* The names of the reply without the prefix, as items of the portion. */
-static bool take_names(struct store_copy *copy, struct copy_side *side, const struct redis_reply *reply)
+static bool take_names(struct store_copy *copy, const struct redis_reply *reply)
 {
     struct copy_portion *portion = copy->portion;
+    struct copy_side *side = portion->side;
     const struct redis_reply *names = reply_at(reply, 1);
     struct copy_name prefix;
     size_t prefix_len = copy_name(&prefix, side, portion->partition, "", TEXT("")).len;
@@ -105,33 +111,18 @@ static void note_unknown(struct store_copy *copy, struct text name)
     buf_append_printable(&out, (struct text){name.ptr, name.len < 40 ? name.len : 40});
 }
 
-static void on_scanned(struct store_copy *copy, void *side, const struct redis_reply *reply)
+static void on_scanned(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
 {
-    if (!take_names(copy, side, reply))
+    if (!take_names(copy, reply))
         return;
     for (size_t i = 0; i < copy->portion->count; i++)
         if (copy->portion->items[i].kind == COPY_UNKNOWN)
             note_unknown(copy, copy->portion->items[i].name);
 }
 
-void copy_records(struct store_copy *copy, copy_step *then)
+void copy_records(struct store_copy *copy)
 {
-    portion_begin(copy, then);
-    scan_next(copy);
-}
-
-static void scan_next(struct store_copy *copy)
-{
-    scan(copy, &copy->from, on_scanned);
-    copy_then(copy, owners_ask);
-}
-
-static void portion_done(struct store_copy *copy)
-{
-    if (scan_goes_on(copy->portion, &copy->from))
-        scan_next(copy);
-    else
-        copy->portion->then(copy);
+    scan_begin(copy, &copy->from, on_scanned, owners_ask);
 }
 
 /* Owners */
@@ -139,23 +130,7 @@ static void portion_done(struct store_copy *copy)
 static void get(struct store_copy *copy, const char *kind, struct text rest, copy_answered *answered,
                 struct copy_item *item)
 {
-    struct copy_name name;
-    unsigned partition = copy->portion->partition;
-
-    copy_call(&copy->from, partition, 2,
-              (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, partition, kind, rest)}, answered, item);
-}
-
-static void on_account(struct store_copy *copy, void *arg, const struct redis_reply *reply);
-
-static void get_account(struct store_copy *copy, const char *kind, struct text rest, struct copy_item *item)
-{
-    struct copy_name name;
-    unsigned partition = copy->portion->partition;
-
-    copy_call(&copy->from, partition, 3,
-              (struct text[]){TEXT("HGET"), copy_name(&name, &copy->from, partition, kind, rest), TEXT("account")},
-              on_account, item);
+    copy_read(&copy->from, copy->portion->partition, "GET", kind, rest, answered, item);
 }
 
 static void on_account(struct store_copy *copy, void *arg, const struct redis_reply *reply)
@@ -165,6 +140,12 @@ static void on_account(struct store_copy *copy, void *arg, const struct redis_re
 
     if (!reply_text_or_nil(reply, &account) || (account.len > 0 && !id_parse(ID_ACCOUNT, account, &item->account)))
         copy_malformed(&copy->from, "account of a record");
+}
+
+static void get_account(struct store_copy *copy, const char *kind, struct text rest, struct copy_item *item)
+{
+    copy_call_on(&copy->from, copy->portion->partition, "HGET", kind, rest, COPY_WITH(TEXT("account")), on_account,
+                 item);
 }
 
 static void on_key(struct store_copy *copy, void *arg, const struct redis_reply *reply)
@@ -302,12 +283,8 @@ static void on_expiry(struct store_copy *copy, void *arg, const struct redis_rep
 
 static void record_read(struct store_copy *copy, struct copy_item *item)
 {
-    unsigned partition = copy->portion->partition;
-    struct copy_name storage;
-    struct text name = copy_name(&storage, &copy->from, partition, "", item->name);
-
-    copy_call(&copy->from, partition, 2, (struct text[]){TEXT("DUMP"), name}, on_dumped, item);
-    copy_call(&copy->from, partition, 2, (struct text[]){TEXT("PEXPIRETIME"), name}, on_expiry, item);
+    copy_read(&copy->from, copy->portion->partition, "DUMP", "", item->name, on_dumped, item);
+    copy_read(&copy->from, copy->portion->partition, "PEXPIRETIME", "", item->name, on_expiry, item);
 }
 
 /* A tombstone names no account: it lies where a check that has its digest looks first. */
@@ -336,21 +313,11 @@ static void records_read(struct store_copy *copy)
     copy_then(copy, records_write);
 }
 
-static void write_plain(struct store_copy *copy, const struct copy_item *item, const char *kind, struct text rest,
-                        struct text value)
-{
-    struct copy_name name;
-
-    copy_call(&copy->to, item->to, 3,
-              (struct text[]){TEXT("SET"), copy_name(&name, &copy->to, item->to, kind, rest), value}, NULL, NULL);
-}
-
 /* A lookup goes where the digest says, and finds from there where the record is. */
 static void write_alias(struct store_copy *copy, const struct copy_item *item)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
     char bucket[ALIAS_VALUE_BYTES], expires[24];
-    struct copy_name name;
 
     if (!decode_hex(item->owner, digest, sizeof digest)) {
         copy_malformed(&copy->from, "digest");
@@ -361,10 +328,8 @@ static void write_alias(struct store_copy *copy, const struct copy_item *item)
         return;
     snprintf(bucket, sizeof bucket, "%u", bucket_of_account(&item->account));
     snprintf(expires, sizeof expires, "%" PRId64, item->expires_ms);
-    copy_call(&copy->to, at, item->expires_ms > 0 ? 5 : 3,
-              (struct text[]){TEXT("SET"), copy_name(&name, &copy->to, at, "alias:", item->owner), text_of(bucket),
-                              TEXT("PXAT"), text_of(expires)},
-              NULL, NULL);
+    copy_write(copy, at, "SET", "alias:", item->owner, item->expires_ms > 0 ? 3 : 1,
+               (struct text[]){text_of(bucket), TEXT("PXAT"), text_of(expires)});
     copy->has_aliases[at] = true;
     copy->copied.aliases++;
 }
@@ -372,32 +337,22 @@ static void write_alias(struct store_copy *copy, const struct copy_item *item)
 static void write_end(struct store_copy *copy, const struct copy_item *item)
 {
     char ends[24];
-    struct copy_name name;
 
     snprintf(ends, sizeof ends, "%" PRId64, item->ends_ms);
-    copy_call(&copy->to, item->to, 4,
-              (struct text[]){TEXT("ZADD"), copy_name(&name, &copy->to, item->to, "key_ends", TEXT("")), text_of(ends),
-                              id_text(&item->key)},
-              NULL, NULL);
+    copy_write(copy, item->to, "ZADD", "key_ends", TEXT(""), COPY_WITH(text_of(ends), id_text(&item->key)));
 }
 
 static void write_record(struct store_copy *copy, const struct copy_item *item)
 {
     char expires[24];
-    struct copy_name name;
 
     snprintf(expires, sizeof expires, "%" PRId64, item->expires_ms > 0 ? item->expires_ms : 0);
-    copy_call(&copy->to, item->to, item->expires_ms > 0 ? 6 : 5,
-              (struct text[]){TEXT("RESTORE"), copy_name(&name, &copy->to, item->to, "", item->name), text_of(expires),
-                              item->payload, TEXT("REPLACE"), TEXT("ABSTTL")},
-              NULL, NULL);
+    copy_write(copy, item->to, "RESTORE", "", item->name, item->expires_ms > 0 ? 4 : 3,
+               (struct text[]){text_of(expires), item->payload, TEXT("REPLACE"), TEXT("ABSTTL")});
     if (item->kind == COPY_ACCOUNT && item->name.len == strlen("acct:") + item->owner.len)
-        copy_call(&copy->to, item->to, 4,
-                  (struct text[]){TEXT("ZADD"), copy_name(&name, &copy->to, item->to, "accounts", TEXT("")), TEXT("0"),
-                                  item->owner},
-                  NULL, NULL);
+        copy_write(copy, item->to, "ZADD", "accounts", TEXT(""), COPY_WITH(TEXT("0"), item->owner));
     if (item->kind == COPY_KEY)
-        write_plain(copy, item, "id:", id_text(&item->key), item->owner);
+        copy_write(copy, item->to, "SET", "id:", id_text(&item->key), 1, &item->owner);
     if (item->ends_ms > 0)
         write_end(copy, item);
     if (has_digest(item))
@@ -417,7 +372,7 @@ static void write_email(struct store_copy *copy, const struct copy_item *item)
     if (value.failed)
         copy_malformed(&copy->from, "email");
     else
-        write_plain(copy, item, "", item->name, buf_text(&value));
+        copy_write(copy, item->to, "SET", "", item->name, COPY_WITH(buf_text(&value)));
     copy->copied.emails++;
 }
 
@@ -447,46 +402,24 @@ static void records_compare(struct store_copy *copy)
 
 /* Wiping: of the target, what an interrupted copy has left. */
 
-static void wipe_next(struct store_copy *copy);
-
 static bool is_marker(struct text name)
 {
     return text_equal(name, TEXT("store")) || text_equal(name, TEXT("schema"));
 }
 
-static void on_to_wipe(struct store_copy *copy, void *arg, const struct redis_reply *reply)
+static void on_to_wipe(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
 {
-    struct copy_side *side = arg;
-    unsigned partition = copy->portion->partition;
-    struct copy_name name;
-
-    if (!take_names(copy, side, reply))
+    if (!take_names(copy, reply))
         return;
     for (size_t i = 0; i < copy->portion->count; i++) {
-        const struct copy_item *item = &copy->portion->items[i];
+        const struct copy_item *found = &copy->portion->items[i];
 
-        if (item->kind != COPY_UNKNOWN && !is_marker(item->name))
-            copy_call(side, partition, 2,
-                      (struct text[]){TEXT("UNLINK"), copy_name(&name, side, partition, "", item->name)}, NULL, NULL);
+        if (found->kind != COPY_UNKNOWN && !is_marker(found->name))
+            copy_write(copy, copy->portion->partition, "UNLINK", "", found->name, 0, NULL);
     }
 }
 
-static void wiped(struct store_copy *copy)
+void copy_wipe(struct store_copy *copy)
 {
-    if (scan_goes_on(copy->portion, &copy->to))
-        wipe_next(copy);
-    else
-        copy->portion->then(copy);
-}
-
-static void wipe_next(struct store_copy *copy)
-{
-    scan(copy, &copy->to, on_to_wipe);
-    copy_then(copy, wiped);
-}
-
-void copy_wipe(struct store_copy *copy, copy_step *then)
-{
-    portion_begin(copy, then);
-    wipe_next(copy);
+    scan_begin(copy, &copy->to, on_to_wipe, portion_done);
 }

@@ -103,21 +103,15 @@ static unsigned *number_kept(struct store_copy *copy, unsigned number)
 
 void copy_source_ask(struct store_copy *copy)
 {
-    struct copy_name name;
-
     for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
         unsigned *number = number_kept(copy, i);
 
-        copy_call(&copy->from, i, 9,
-                  (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->from, i, "store", TEXT("")), TEXT("id"),
-                                  TEXT("partitions"), TEXT("partition"), TEXT("copying"), TEXT("moved"),
-                                  TEXT("moved_schema"), TEXT("missing")},
-                  on_store, number);
-        copy_call(&copy->from, i, 2, (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "schema", TEXT(""))},
-                  on_schema, number);
-        copy_call(&copy->from, i, 2,
-                  (struct text[]){TEXT("GET"), copy_name(&name, &copy->from, i, "lease_max", TEXT(""))}, on_lease_max,
-                  NULL);
+        copy_call_on(&copy->from, i, "HMGET", "store", TEXT(""),
+                     COPY_WITH(TEXT("id"), TEXT("partitions"), TEXT("partition"), TEXT("copying"), TEXT("moved"),
+                               TEXT("moved_schema"), TEXT("missing")),
+                     on_store, number);
+        copy_read(&copy->from, i, "GET", "schema", TEXT(""), on_schema, number);
+        copy_read(&copy->from, i, "GET", "lease_max", TEXT(""), on_lease_max, NULL);
     }
 }
 
@@ -201,19 +195,14 @@ void copy_source_look(struct store_copy *copy, unsigned nth)
 
     *seen = (struct copy_seen){0};
     for (unsigned i = 0; i < copy->from.settings->partitions; i++) {
-        copy_call(&copy->from, i, 2,
-                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "nodes", TEXT(""))}, on_nodes,
-                  &seen->nodes);
-        copy_call(&copy->from, i, 2,
-                  (struct text[]){TEXT("HGETALL"), copy_name(&name, &copy->from, i, "store", TEXT(""))}, on_changes,
-                  &seen->changes);
-        copy_call(&copy->from, i, 3,
-                  (struct text[]){TEXT("PUBSUB"), TEXT("NUMSUB"), copy_name(&name, &copy->from, i, "inv", TEXT(""))},
-                  on_listening, &seen->nodes_listening);
-        copy_call(
-            &copy->from, i, 3,
-            (struct text[]){TEXT("PUBSUB"), TEXT("SHARDNUMSUB"), copy_name(&name, &copy->from, i, "inv", TEXT(""))},
-            on_listening, &seen->nodes_listening);
+        struct text channel = copy_name(&name, &copy->from, i, "inv", TEXT(""));
+
+        copy_read(&copy->from, i, "HGETALL", "nodes", TEXT(""), on_nodes, &seen->nodes);
+        copy_read(&copy->from, i, "HGETALL", "store", TEXT(""), on_changes, &seen->changes);
+        copy_call(&copy->from, i, COPY_WITH(TEXT("PUBSUB"), TEXT("NUMSUB"), channel), on_listening,
+                  &seen->nodes_listening);
+        copy_call(&copy->from, i, COPY_WITH(TEXT("PUBSUB"), TEXT("SHARDNUMSUB"), channel), on_listening,
+                  &seen->nodes_listening);
     }
 }
 
@@ -276,7 +265,7 @@ static void draw_id(char ret_id[STORE_ID_CHARS + 1])
     ret_id[STORE_ID_CHARS] = '\0';
 }
 
-void copy_source_leave(struct store_copy *copy, copy_step *then)
+void copy_source_leave(struct store_copy *copy)
 {
     char id[STORE_ID_CHARS + 1], schema[16];
 
@@ -290,7 +279,7 @@ void copy_source_leave(struct store_copy *copy, copy_step *then)
                     (struct text[]){text_of(copy->id), text_of(copy->place), text_of(id), text_of(schema)}, on_left);
         copy_call(&copy->from, i, 1, (struct text[]){TEXT("ROLE")}, on_role, number_kept(copy, i));
     }
-    copy_then(copy, then);
+    copy_next(copy);
 }
 
 static void returned(struct store_copy *copy)

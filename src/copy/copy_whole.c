@@ -10,32 +10,34 @@
 
 #define READ_AT_ONCE "500"
 
-enum { XADD_ARGS_MAX = 256 };
-
-static void values_read(struct store_copy *copy, unsigned partition);
-static void streams_begin(struct store_copy *copy);
+static copy_step streams_begin;
 
 /* Single values */
 
 static void set_everywhere(struct store_copy *copy, const char *kind, struct text value)
 {
-    struct copy_name name;
-
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
-        copy_call(&copy->to, i, 3, (struct text[]){TEXT("SET"), copy_name(&name, &copy->to, i, kind, TEXT("")), value},
-                  NULL, NULL);
+        copy_write(copy, i, "SET", kind, TEXT(""), 1, &value);
+}
+
+/* The field and value of a hash that follow, from *at = 0 on; false: there are no more. */
+static bool next_pair(const struct redis_reply *hash, size_t *at, struct text *ret_field, struct text *ret_value)
+{
+    for (; hash->type == REPLY_ARRAY && *at + 1 < hash->count; *at += 2)
+        if (reply_text(hash->items[*at], ret_field) && reply_text(hash->items[*at + 1], ret_value)) {
+            *at += 2;
+            return true;
+        }
+    return false;
 }
 
 static void on_master_keys(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
 {
-    struct copy_name name;
     struct text key;
 
     for (size_t k = 0; reply->type == REPLY_ARRAY && k < reply->count; k++)
         for (unsigned i = 0; reply_text(reply->items[k], &key) && i < copy->to.settings->partitions; i++)
-            copy_call(&copy->to, i, 3,
-                      (struct text[]){TEXT("SADD"), copy_name(&name, &copy->to, i, "master_keys", TEXT("")), key}, NULL,
-                      NULL);
+            copy_write(copy, i, "SADD", "master_keys", TEXT(""), 1, &key);
 }
 
 static void on_unsealed(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
@@ -57,21 +59,16 @@ static void on_lease_max(struct store_copy *copy, UNUSED void *item, const struc
 /* The first partition's heads count, whichever answers first: those of the others differ by moments. */
 static void on_log_heads(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
-    const struct text command = *(const unsigned *)item == 0 ? TEXT("HSET") : TEXT("HSETNX");
-    struct copy_name name;
+    const char *command = *(const unsigned *)item == 0 ? "HSET" : "HSETNX";
     struct text chain, head;
 
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
-        for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
-            if (reply_text(reply->items[f], &chain) && reply_text(reply->items[f + 1], &head))
-                copy_call(&copy->to, i, 4,
-                          (struct text[]){command, copy_name(&name, &copy->to, i, "log_heads", TEXT("")), chain, head},
-                          NULL, NULL);
+        for (size_t at = 0; next_pair(reply, &at, &chain, &head);)
+            copy_write(copy, i, command, "log_heads", TEXT(""), COPY_WITH(chain, head));
 }
 
 static void on_log_heads_expiry(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
 {
-    struct copy_name name;
     char expires[24];
     int64_t ms;
 
@@ -79,10 +76,7 @@ static void on_log_heads_expiry(struct store_copy *copy, UNUSED void *item, cons
         return;
     snprintf(expires, sizeof expires, "%" PRId64, ms);
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
-        copy_call(
-            &copy->to, i, 3,
-            (struct text[]){TEXT("PEXPIREAT"), copy_name(&name, &copy->to, i, "log_heads", TEXT("")), text_of(expires)},
-            NULL, NULL);
+        copy_write(copy, i, "PEXPIREAT", "log_heads", TEXT(""), COPY_WITH(text_of(expires)));
 }
 
 /* item: the number of the source partition, as a pointer into a table. */
@@ -93,28 +87,19 @@ static unsigned counterpart_of(const struct store_copy *copy, const void *item)
 
 static void on_log_dropped(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
-    unsigned to = counterpart_of(copy, item);
-    struct copy_name name;
     struct text value;
 
     if (reply_text(reply, &value))
-        copy_call(&copy->to, to, 3,
-                  (struct text[]){TEXT("INCRBY"), copy_name(&name, &copy->to, to, "log_dropped", TEXT("")), value},
-                  NULL, NULL);
+        copy_write(copy, counterpart_of(copy, item), "INCRBY", "log_dropped", TEXT(""), 1, &value);
 }
 
 static void on_strangers_counts(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
     unsigned to = counterpart_of(copy, item);
-    struct copy_name name;
     struct text field, value;
 
-    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
-        if (reply_text(reply->items[f], &field) && reply_text(reply->items[f + 1], &value))
-            copy_call(&copy->to, to, 4,
-                      (struct text[]){TEXT("HINCRBY"), copy_name(&name, &copy->to, to, "strangers:counts", TEXT("")),
-                                      field, value},
-                      NULL, NULL);
+    for (size_t at = 0; next_pair(reply, &at, &field, &value);)
+        copy_write(copy, to, "HINCRBY", "strangers:counts", TEXT(""), COPY_WITH(field, value));
 }
 
 static void note_suspensions(struct store_copy *copy, struct text version)
@@ -128,25 +113,16 @@ static void note_suspensions(struct store_copy *copy, struct text version)
 static void on_suspended(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
 {
     struct text field, since;
-    struct copy_name name;
     struct id account;
 
-    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2) {
-        if (!reply_text(reply->items[f], &field) || !reply_text(reply->items[f + 1], &since))
-            continue;
-        if (text_equal(field, TEXT("version"))) {
+    for (size_t at = 0; next_pair(reply, &at, &field, &since);)
+        if (text_equal(field, TEXT("version")))
             note_suspensions(copy, since);
-        } else if (id_parse(ID_ACCOUNT, field, &account)) {
-            unsigned to = bucket_of_account(&account) & (copy->to.settings->partitions - 1);
-
-            copy_call(
-                &copy->to, to, 4,
-                (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, to, "suspended", TEXT("")), field, since},
-                NULL, NULL);
-        } else {
+        else if (id_parse(ID_ACCOUNT, field, &account))
+            copy_write(copy, bucket_of_account(&account) & (copy->to.settings->partitions - 1), "HSET", "suspended",
+                       TEXT(""), COPY_WITH(field, since));
+        else
             copy_malformed(&copy->from, "suspended account");
-        }
-    }
 }
 
 /* What one Redis has lost, that this was accepted, and that its clock was proved wrong says nothing of another. The
@@ -168,54 +144,39 @@ static bool is_of_one_place(struct text field)
  * does not matter, because another era begins there. */
 static void take_chain(struct store_copy *copy, unsigned to, struct text maker, struct text numbers)
 {
-    struct copy_name name;
     char order[24];
 
     snprintf(order, sizeof order, "%u", ++copy->chains[to]);
-    copy_call(&copy->to, to, 4,
-              (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, to, "chains", TEXT("")), maker, numbers}, NULL,
-              NULL);
-    copy_call(
-        &copy->to, to, 4,
-        (struct text[]){TEXT("ZADD"), copy_name(&name, &copy->to, to, "chain_order", TEXT("")), text_of(order), maker},
-        NULL, NULL);
+    copy_write(copy, to, "HSET", "chains", TEXT(""), COPY_WITH(maker, numbers));
+    copy_write(copy, to, "ZADD", "chain_order", TEXT(""), COPY_WITH(text_of(order), maker));
 }
 
 static void on_chains(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
     struct text maker, numbers;
 
-    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2)
-        for (unsigned i = 0; reply_text(reply->items[f], &maker) && reply_text(reply->items[f + 1], &numbers) &&
-                             i < copy->to.settings->partitions;
-             i++)
+    for (size_t at = 0; next_pair(reply, &at, &maker, &numbers);)
+        for (unsigned i = 0; i < copy->to.settings->partitions; i++)
             if (copy_takes_over(copy, *(const unsigned *)item, i))
                 take_chain(copy, i, maker, numbers);
 }
 
 static void take_over(struct store_copy *copy, unsigned from, struct text field, struct text value)
 {
-    struct copy_name name;
-
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
         if (copy_takes_over(copy, from, i))
-            copy_call(&copy->to, i, 4,
-                      (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, i, "store", TEXT("")), field, value},
-                      NULL, NULL);
+            copy_write(copy, i, "HSET", "store", TEXT(""), COPY_WITH(field, value));
 }
 
 static void on_store(struct store_copy *copy, void *item, const struct redis_reply *reply)
 {
     struct text field, value;
 
-    for (size_t f = 0; reply->type == REPLY_ARRAY && f + 1 < reply->count; f += 2) {
-        if (!reply_text(reply->items[f], &field) || !reply_text(reply->items[f + 1], &value))
-            continue;
+    for (size_t at = 0; next_pair(reply, &at, &field, &value);)
         if (text_equal(field, TEXT("suspensions")))
             note_suspensions(copy, value);
         else if (!is_of_one_place(field))
             take_over(copy, *(const unsigned *)item, field, value);
-    }
 }
 
 static const struct {
@@ -237,26 +198,18 @@ static const struct {
 static void values_read(struct store_copy *copy, unsigned partition)
 {
     unsigned *item = arena_alloc(&copy->arena, sizeof *item);
-    struct copy_name name;
 
     *item = partition;
     for (size_t i = 0; i < sizeof VALUES / sizeof *VALUES; i++)
-        copy_call(&copy->from, partition, 2,
-                  (struct text[]){text_of(VALUES[i].command),
-                                  copy_name(&name, &copy->from, partition, VALUES[i].name, TEXT(""))},
-                  VALUES[i].answered, item);
+        copy_read(&copy->from, partition, VALUES[i].command, VALUES[i].name, TEXT(""), VALUES[i].answered, item);
 }
 
 static void hash_set(struct store_copy *copy, unsigned to, const char *kind, const char *field, uint64_t value)
 {
     char number[24];
-    struct copy_name name;
 
     snprintf(number, sizeof number, "%" PRIu64, value);
-    copy_call(
-        &copy->to, to, 4,
-        (struct text[]){TEXT("HSET"), copy_name(&name, &copy->to, to, kind, TEXT("")), text_of(field), text_of(number)},
-        NULL, NULL);
+    copy_write(copy, to, "HSET", kind, TEXT(""), COPY_WITH(text_of(field), text_of(number)));
 }
 
 static void values_write(struct store_copy *copy)
@@ -289,7 +242,6 @@ struct copy_entry {
 };
 
 struct copy_streams {
-    copy_step *then;
     size_t stream; /* index into STREAMS */
     unsigned partition;
     char after[48]; /* the last entry read */
@@ -305,8 +257,7 @@ struct copy_streams {
 static const char *const STREAMS[] = {"audit",         "strangers",     "unlogged:people",
                                       "unlogged:live", "unlogged:test", "unlogged:refused"};
 
-static void stream_read(struct store_copy *copy);
-static void stream_write(struct store_copy *copy);
+static copy_step stream_read, stream_write;
 
 void copy_whole_finish(struct store_copy *copy)
 {
@@ -318,10 +269,9 @@ void copy_whole_finish(struct store_copy *copy)
     copy->streams = NULL;
 }
 
-void copy_whole(struct store_copy *copy, copy_step *then)
+void copy_whole(struct store_copy *copy)
 {
     copy->streams = mem_alloc(sizeof *copy->streams);
-    copy->streams->then = then;
     arena_init(&copy->streams->arena, NULL, 0);
     for (unsigned i = 0; i < copy->from.settings->partitions; i++)
         values_read(copy, i);
@@ -345,7 +295,7 @@ static void streams_begin(struct store_copy *copy)
     if (streams->stream < sizeof STREAMS / sizeof *STREAMS)
         stream_read(copy);
     else
-        streams->then(copy);
+        copy_next(copy);
 }
 
 static bool read_entry_id(struct text id, struct copy_entry *entry)
@@ -363,7 +313,7 @@ static bool take_entry(struct copy_streams *streams, const struct redis_reply *r
     struct text id;
 
     if (!reply_text(reply_at(reply, 0), &id) || !read_entry_id(id, &entry) || !fields || fields->type != REPLY_ARRAY ||
-        fields->count + 3 > XADD_ARGS_MAX)
+        fields->count + 1 > COPY_ARGS_MAX)
         return false;
     snprintf(streams->after, sizeof streams->after, "(%.*s", TEXT_ARG(id));
     entry.count = fields->count;
@@ -422,13 +372,9 @@ static void stream_was_read(struct store_copy *copy)
 static void stream_read(struct store_copy *copy)
 {
     struct copy_streams *streams = copy->streams;
-    struct copy_name name;
 
-    copy_call(&copy->from, streams->partition, 6,
-              (struct text[]){TEXT("XRANGE"),
-                              copy_name(&name, &copy->from, streams->partition, STREAMS[streams->stream], TEXT("")),
-                              text_of(streams->after), TEXT("+"), TEXT("COUNT"), TEXT(READ_AT_ONCE)},
-              on_entries, NULL);
+    copy_call_on(&copy->from, streams->partition, "XRANGE", STREAMS[streams->stream], TEXT(""),
+                 COPY_WITH(text_of(streams->after), TEXT("+"), TEXT("COUNT"), TEXT(READ_AT_ONCE)), on_entries, NULL);
     copy_then(copy, stream_was_read);
 }
 
@@ -448,8 +394,7 @@ static void entry_write(struct store_copy *copy, struct copy_entry *entry)
 {
     struct copy_streams *streams = copy->streams;
     unsigned to = entry_target(copy, entry);
-    struct text argv[XADD_ARGS_MAX];
-    struct copy_name name;
+    struct text argv[COPY_ARGS_MAX];
     char id[48];
 
     if (entry->ms == streams->last[to].ms && entry->sequence <= streams->last[to].sequence)
@@ -457,11 +402,9 @@ static void entry_write(struct store_copy *copy, struct copy_entry *entry)
     streams->last[to].ms = entry->ms;
     streams->last[to].sequence = entry->sequence;
     snprintf(id, sizeof id, "%" PRIu64 "-%" PRIu64, entry->ms, entry->sequence);
-    argv[0] = TEXT("XADD");
-    argv[1] = copy_name(&name, &copy->to, to, STREAMS[streams->stream], TEXT(""));
-    argv[2] = text_of(id);
-    memcpy(argv + 3, entry->fields, entry->count * sizeof *argv);
-    copy_call(&copy->to, to, 3 + entry->count, argv, NULL, NULL);
+    argv[0] = text_of(id);
+    memcpy(argv + 1, entry->fields, entry->count * sizeof *argv);
+    copy_write(copy, to, "XADD", STREAMS[streams->stream], TEXT(""), 1 + entry->count, argv);
 }
 
 static void stream_write(struct store_copy *copy)

@@ -19,24 +19,15 @@ enum {
     CHANGES_BYTES = 24,
 };
 
-static void links_are_up(struct store_copy *copy);
-static void source_ask(struct store_copy *copy);
-static void target_ask(struct store_copy *copy);
-static void judge(struct store_copy *copy);
-static void source_judge(struct store_copy *copy);
-static void target_mark(struct store_copy *copy);
-static void target_wipe(struct store_copy *copy);
-static void records_begin(struct store_copy *copy);
-static void whole_begin(struct store_copy *copy);
-static void count_begin(struct store_copy *copy);
-static void compare(struct store_copy *copy);
-static void source_leave(struct store_copy *copy);
-static void source_look_again(struct store_copy *copy);
-static void source_judge_again(struct store_copy *copy);
-static void undo_judge(struct store_copy *copy);
-static void target_finish(struct store_copy *copy);
-static void replicas_ask(struct store_copy *copy);
-static void copy_end(struct store_copy *copy);
+static copy_step links_are_up, source_ask, undo_judge, target_ask, judge, others_judge, source_watch, target_mark,
+    compare, source_look_again, source_judge, target_finish, replicas_ask, copy_end;
+
+static copy_step *const STEPS[] = {source_ask, target_ask,   judge,      others_judge, source_watch, target_mark,
+                                   copy_wipe,  copy_records, copy_whole, copy_count,   compare};
+/* Nothing changes the source once it is left. Whatever changed it before is seen by looking once more. */
+static copy_step *const LAST_STEPS[] = {copy_source_leave, source_look_again, source_judge,
+                                        target_finish,     replicas_ask,      copy_end};
+static copy_step *const UNDO_STEPS[] = {source_ask, undo_judge, copy_source_return};
 
 /* Connecting. The links of a source of unknown size come in two steps. */
 
@@ -94,6 +85,7 @@ static struct store_copy *copy_create(uv_loop_t *loop, const struct store_settin
     copy->loop = loop;
     copy->done = done;
     copy->arg = arg;
+    copy->steps = STEPS;
     copy->failed = copy->end = copy_end;
     arena_init(&copy->arena, NULL, 0);
     CHECK(uv_timer_init(loop, &copy->timer) == 0);
@@ -119,7 +111,7 @@ void store_copy_undo(uv_loop_t *loop, const struct store_settings *from,
 {
     struct store_copy *copy = copy_create(loop, from, done, arg);
 
-    copy->is_undo = true;
+    copy->steps = UNDO_STEPS;
     copy->to = (struct copy_side){.copy = copy, .settings = &copy->to_settings};
     links_await(copy);
 }
@@ -138,7 +130,7 @@ static void on_partitions(struct store_copy *copy, UNUSED void *item, const stru
 static void more_links_open(struct store_copy *copy)
 {
     if (copy->from.open == copy->from.settings->partitions) {
-        source_ask(copy);
+        copy_next(copy);
         return;
     }
     links_await(copy);
@@ -164,7 +156,7 @@ static void links_are_up(struct store_copy *copy)
     if (copy->from.settings->partitions == 0)
         partitions_ask(copy);
     else
-        source_ask(copy);
+        copy_next(copy);
 }
 
 /* Looking at both */
@@ -180,7 +172,7 @@ static void source_ask(struct store_copy *copy)
 {
     copy_source_ask(copy);
     copy_source_look(copy, 0);
-    copy_then(copy, copy->is_undo ? undo_judge : target_ask);
+    copy_next(copy);
 }
 
 static void on_target_store(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
@@ -212,14 +204,11 @@ static void on_target_accounts(struct store_copy *copy, UNUSED void *item, const
 
 static void target_ask(struct store_copy *copy)
 {
-    struct copy_name name;
-
     for (unsigned i = 0; i < copy->to.settings->partitions; i++)
-        copy_call(&copy->to, i, 6,
-                  (struct text[]){TEXT("HMGET"), copy_name(&name, &copy->to, i, "store", TEXT("")), TEXT("id"),
-                                  TEXT("copying"), TEXT("copying_changes"), TEXT("moved")},
-                  on_target_store, NULL);
-    copy_then(copy, judge);
+        copy_call_on(&copy->to, i, "HMGET", "store", TEXT(""),
+                     COPY_WITH(TEXT("id"), TEXT("copying"), TEXT("copying_changes"), TEXT("moved")), on_target_store,
+                     NULL);
+    copy_next(copy);
 }
 
 /* Whether only the last step is missing: all was copied and compared. The source was left then, or by an earlier
@@ -249,28 +238,20 @@ static void source_watch(struct store_copy *copy)
     if (copy->seen[0].nodes_listening > 0)
         copy_fail(copy, "%s", SERVED);
     if (copy->seen[0].nodes == 0)
-        copy_then(copy, target_mark);
+        copy_next(copy);
     else
         CHECK(uv_timer_start(&copy->timer, on_lease_over, lease_ms + lease_ms / 4 + LEASE_MARGIN_MS, 0) == 0);
 }
 
-static void accounts_judge(struct store_copy *copy)
-{
-    if (copy->others > 0)
-        copy_fail(copy, "The target is not empty: choose another Redis or --prefix.");
-    copy_then(copy, source_watch);
-}
-
 static void judge(struct store_copy *copy)
 {
-    struct copy_name name;
-
     if (must_only_finish(copy)) {
         if (copy->is_outdated)
             copy_fail(copy, "An earlier run lacked only its last step, and the source has changed since: delete the "
                             "target's names, and run the copy again.");
         copy->copied.was_finished_only = true;
-        copy_then(copy, source_leave);
+        copy->steps = LAST_STEPS;
+        copy_next(copy);
         return;
     }
     if (copy->finished > 0)
@@ -282,81 +263,58 @@ static void judge(struct store_copy *copy)
                   TEXT_ARG(copy->moved_to));
     if (copy->marked == 0 && copy->left_before == 0)
         for (unsigned i = 0; i < copy->to.settings->partitions; i++)
-            copy_call(&copy->to, i, 2,
-                      (struct text[]){TEXT("EXISTS"), copy_name(&name, &copy->to, i, "accounts", TEXT(""))},
-                      on_target_accounts, NULL);
-    copy_then(copy, accounts_judge);
+            copy_read(&copy->to, i, "EXISTS", "accounts", TEXT(""), on_target_accounts, NULL);
+    copy_next(copy);
 }
 
-static void source_compare(struct store_copy *copy)
+static void others_judge(struct store_copy *copy)
+{
+    if (copy->others > 0)
+        copy_fail(copy, "The target is not empty: choose another Redis or --prefix.");
+    copy_next(copy);
+}
+
+static void source_judge(struct store_copy *copy)
 {
     if (copy->seen[1].nodes_listening > 0 || copy->seen[0].nodes != copy->seen[1].nodes)
         copy_fail(copy, "%s", SERVED);
     if (copy->seen[0].changes != copy->seen[1].changes)
         copy_fail(copy, "Something changes the source: stop it, and run the copy again.");
-}
-
-static void source_judge(struct store_copy *copy)
-{
-    source_compare(copy);
-    copy_then(copy, target_mark);
+    copy_next(copy);
 }
 
 static void undo_judge(struct store_copy *copy)
 {
     if (copy->moved_to.len == 0)
         copy_fail(copy, "The source has not moved: there is nothing to undo.");
-    copy_then(copy, copy_source_return);
+    copy_next(copy);
 }
 
 /* Copying */
 
-static void tell(struct store_copy *copy, unsigned to, size_t argc, const struct text *argv)
+/* MULTI or EXEC. */
+static void bracket(struct store_copy *copy, unsigned to, struct text word)
 {
-    copy_call(&copy->to, to, argc, argv, NULL, NULL);
+    copy_call(&copy->to, to, 1, &word, NULL, NULL);
 }
 
 static void target_mark(struct store_copy *copy)
 {
-    struct copy_name store, schema;
     char newer[16], partitions[16], changes[CHANGES_BYTES];
 
     snprintf(newer, sizeof newer, "%d", STORE_COPY_SCHEMA);
     snprintf(partitions, sizeof partitions, "%u", copy->to.settings->partitions);
     copy->has_written = true;
     for (unsigned i = 0; i < copy->to.settings->partitions; i++) {
-        struct text hash = copy_name(&store, &copy->to, i, "store", TEXT(""));
-
-        tell(copy, i, 1, (struct text[]){TEXT("MULTI")});
-        tell(copy, i, 2, (struct text[]){TEXT("DEL"), hash});
-        tell(copy, i, 8,
-             (struct text[]){TEXT("HSET"), hash, TEXT("copying"), text_of(copy->id), TEXT("copying_changes"),
-                             print_changes(changes, copy), TEXT("partitions"), text_of(partitions)});
-        tell(copy, i, 3,
-             (struct text[]){TEXT("SET"), copy_name(&schema, &copy->to, i, "schema", TEXT("")), text_of(newer)});
-        tell(copy, i, 1, (struct text[]){TEXT("EXEC")});
+        bracket(copy, i, TEXT("MULTI"));
+        copy_write(copy, i, "DEL", "store", TEXT(""), 0, NULL);
+        copy_write(copy, i, "HSET", "store", TEXT(""),
+                   COPY_WITH(TEXT("copying"), text_of(copy->id), TEXT("copying_changes"), print_changes(changes, copy),
+                             TEXT("partitions"), text_of(partitions)));
+        copy_write(copy, i, "SET", "schema", TEXT(""), COPY_WITH(text_of(newer)));
+        bracket(copy, i, TEXT("EXEC"));
     }
-    copy_then(copy, target_wipe);
-}
-
-static void target_wipe(struct store_copy *copy)
-{
-    copy_wipe(copy, records_begin);
-}
-
-static void records_begin(struct store_copy *copy)
-{
-    copy_records(copy, whole_begin);
-}
-
-static void whole_begin(struct store_copy *copy)
-{
-    copy_whole(copy, count_begin);
-}
-
-static void count_begin(struct store_copy *copy)
-{
-    copy_count(copy, compare);
+    copy_next(copy);
 }
 
 /* Comparing, and the end. Nothing of the target is trusted before. */
@@ -380,51 +338,36 @@ static void compare(struct store_copy *copy)
     compare_count(copy, "users", from->users, to->users);
     compare_count(copy, "events", from->events, to->events);
     copy->copied.counts = *to;
-    copy_then(copy, source_leave);
-}
-
-/* Nothing changes the source from then on. Whatever changed it before is seen by looking once more. */
-static void source_leave(struct store_copy *copy)
-{
-    copy_source_leave(copy, source_look_again);
+    copy->steps = LAST_STEPS;
+    copy_next(copy);
 }
 
 static void source_look_again(struct store_copy *copy)
 {
     copy_source_look(copy, 1);
-    copy_then(copy, source_judge_again);
-}
-
-static void source_judge_again(struct store_copy *copy)
-{
-    source_compare(copy);
-    copy_then(copy, target_finish);
+    copy_next(copy);
 }
 
 /* From the first answer on, nodes may serve the target. */
 static void target_finish(struct store_copy *copy)
 {
     unsigned count = copy->to.settings->partitions;
-    struct copy_name store, schema;
     char number[24], partitions[16], partition[16];
 
     copy->failed = copy_end;
     snprintf(number, sizeof number, "%" PRIu64, copy->schema);
     snprintf(partitions, sizeof partitions, "%u", count);
     for (unsigned i = 0; i < count; i++) {
-        struct text hash = copy_name(&store, &copy->to, i, "store", TEXT(""));
-
         snprintf(partition, sizeof partition, "%u", i);
-        tell(copy, i, 1, (struct text[]){TEXT("MULTI")});
-        tell(copy, i, 8,
-             (struct text[]){TEXT("HSET"), hash, TEXT("id"), text_of(copy->id), TEXT("partitions"), text_of(partitions),
-                             TEXT("partition"), text_of(partition)});
-        tell(copy, i, 4, (struct text[]){TEXT("HDEL"), hash, TEXT("copying"), TEXT("copying_changes")});
-        tell(copy, i, 3,
-             (struct text[]){TEXT("SET"), copy_name(&schema, &copy->to, i, "schema", TEXT("")), text_of(number)});
-        tell(copy, i, 1, (struct text[]){TEXT("EXEC")});
+        bracket(copy, i, TEXT("MULTI"));
+        copy_write(copy, i, "HSET", "store", TEXT(""),
+                   COPY_WITH(TEXT("id"), text_of(copy->id), TEXT("partitions"), text_of(partitions), TEXT("partition"),
+                             text_of(partition)));
+        copy_write(copy, i, "HDEL", "store", TEXT(""), COPY_WITH(TEXT("copying"), TEXT("copying_changes")));
+        copy_write(copy, i, "SET", "schema", TEXT(""), COPY_WITH(text_of(number)));
+        bracket(copy, i, TEXT("EXEC"));
     }
-    copy_then(copy, replicas_ask);
+    copy_next(copy);
 }
 
 static void on_replicas(struct store_copy *copy, UNUSED void *item, const struct redis_reply *reply)
@@ -447,7 +390,7 @@ static void replicas_ask(struct store_copy *copy)
     for (unsigned i = 0; copy->to.settings->min_replicas > 0 && i < copy->to.settings->partitions; i++)
         copy_call(&copy->to, i, 3, (struct text[]){TEXT("WAIT"), text_of(replicas), text_of(timeout)}, on_replicas,
                   NULL);
-    copy_then(copy, copy_end);
+    copy_next(copy);
 }
 
 /* Closing: the links, then what finds Redis for them. */
