@@ -10,7 +10,6 @@
 #include "base/secure.h"
 #include "config/settings.h"
 #include "records/link_store.h"
-#include "records/people_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,41 +43,6 @@ const struct option_group USER_ROLE_OPTIONS[] = ADMIN_OPTIONS(ROLE_ROWS);
 const struct option_group USER_END_OPTIONS[] = ADMIN_OPTIONS(END_ROWS);
 const struct option_group USER_RESET_OPTIONS[] = ADMIN_OPTIONS(RESET_ROWS);
 
-/* One run of a command: who it is about, and what became of it. */
-struct people_run {
-    const struct command_line *line;
-    struct store_client client;
-    struct known_user user;
-    char email[EMAIL_MAX_BYTES + 1];
-    struct person person;
-    int64_t sessions_ended;
-    struct buf revoked, kept; /* ids, each with a blank behind it */
-};
-
-typedef int people_act(struct people_run *run);
-
-/* Opens the store, finds the user unless the email is a new one, acts, and closes it. */
-static int run_with(const struct command_line *line, bool is_new, people_act *act)
-{
-    struct people_run run = {.line = line};
-    int code = is_new ? email_option_read_new(line, run.email) : email_option_read(line, run.email);
-
-    buf_init(&run.revoked, ADMIN_OUTPUT_MAX_BYTES);
-    buf_init(&run.kept, ADMIN_OUTPUT_MAX_BYTES);
-    if (code == EXIT_DONE)
-        code = command_open(line, &run.client, NULL);
-    if (code == EXIT_DONE) {
-        code = is_new ? user_refuse_known(&run.client, line->email, run.email)
-                      : user_require(&run.client, run.email, &run.user);
-        if (code == EXIT_DONE)
-            code = act(&run);
-        store_client_close(&run.client);
-    }
-    buf_finish(&run.revoked);
-    buf_finish(&run.kept);
-    return code;
-}
-
 /* Links */
 
 static int print_link(const struct people_run *run, const struct link_record *link, const struct token *code)
@@ -99,15 +63,15 @@ static int print_link(const struct people_run *run, const struct link_record *li
     return command_print(buf_text(&out));
 }
 
-static int read_origin(const struct people_run *run)
+static int require_origin(const struct command_line *line)
 {
-    return command_require_origin(run->line, "the link begins with the nodes' public origin");
+    return command_require_origin(line, "the link begins with the nodes' public origin");
 }
 
 /* link: with the account set */
 static void link_begin(struct people_run *run, struct link_record *link, struct token *ret_code)
 {
-    token_draw(run->client.keyring, bucket_of_account(&link->account), KEYRING_LINK, ret_code, link->digest);
+    token_draw(run->client.settings.keyring, bucket_of_account(&link->account), KEYRING_LINK, ret_code, link->digest);
     link->id = id_mint(ID_INVITATION, clock_wall_ms());
     snprintf(link->email, sizeof link->email, "%s", run->email);
 }
@@ -140,12 +104,11 @@ static int invite(struct people_run *run)
 
 int user_invite_run(const struct command_line *line)
 {
-    const struct people_run probe = {.line = line};
     int code = command_require(line->account, "--account");
 
     if (code == EXIT_DONE)
-        code = read_origin(&probe);
-    return code == EXIT_DONE ? run_with(line, true, invite) : code;
+        code = require_origin(line);
+    return code == EXIT_DONE ? people_run(line, PEOPLE_NEW, invite) : code;
 }
 
 static void person_read(void *arg, enum store_result result, const struct person *person)
@@ -200,10 +163,9 @@ static int reset(struct people_run *run)
 
 int user_reset_run(const struct command_line *line)
 {
-    const struct people_run probe = {.line = line};
-    int code = read_origin(&probe);
+    int code = require_origin(line);
 
-    return code == EXIT_DONE ? run_with(line, false, reset) : code;
+    return code == EXIT_DONE ? people_run(line, PEOPLE_KNOWN, reset) : code;
 }
 
 /* Showing */
@@ -232,7 +194,7 @@ static int show(struct people_run *run)
 
 int user_show_run(const struct command_line *line)
 {
-    return run_with(line, false, show);
+    return people_run(line, PEOPLE_KNOWN, show);
 }
 
 /* Changing */
@@ -320,7 +282,7 @@ static int set_role(struct people_run *run)
 
 int user_role_run(const struct command_line *line)
 {
-    return run_with(line, false, set_role);
+    return people_run(line, PEOPLE_KNOWN, set_role);
 }
 
 static int enable(struct people_run *run)
@@ -332,7 +294,7 @@ static int enable(struct people_run *run)
 
 int user_enable_run(const struct command_line *line)
 {
-    return run_with(line, false, enable);
+    return people_run(line, PEOPLE_KNOWN, enable);
 }
 
 static int end_user(struct people_run *run, enum person_change_kind kind, const char *what, const char *done)
@@ -364,10 +326,10 @@ static int remove_user(struct people_run *run)
 
 int user_disable_run(const struct command_line *line)
 {
-    return run_with(line, false, disable);
+    return people_run(line, PEOPLE_KNOWN, disable);
 }
 
 int user_remove_run(const struct command_line *line)
 {
-    return run_with(line, false, remove_user);
+    return people_run(line, PEOPLE_KNOWN, remove_user);
 }

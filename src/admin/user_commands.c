@@ -8,7 +8,6 @@
 #include "core/email.h"
 #include "core/qr.h"
 #include "records/link_store.h"
-#include "records/people_store.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -53,15 +52,15 @@ static void put_totp(struct buf *out, const char *uri)
 }
 
 /* Prints a user's new TOTP secret. account: not NULL for `user create`, which prints account and email too. */
-static int print_totp(const struct command_line *line, const struct new_user *user, const char *account,
-                      const char *email)
+static int print_totp(const struct people_run *run, const struct new_user *user, const char *account)
 {
+    const char *email = run->email;
     struct buf uri CLEANUP(buf_wipe), out CLEANUP(buf_wipe);
 
     buf_init(&uri, TOTP_URI_MAX_BYTES);
     buf_init(&out, ADMIN_OUTPUT_MAX_BYTES);
     totp_print_uri(&user->totp, TOTP_ISSUER, text_of(email), &uri);
-    if (line->json) {
+    if (run->line->json) {
         struct json_writer w = {.out = &out};
         json_object_begin(&w);
         json_put_member(&w, "id", id_text(&user->id));
@@ -83,59 +82,43 @@ static int print_totp(const struct command_line *line, const struct new_user *us
 }
 
 /* Checks the password again now that the account's name is known: it must not be made of that. */
-static int password_accept_for(struct store_client *client, const struct id *account, const char *email,
-                               struct text password)
+static int password_accept_for(struct people_run *run, const struct id *account)
 {
     char name[ACCOUNT_NAME_MAX_BYTES + 1];
-    int code = account_name_find(client, account, name);
+    int code = account_name_find(&run->client, account, name);
+    const struct password_context context = {text_of(run->email), text_of(name)};
 
-    return code == EXIT_DONE ? password_accept(password, &(struct password_context){text_of(email), text_of(name)})
-                             : code;
+    return code == EXIT_DONE ? password_accept(buf_text(&run->password), &context) : code;
 }
 
-static int user_create_with(const struct command_line *line, struct keyring *keyring, const struct id *account,
-                            const char *email, struct text password)
+static int create(struct people_run *run)
 {
-    struct store_client client;
+    const struct command_line *line = run->line;
     struct new_user user;
-    int code = command_open(line, &client, keyring);
+    struct id storage;
+    const struct id *account;
+    int code = account_option_read(line, &storage, &account);
 
-    if (code != EXIT_DONE)
-        return code;
-    code = user_refuse_known(&client, line->email, email);
     if (code == EXIT_DONE)
-        code = password_accept_for(&client, account, email, password);
+        code = password_accept_for(run, account);
     if (code == EXIT_DONE)
-        code = user_add(&client, keyring, account, email, (enum role)line->role, password, !line->permanent_password,
-                        &user);
-    store_client_close(&client);
+        code = user_add(&run->client, run->keyring, account, run->email, (enum role)line->role,
+                        buf_text(&run->password), !line->permanent_password, &user);
     if (code == EXIT_DONE)
-        code = print_totp(line, &user, account->text, email);
+        code = print_totp(run, &user, account->text);
     secure_wipe(&user, sizeof user);
     return code;
 }
 
 static int create_with_password(const struct command_line *line)
 {
-    char email[EMAIL_MAX_BYTES + 1];
-    struct buf password CLEANUP(buf_wipe) = BUF_UP_TO(PASSWORD_MAX_BYTES + 1);
-    struct id account;
-    const struct id *given;
+    struct id storage;
+    const struct id *account;
     int code = command_require(line->account, "--account");
 
     if (code == EXIT_DONE)
-        code = account_option_read(line, &account, &given);
-    if (code == EXIT_DONE)
-        code = email_option_read_new(line, email);
-    if (code != EXIT_DONE)
-        return code;
-    struct keyring *keyring = command_keyring(line, &code);
-    if (keyring)
-        code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
-    if (code == EXIT_DONE)
-        code = user_create_with(line, keyring, &account, email, buf_text(&password));
-    keyring_destroy(keyring);
-    return code;
+        code = account_option_read(line, &storage, &account);
+    return code == EXIT_DONE ? people_run(line, PEOPLE_NEW_WITH_PASSWORD, create) : code;
 }
 
 int user_create_run(const struct command_line *line)
@@ -227,122 +210,68 @@ int user_list_run(const struct command_line *line)
     return listing_run(&users, line, "There are no users.", COLUMNS, list_users_of);
 }
 
-/* Leaves nothing open on failure. */
-static int open_and_find(const struct command_line *line, struct store_client *client, struct keyring *keyring,
-                         const char *email, struct known_user *ret_user)
+static int reset_totp(struct people_run *run)
 {
-    int code = command_open(line, client, keyring);
-
-    if (code != EXIT_DONE)
-        return code;
-    code = user_require(client, email, ret_user);
-    if (code != EXIT_DONE)
-        store_client_close(client);
-    return code;
-}
-
-static int reset_totp_with(const struct command_line *line, struct keyring *keyring, const char *email)
-{
-    struct store_client client;
-    struct known_user known;
-    struct new_user user = {0};
+    struct new_user user = {.id = run->user.id};
     char question[ADMIN_WHY_MAX_BYTES];
     uint8_t sealed[TOTP_SEALED_BYTES];
-    int code = open_and_find(line, &client, keyring, email, &known);
+    int code;
 
-    if (code != EXIT_DONE)
-        return code;
     snprintf(question, sizeof question,
-             "%s gets a new secret for one-time codes: the old one stops working, and all sessions end.", email);
-    code = command_confirm(line, question);
+             "%s gets a new secret for one-time codes: the old one stops working, and all sessions end.", run->email);
+    code = command_confirm(run->line, question);
     if (code == EXIT_DONE) {
-        user.id = known.id;
         totp_secret_mint(&user.totp);
-        keyring_seal(keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
-        code = user_reset(&client, &user.id, NULL, false, sealed);
+        keyring_seal(run->client.settings.keyring, id_text(&user.id), user.totp.bytes, TOTP_SECRET_BYTES, sealed);
+        code = user_reset(&run->client, &user.id, NULL, false, sealed);
     }
-    store_client_close(&client);
     if (code == EXIT_DONE)
-        code = print_totp(line, &user, NULL, email);
+        code = print_totp(run, &user, NULL);
     secure_wipe(&user, sizeof user);
-    return code;
-}
-
-/* what: follows "User usr_… (email) ". */
-static int print_done(const struct command_line *line, const struct id *user, const char *email, const char *what)
-{
-    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
-
-    buf_printf(&out, line->json ? "{\"id\":\"%s\"}\n" : "User %s (%s) %s\n", user->text, email, what);
-    return command_print(buf_text(&out));
-}
-
-static int reset_password_with(const struct command_line *line, struct keyring *keyring, const char *email)
-{
-    char hash[PASSWORD_HASH_BYTES];
-    struct store_client client;
-    struct buf password CLEANUP(buf_wipe) = BUF_UP_TO(PASSWORD_MAX_BYTES + 1);
-    struct known_user user;
-
-    int code = password_obtain(line->password_file, &(struct password_context){.email = text_of(email)}, &password);
-    if (code == EXIT_DONE)
-        code = open_and_find(line, &client, keyring, email, &user);
-    if (code != EXIT_DONE)
-        return code;
-    code = password_accept_for(&client, &user.account, email, buf_text(&password));
-    if (code == EXIT_DONE) {
-        user_hash_password(&client, keyring, &user.id, buf_text(&password), hash);
-        code = user_reset(&client, &user.id, hash, true, NULL);
-    }
-    store_client_close(&client);
-    if (code == EXIT_DONE)
-        code = print_done(line, &user.id, email,
-                          "has a new password, to be changed at the next sign-in; all sessions ended.");
-    return code;
-}
-
-static int unlock_with(const struct command_line *line, struct keyring *keyring, const char *email)
-{
-    struct store_client client;
-    struct known_user user;
-    int code = open_and_find(line, &client, keyring, email, &user);
-
-    if (code != EXIT_DONE)
-        return code;
-    code = user_unlock(&client, &user.id);
-    store_client_close(&client);
-    if (code == EXIT_DONE)
-        code = print_done(line, &user.id, email, "is unlocked, and failed attempts are cleared.");
-    return code;
-}
-
-typedef int reset_with(const struct command_line *line, struct keyring *keyring, const char *email);
-
-static int reset_run(const struct command_line *line, reset_with *reset)
-{
-    char email[EMAIL_MAX_BYTES + 1];
-    int code = email_option_read(line, email);
-
-    if (code != EXIT_DONE)
-        return code;
-    struct keyring *keyring = command_keyring(line, &code);
-    if (keyring)
-        code = reset(line, keyring, email);
-    keyring_destroy(keyring);
     return code;
 }
 
 int user_reset_totp_run(const struct command_line *line)
 {
-    return reset_run(line, reset_totp_with);
+    return people_run(line, PEOPLE_KNOWN, reset_totp);
+}
+
+/* what: follows "User usr_… (email) ". */
+static int print_done(const struct people_run *run, const char *what)
+{
+    struct buf out CLEANUP(buf_finish) = BUF_UP_TO(ADMIN_WHY_MAX_BYTES);
+
+    buf_printf(&out, run->line->json ? "{\"id\":\"%s\"}\n" : "User %s (%s) %s\n", run->user.id.text, run->email, what);
+    return command_print(buf_text(&out));
+}
+
+static int reset_password(struct people_run *run)
+{
+    char hash[PASSWORD_HASH_BYTES];
+    int code = password_accept_for(run, &run->user.account);
+
+    if (code != EXIT_DONE)
+        return code;
+    user_hash_password(&run->client, run->keyring, &run->user.id, buf_text(&run->password), hash);
+    code = user_reset(&run->client, &run->user.id, hash, true, NULL);
+    return code == EXIT_DONE
+               ? print_done(run, "has a new password, to be changed at the next sign-in; all sessions ended.")
+               : code;
 }
 
 int user_reset_password_run(const struct command_line *line)
 {
-    return reset_run(line, reset_password_with);
+    return people_run(line, PEOPLE_KNOWN_WITH_PASSWORD, reset_password);
+}
+
+static int unlock(struct people_run *run)
+{
+    int code = user_unlock(&run->client, &run->user.id);
+
+    return code == EXIT_DONE ? print_done(run, "is unlocked, and failed attempts are cleared.") : code;
 }
 
 int user_unlock_run(const struct command_line *line)
 {
-    return reset_run(line, unlock_with);
+    return people_run(line, PEOPLE_KNOWN, unlock);
 }

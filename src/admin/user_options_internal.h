@@ -1,6 +1,7 @@
 /* What the commands about users share. */
 #pragma once
 #include "admin_internal.h"
+#include "records/people_store.h"
 
 #define ROW_EMAIL ROW_TEXT("email", email, "EMAIL", "The email address of the user. Required.")
 /* In the order of enum role. */
@@ -14,13 +15,26 @@
     ROW_TEXT("public-origin", settings.public_origin, "ORIGIN", \
              "Begin the link with this origin, as on the nodes. Required for a link.")
 
-/* --email, normalised. */
-MUST_CHECK int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1]);
-/* --email of a new user, as email_read() reads it. */
-MUST_CHECK int email_option_read_new(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1]);
-/* Users of versions before 0.4 have their email as it was written: an error, if one of them has this one. The store
- * refuses those who have it as it is meant. */
-MUST_CHECK int user_refuse_known(struct store_client *client, const char *written, const char *meant);
+/* One run of a command: who it is about, and what became of it. */
+struct people_run {
+    const struct command_line *line;
+    struct store_client client;
+    struct known_user user;
+    char email[EMAIL_MAX_BYTES + 1];
+    struct person person;
+    int64_t sessions_ended;
+    struct buf revoked, kept; /* ids, each with a blank behind it */
+    struct keyring *keyring;  /* with a password: loaded before that is asked for */
+    struct buf password;
+};
+
+typedef int people_act(struct people_run *run);
+
+enum people_need { PEOPLE_KNOWN, PEOPLE_KNOWN_WITH_PASSWORD, PEOPLE_NEW, PEOPLE_NEW_WITH_PASSWORD };
+
+/* Reads --email and the password that the command needs, opens the store, finds the user unless the email is a new one,
+ * acts, and closes it. */
+MUST_CHECK int people_run(const struct command_line *line, enum people_need need, people_act *act);
 
 /* Of a command that makes a user or an invitation, and of one that changes a user. */
 extern const struct store_refusals NEW_USER_REFUSALS, USER_REFUSALS;

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/secure.h"
 #include "core/email.h"
-#include "records/people_store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -131,18 +130,6 @@ int user_require(struct store_client *client, const char *email, struct known_us
     return code;
 }
 
-int user_refuse_known(struct store_client *client, const char *written, const char *meant)
-{
-    char before[EMAIL_MAX_BYTES + 1];
-    struct known_user user;
-    bool is_known = false;
-    int code = EXIT_DONE;
-
-    if (account_normalise_email(text_of(written), before) && strcmp(before, meant) != 0)
-        code = user_find(client, before, &is_known, &user);
-    return is_known && code == EXIT_DONE ? command_fail(EXIT_FAILED, "%s", NEW_USER_REFUSALS.conflict) : code;
-}
-
 int user_reset(struct store_client *client, const struct id *user, const char *password_hash, bool must_change,
                const uint8_t *totp_sealed)
 {
@@ -157,7 +144,7 @@ int user_unlock(struct store_client *client, const struct id *user)
     return store_client_finish(client, &USER_REFUSALS);
 }
 
-int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
+static int read_email(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
 {
     int code = command_require(line->email, "--email");
 
@@ -166,15 +153,68 @@ int email_option_read(const struct command_line *line, char ret_email[EMAIL_MAX_
     return code;
 }
 
-int email_option_read_new(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
+static int read_new_email(const struct command_line *line, char ret_email[EMAIL_MAX_BYTES + 1])
 {
-    char storage[EMAIL_WHY_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(EMAIL_WHY_BYTES);
     int code = command_require(line->email, "--email");
 
     if (code != EXIT_DONE || email_read(text_of(line->email), ret_email))
         return code;
-    buf_init_fixed(&why, storage, sizeof storage);
     email_explain(text_of(line->email), &why);
-    return command_fail(EXIT_USAGE, "--%.*s", (int)why.len - 1, storage); /* without the full stop */
+    return command_fail(EXIT_USAGE, "--%.*s", (int)why.len - 1, why.ptr); /* without the full stop */
+}
+
+static int read_password(struct people_run *run)
+{
+    const struct password_context context = {.email = text_of(run->email)};
+    int code;
+
+    run->keyring = command_keyring(run->line, &code);
+    return run->keyring ? password_obtain(run->line->password_file, &context, &run->password) : code;
+}
+
+/* Users of versions before 0.4 have their email as it was written: an error, if one of them has this one. The store
+ * refuses those who have it as it is meant. */
+static int refuse_known(struct people_run *run)
+{
+    char before[EMAIL_MAX_BYTES + 1];
+    bool is_known = false;
+    int code = EXIT_DONE;
+
+    if (account_normalise_email(text_of(run->line->email), before) && strcmp(before, run->email) != 0)
+        code = user_find(&run->client, before, &is_known, &run->user);
+    return is_known && code == EXIT_DONE ? command_fail(EXIT_FAILED, "%s", NEW_USER_REFUSALS.conflict) : code;
+}
+
+static int run_in_store(struct people_run *run, bool is_new, people_act *act)
+{
+    int code = command_open(run->line, &run->client, run->keyring);
+
+    if (code != EXIT_DONE)
+        return code;
+    code = is_new ? refuse_known(run) : user_require(&run->client, run->email, &run->user);
+    if (code == EXIT_DONE)
+        code = act(run);
+    store_client_close(&run->client);
+    return code;
+}
+
+int people_run(const struct command_line *line, enum people_need need, people_act *act)
+{
+    struct people_run run = {.line = line};
+    bool is_new = need == PEOPLE_NEW || need == PEOPLE_NEW_WITH_PASSWORD;
+    int code = is_new ? read_new_email(line, run.email) : read_email(line, run.email);
+
+    buf_init(&run.revoked, ADMIN_OUTPUT_MAX_BYTES);
+    buf_init(&run.kept, ADMIN_OUTPUT_MAX_BYTES);
+    buf_init(&run.password, PASSWORD_MAX_BYTES + 1);
+    if (code == EXIT_DONE && (need == PEOPLE_KNOWN_WITH_PASSWORD || need == PEOPLE_NEW_WITH_PASSWORD))
+        code = read_password(&run);
+    if (code == EXIT_DONE)
+        code = run_in_store(&run, is_new, act);
+    keyring_destroy(run.keyring);
+    buf_finish(&run.revoked);
+    buf_finish(&run.kept);
+    buf_wipe(&run.password);
+    return code;
 }
