@@ -25,7 +25,7 @@ enum { SOCKET_PATH_MAX_BYTES = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 
 
 #define UNIX TEXT("unix:")
 
-static bool read_origin(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+static bool check_origin(const struct settings *s, struct buf *ret_why)
 {
     if (s->public_origin)
         return settings_check_origin(s->public_origin, ret_why);
@@ -57,7 +57,7 @@ static bool check_leases(const struct settings *s, struct node_settings *node, s
     return false;
 }
 
-static bool check_clients(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+static bool check_clients(const struct settings *s, struct buf *ret_why)
 {
     if (device_clients_valid(text_of(s->device_clients)))
         return true;
@@ -66,7 +66,7 @@ static bool check_clients(const struct settings *s, UNUSED struct node_settings 
     return false;
 }
 
-static bool check_canary(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+static bool check_canary(const struct settings *s, struct buf *ret_why)
 {
     if (s->canary_interval_ms == 0 || s->canary_interval_ms >= CANARY_INTERVAL_MIN_MS)
         return true;
@@ -83,48 +83,41 @@ static bool read_proxies(const struct settings *s, struct node_settings *node, s
     return node->trusted_proxies;
 }
 
-/* A listener's options. */
-struct listening {
-    const char *option, *address, *proxy_option;
-    bool has_proxy;
+/* Where clients connect. */
+struct node_place {
+    const char *option;
+    size_t address;           /* in the settings: an address or a path */
+    const char *proxy_option; /* of a listener; NULL: it is no listener, but a path, which may be NULL */
+    size_t has_proxy;
 };
 
-static struct listening public_of(const struct settings *s)
-{
-    return (struct listening){"--listen", s->listen, "--proxy-protocol", s->proxy_protocol};
-}
+#define AT(field) offsetof(struct settings, field)
+static const struct node_place PUBLIC = {"--listen", AT(listen), "--proxy-protocol", AT(proxy_protocol)};
+static const struct node_place INTERNAL = {"--internal-listen", AT(internal_listen), "--internal-proxy-protocol",
+                                           AT(internal_proxy_protocol)};
+static const struct node_place CHECK_SOCKET = {"--check-socket", AT(check_socket), NULL, 0};
+static const struct node_place TABLE = {"--table", AT(table), NULL, 0};
 
-static struct listening internal_of(const struct settings *s)
+static const char *address_of(const struct settings *s, const struct node_place *at)
 {
-    return (struct listening){"--internal-listen", s->internal_listen, "--internal-proxy-protocol",
-                              s->internal_proxy_protocol};
+    return *(const char *const *)(const void *)((const char *)s + at->address);
 }
 
 /* A PROXY header decides which client a failure counts against, so its sender must be trusted by address. A peer of a
  * Unix socket has none. */
-static bool check_proxy(const struct settings *s, struct listening at, struct buf *ret_why)
+static bool check_proxy(const struct settings *s, const struct node_place *at, struct buf *ret_why)
 {
-    if (!at.has_proxy)
+    if (!*((const bool *)s + at->has_proxy))
         return true;
     if (!s->trusted_proxies)
         buf_printf(ret_why, "%s needs --trusted-proxies: name the networks that the balancer connects from",
-                   at.proxy_option);
-    else if (text_starts_with(text_of(at.address), UNIX))
+                   at->proxy_option);
+    else if (text_starts_with(text_of(address_of(s, at)), UNIX))
         buf_printf(ret_why, "%s needs host:port in %s: --trusted-proxies cannot name who connects to %s",
-                   at.proxy_option, at.option, at.address);
+                   at->proxy_option, at->option, address_of(s, at));
     else
         return true;
     return false;
-}
-
-static bool check_public_proxy(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return check_proxy(s, public_of(s), ret_why);
-}
-
-static bool check_internal_proxy(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return check_proxy(s, internal_of(s), ret_why);
 }
 
 static void explain_socket(const char *option, const char *path, int error, bool is_absolute, struct buf *ret_why)
@@ -155,23 +148,26 @@ static bool check_socket_path(const char *option, const char *path, bool is_abso
 }
 
 /* The units make folders below /run when a node starts. */
-static bool check_folder(const char *option, const char *path, struct buf *ret_why)
+static bool check_folder(const struct settings *s, const struct node_place *at, struct buf *ret_why)
 {
-    bool is_listener = text_starts_with(text_of(path), UNIX);
-    const char *file = path + (is_listener ? UNIX.len : 0);
+    const char *path = address_of(s, at), *file = path;
     char copy[SOCKET_PATH_MAX_BYTES + 1];
 
+    if (!path || (at->proxy_option && !text_starts_with(text_of(path), UNIX)))
+        return true;
+    if (text_starts_with(text_of(path), UNIX))
+        file += UNIX.len;
     if (strlen(file) > SOCKET_PATH_MAX_BYTES || text_starts_with(text_of(file), TEXT("/run/")))
         return true;
     memcpy(copy, file, strlen(file) + 1);
     if (faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) == 0)
         return true;
-    explain_socket(option, path, uv_translate_sys_error(errno), false, ret_why);
+    explain_socket(at->option, path, uv_translate_sys_error(errno), false, ret_why);
     return false;
 }
 
 /* Whether this process may take the port. Asked with UDP, which has the same rule and meets no listener. */
-static bool check_port(struct listening at, struct sockaddr_storage *address, struct buf *ret_why)
+static bool check_port(const char *option, const char *shown, struct sockaddr_storage *address, struct buf *ret_why)
 {
     int fd = http_address_socket(address, SOCK_DGRAM | SOCK_CLOEXEC);
     socklen_t bytes = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -183,67 +179,35 @@ static bool check_port(struct listening at, struct sockaddr_storage *address, st
         buf_printf(ret_why,
                    "can't listen on %s %s: ports below 1024 need CAP_NET_BIND_SERVICE: grant it with the drop-in that "
                    "chatelaine.service describes, or choose a port from 1024 on",
-                   at.option, at.address);
+                   option, shown);
     return !is_denied;
 }
 
-static bool check_address(struct listening at, struct buf *ret_why)
+static bool check_address(const struct settings *s, const struct node_place *at, struct buf *ret_why)
 {
     struct sockaddr_storage parsed = {0};
-    struct text address = text_of(at.address);
-    const char *colon = strrchr(at.address, ':');
+    const char *address = address_of(s, at), *colon = strrchr(address, ':');
     uint64_t port;
 
-    if (text_starts_with(address, UNIX))
-        return check_socket_path(at.option, at.address + UNIX.len, false, ret_why);
-    if (http_address_read(address, &parsed) == 0)
-        return check_port(at, &parsed, ret_why);
-    if (colon > at.address && strchr(at.address, ':') == colon && text_to_u64(text_of(colon + 1), UINT16_MAX, &port))
+    if (text_starts_with(text_of(address), UNIX))
+        return check_socket_path(at->option, address + UNIX.len, false, ret_why);
+    if (http_address_read(text_of(address), &parsed) == 0)
+        return check_port(at->option, address, &parsed, ret_why);
+    if (colon > address && strchr(address, ':') == colon && text_to_u64(text_of(colon + 1), UINT16_MAX, &port))
         buf_printf(ret_why, "can't listen on %s %s: it must be an address, not a name, as in 127.0.0.1:%s or [::1]:%s",
-                   at.option, at.address, colon + 1, colon + 1);
+                   at->option, address, colon + 1, colon + 1);
     else
-        buf_printf(ret_why, "can't listen on %s %s: it must be host:port, [v6]:port or unix:/path", at.option,
-                   at.address);
+        buf_printf(ret_why, "can't listen on %s %s: it must be host:port, [v6]:port or unix:/path", at->option,
+                   address);
     return false;
 }
 
-static bool check_public(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return check_address(public_of(s), ret_why);
-}
-
-static bool check_internal(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return check_address(internal_of(s), ret_why);
-}
-
-static bool check_check_socket(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+static bool check_check_socket(const struct settings *s, struct buf *ret_why)
 {
     return !s->check_socket || check_socket_path("--check-socket", s->check_socket, true, ret_why);
 }
 
-static bool check_public_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return !text_starts_with(text_of(s->listen), UNIX) || check_folder("--listen", s->listen, ret_why);
-}
-
-static bool check_internal_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return !text_starts_with(text_of(s->internal_listen), UNIX) ||
-           check_folder("--internal-listen", s->internal_listen, ret_why);
-}
-
-static bool check_check_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return !s->check_socket || check_folder("--check-socket", s->check_socket, ret_why);
-}
-
-static bool check_table_folder(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return !s->table || check_folder("--table", s->table, ret_why);
-}
-
-static bool check_table(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+static bool check_table(const struct settings *s, struct buf *ret_why)
 {
     if (!s->table)
         return true;
@@ -284,61 +248,57 @@ static bool read_keys(const struct settings *s, struct node_settings *node, stru
     return node->keyring;
 }
 
-static bool check_revocation_log(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+static bool check_revocation_log(const struct settings *s, struct buf *ret_why)
 {
     return !s->revocation_log || append_file_can_open(s->revocation_log, "revocation log", false, ret_why);
 }
 
-static bool check_audit_log(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
+static bool check_audit_log(const struct settings *s, struct buf *ret_why)
 {
     return !s->audit_log || append_file_can_open(s->audit_log, "audit log", true, ret_why);
 }
 
-static bool check_client_ca(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return node_tls_check_client_ca(s, ret_why);
-}
-
-static bool check_public_tls(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return node_tls_check_public(s, ret_why);
-}
-
-static bool check_internal_tls(const struct settings *s, UNUSED struct node_settings *node, struct buf *ret_why)
-{
-    return node_tls_check_internal(s, ret_why);
-}
-
-/* In this order: what a step needs comes before it. */
-static const struct {
+/* In this order: what a step needs comes before it. Each has one of the functions. */
+static const struct step {
     unsigned part; /* an enum node_settings_part; 0: nobody else judges it */
     bool (*read)(const struct settings *s, struct node_settings *node, struct buf *ret_why);
+    bool (*check)(const struct settings *s, struct buf *ret_why);
+    bool (*check_place)(const struct settings *s, const struct node_place *at, struct buf *ret_why);
+    const struct node_place *place;
 } STEPS[] = {
-    {NODE_SETTINGS_ORIGIN, read_origin},
-    {0, read_store},
-    {0, check_failover},
-    {0, check_leases},
-    {0, check_clients},
-    {0, check_canary},
-    {0, check_public},
-    {0, check_internal},
-    {0, check_public_proxy},
-    {0, check_internal_proxy},
-    {0, check_check_socket},
-    {0, check_table},
-    {NODE_SETTINGS_FOLDERS, check_public_folder},
-    {NODE_SETTINGS_FOLDERS, check_internal_folder},
-    {NODE_SETTINGS_FOLDERS, check_check_folder},
-    {NODE_SETTINGS_FOLDERS, check_table_folder},
-    {0, read_policy},
-    {0, read_proxies},
-    {NODE_SETTINGS_KEYS, read_keys},
-    {0, check_revocation_log},
-    {0, check_audit_log},
-    {0, check_client_ca},
-    {NODE_SETTINGS_CERTIFICATES, check_public_tls},
-    {NODE_SETTINGS_CERTIFICATES, check_internal_tls},
+    {NODE_SETTINGS_ORIGIN, .check = check_origin},
+    {.read = read_store},
+    {.read = check_failover},
+    {.read = check_leases},
+    {.check = check_clients},
+    {.check = check_canary},
+    {.check_place = check_address, .place = &PUBLIC},
+    {.check_place = check_address, .place = &INTERNAL},
+    {.check_place = check_proxy, .place = &PUBLIC},
+    {.check_place = check_proxy, .place = &INTERNAL},
+    {.check = check_check_socket},
+    {.check = check_table},
+    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &PUBLIC},
+    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &INTERNAL},
+    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &CHECK_SOCKET},
+    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &TABLE},
+    {.read = read_policy},
+    {.read = read_proxies},
+    {NODE_SETTINGS_KEYS, .read = read_keys},
+    {.check = check_revocation_log},
+    {.check = check_audit_log},
+    {.check = node_tls_check_client_ca},
+    {NODE_SETTINGS_CERTIFICATES, .check = node_tls_check_public},
+    {NODE_SETTINGS_CERTIFICATES, .check = node_tls_check_internal},
 };
+
+static bool step_holds(const struct step *step, const struct settings *s, struct node_settings *node,
+                       struct buf *ret_why)
+{
+    if (step->read)
+        return step->read(s, node, ret_why);
+    return step->check ? step->check(s, ret_why) : step->check_place(s, step->place, ret_why);
+}
 
 bool node_settings_read(const struct settings *settings, unsigned but, struct node_settings *ret_node,
                         struct buf *ret_why)
@@ -352,7 +312,7 @@ bool node_settings_read(const struct settings *settings, unsigned but, struct no
         if (STEPS[i].part & but)
             continue;
         buf_init_fixed(&why, storage, sizeof storage);
-        if (STEPS[i].read(settings, ret_node, &why))
+        if (step_holds(&STEPS[i], settings, ret_node, &why))
             continue;
         are_fit = false;
         if (ret_why->len > 0)
