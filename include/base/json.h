@@ -109,6 +109,11 @@ static ALWAYS_INLINE void json_put_word(struct json_writer *w, struct text openi
     at[word.len] = '"';
     json_end(w, at + word.len + 1, true);
 }
+/* A member that is an object or an array: json_key() and its begin. */
+void json_key_object(struct json_writer *w, const char *name);
+void json_key_array(struct json_writer *w, const char *name);
+/* Ends an object that is a line of its own. */
+void json_line_end(struct json_writer *w);
 /* A member: json_key() and its value. */
 void json_put_member(struct json_writer *w, const char *name, struct text value);
 /* The same for other values. */

@@ -46,12 +46,6 @@ static struct json_writer line_begin(struct export *export, const char *type)
     return w;
 }
 
-static void line_end(struct export *export, struct json_writer *w)
-{
-    json_object_end(w);
-    buf_append_char(&export->out, '\n');
-}
-
 static int flush(struct export *export)
 {
     bool is_whole = !export->out.failed;
@@ -87,7 +81,7 @@ static int export_account(struct export *export, const struct account_row *row)
     json_put_member(&w, "name", text_of(row->name));
     json_put_member(&w, "status", account_status_text(row->status));
     view_put_time_or_null(&w, "created_at", id_time_ms(&row->id));
-    line_end(export, &w);
+    json_line_end(&w);
     return flush(export);
 }
 
@@ -100,7 +94,7 @@ static void people_came(void *arg, enum store_result result, const struct person
         struct json_writer w = line_begin(export, "user");
 
         view_put_person(&w, &people[i], VIEW_OPERATOR);
-        line_end(export, &w);
+        json_line_end(&w);
         export->last = people[i].user.id;
     }
     store_client_answer(export->client, result);
@@ -120,7 +114,7 @@ static void keys_came(void *arg, enum store_result result, const struct key_reco
         struct json_writer w = line_begin(export, "key");
 
         view_put_key(&w, &keys[i], VIEW_OPERATOR);
-        line_end(export, &w);
+        json_line_end(&w);
         export->last = keys[i].id;
     }
     store_client_answer(export->client, result);
@@ -145,7 +139,7 @@ static void events_came(void *arg, enum store_result result, const struct audit_
 
         json_key(&w, "event");
         view_event(&w, export->account, &page->events[i]);
-        line_end(export, &w);
+        json_line_end(&w);
     }
     store_client_answer(export->client, result);
 }
@@ -166,7 +160,7 @@ static void put_day(struct export *export, const char *date, enum key_mode mode,
     json_put_member(&w, "mode", key_mode_text(mode));
     json_put_number(&w, "requests", requests);
     json_put_number(&w, "refused", refused);
-    line_end(export, &w);
+    json_line_end(&w);
 }
 
 static void usage_came(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,

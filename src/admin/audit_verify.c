@@ -302,8 +302,7 @@ static void put_findings(const struct audit_verifier *verifier, struct json_writ
     const struct audit_finding *findings;
     size_t count = audit_verifier_findings(verifier, &findings);
 
-    json_key(w, "findings");
-    json_array_begin(w);
+    json_key_array(w, "findings");
     for (size_t i = 0; i < count && i < FINDINGS_PRINTED_MAX; i++) {
         json_object_begin(w);
         json_put_member(w, "kind", text_of(KINDS[findings[i].kind]));
@@ -335,8 +334,7 @@ static void put_chains(const struct audit_verifier *verifier, struct json_writer
     const struct audit_chain_summary *chains;
     size_t count = audit_verifier_chains(verifier, &chains);
 
-    json_key(w, "chains");
-    json_array_begin(w);
+    json_key_array(w, "chains");
     for (size_t i = 0; i < count; i++) {
         json_object_begin(w);
         json_put_member(w, "chain", text_of(chains[i].chain));
@@ -368,8 +366,7 @@ static void print_json(const struct audit_verifier *verifier, enum redis_part re
     view_put_text_or_null(&w, "redis", text_of(REDIS[redis]));
     put_chains(verifier, &w);
     put_findings(verifier, &w);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
+    json_line_end(&w);
 }
 
 /* Files without a single genuine line must not pass: they are no audit logs, or another master key made them. */

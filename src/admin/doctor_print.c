@@ -2,7 +2,7 @@
 
 #include "admin_internal.h"
 #include "base/check.h"
-#include "base/json.h"
+#include "view/view.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,24 +124,18 @@ static void print_json(const struct doctor_report *report, struct buf *out)
 
     json_object_begin(&w);
     json_put_flag(&w, "fit", doctor_is_fit(report));
-    json_key(&w, "checks");
-    json_array_begin(&w);
+    json_key_array(&w, "checks");
     for (size_t i = 0; i < report->count; i++) {
         const struct doctor_check *check = &report->checks[i];
         json_object_begin(&w);
         json_put_member(&w, "name", text_of(check->name));
         json_put_member(&w, "status", text_of(STATUSES[check->status].name));
         json_put_member(&w, "detail", text_of(check->detail));
-        json_key(&w, "remedy");
-        if (check->remedy)
-            json_put_text(&w, text_of(check->remedy));
-        else
-            json_put_null(&w);
+        view_put_text_or_null(&w, "remedy", text_of(check->remedy ? check->remedy : ""));
         json_object_end(&w);
     }
     json_array_end(&w);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
+    json_line_end(&w);
 }
 
 int doctor_tell(const struct command_line *line, const struct doctor_report *report)

@@ -119,8 +119,7 @@ static void show_json(struct buf *out, const struct key_shown *shown)
     view_put_key(&w, &shown->key, VIEW_OPERATOR);
     view_put_text_or_null(&w, "account_name", shown->account_name);
     view_put_text_or_null(&w, "created_by_name", shown->by_name);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
+    json_line_end(&w);
 }
 
 static void show_names(struct buf *out, const char *label, struct text id, struct text name)

@@ -334,8 +334,7 @@ static int print_outcome(struct revoking *revoking)
         json_object_begin(&w);
         json_put_number(&w, "revoked", (int64_t)outcomes[KEY_WAS_REVOKED]);
         json_put_number(&w, "already_revoked", (int64_t)outcomes[KEY_WAS_REVOKED_BEFORE]);
-        json_object_end(&w);
-        buf_append_char(&revoking->out, '\n');
+        json_line_end(&w);
     } else {
         buf_printf(&revoking->out, "%zu keys were revoked, %zu were revoked already; no node accepts them.\n",
                    outcomes[KEY_WAS_REVOKED], outcomes[KEY_WAS_REVOKED_BEFORE]);
@@ -351,13 +350,11 @@ static int fail_unconfirmed(struct revoking *revoking)
 
     if (revoking->line->json) {
         json_object_begin(&w);
-        json_key(&w, "unconfirmed");
-        json_array_begin(&w);
+        json_key_array(&w, "unconfirmed");
         for (size_t i = 0; i < revoking->count; i++)
             json_put_text(&w, id_text(&revoking->found[i].id));
         json_array_end(&w);
-        json_object_end(&w);
-        buf_append_char(&revoking->out, '\n');
+        json_line_end(&w);
     }
     command_fail(EXIT_FAILED,
                  "any of the %zu keys may still be accepted. Revoke each again by its id: these options "
@@ -389,16 +386,14 @@ static int find(struct revoking *revoking)
 
     if (lists_json(revoking)) {
         json_object_begin(&revoking->writer);
-        json_key(&revoking->writer, "data");
-        json_array_begin(&revoking->writer);
+        json_key_array(&revoking->writer, "data");
     }
     code = accounts_walk(&revoking->client, revoking->selection.account, find_in_account, revoking);
     if (code != EXIT_DONE)
         return code;
     if (lists_json(revoking)) {
         json_array_end(&revoking->writer);
-        json_object_end(&revoking->writer);
-        buf_append_char(&revoking->out, '\n');
+        json_line_end(&revoking->writer);
     } else if (!revoking->line->json && !revoking->is_quiet) {
         buf_printf(&revoking->out, "%zu %s.\n", revoking->count, revoking->count == 1 ? "key matches" : "keys match");
     }

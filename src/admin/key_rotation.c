@@ -214,8 +214,7 @@ static void print_json(const struct rotation *rotation, struct buf *out)
     struct json_writer w = {.out = out};
 
     json_object_begin(&w);
-    json_key(&w, "master_keys");
-    json_array_begin(&w);
+    json_key_array(&w, "master_keys");
     for (size_t i = 0; i < census->generations; i++)
         put_row(&w, census, i);
     json_array_end(&w);
@@ -225,8 +224,7 @@ static void print_json(const struct rotation *rotation, struct buf *out)
     json_put_number(&w, "unsealed", (int64_t)census->unsealed);
     json_put_number(&w, "altered", (int64_t)census->altered);
     json_put_number(&w, "forgotten", (int64_t)rotation->forgotten);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
+    json_line_end(&w);
 }
 
 static int print_outcome(const struct rotation *rotation)

@@ -23,8 +23,7 @@ static int print_verdict(const struct command_line *line, bool is_whole, enum ke
             json_put_member(&w, "kind", key_kind_text(kind));
             json_put_member(&w, "mode", key_mode_text(mode));
         }
-        json_object_end(&w);
-        buf_append_char(&out, '\n');
+        json_line_end(&w);
     } else if (is_whole) {
         buf_printf(&out, "A well-formed %s, for %.*s data. Only a node knows whether it is active.\n",
                    kind == KEY_DEVICE ? "device key" : "API key", TEXT_ARG(key_mode_text(mode)));

@@ -30,8 +30,7 @@ void listing_begin(struct listing *listing, const struct command_line *line, str
     listing->writer.out = &listing->out;
     if (listing->json) {
         json_object_begin(&listing->writer);
-        json_key(&listing->writer, "data");
-        json_array_begin(&listing->writer);
+        json_key_array(&listing->writer, "data");
     } else if (columns && isatty(STDOUT_FILENO)) {
         do
             put_cell(&listing->out, columns, text_of(columns->title));
@@ -82,8 +81,7 @@ int listing_end(struct listing *listing, int code)
 {
     if (code == EXIT_DONE && listing->json) {
         json_array_end(&listing->writer);
-        json_object_end(&listing->writer);
-        buf_append_char(&listing->out, '\n');
+        json_line_end(&listing->writer);
     }
     if (code == EXIT_DONE)
         code = listing_flush(listing);

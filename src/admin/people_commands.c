@@ -184,8 +184,7 @@ static int show(struct people_run *run)
 
         json_object_begin(&w);
         view_put_person(&w, person, VIEW_OPERATOR);
-        json_object_end(&w);
-        buf_append_char(&out, '\n');
+        json_line_end(&w);
     } else {
         view_print_person(&out, person);
     }
@@ -230,8 +229,7 @@ static void put_ids(struct json_writer *w, const char *name, const struct buf *i
 {
     struct text rest = buf_text(ids), id;
 
-    json_key(w, name);
-    json_array_begin(w);
+    json_key_array(w, name);
     while (text_next(&rest, ' ', &id))
         if (id.len)
             json_put_text(w, id);
@@ -251,8 +249,7 @@ static int print_changed(const struct people_run *run, const char *done)
         json_put_number(&w, "sessions_ended", run->sessions_ended);
         put_ids(&w, "keys_revoked", &run->revoked);
         put_ids(&w, "keys_kept", &run->kept);
-        json_object_end(&w);
-        buf_append_char(&out, '\n');
+        json_line_end(&w);
         return command_print(buf_text(&out));
     }
     buf_printf(&out, "User %s (%s) %s\n", run->user.id.text, run->email, done);

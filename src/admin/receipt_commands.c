@@ -4,8 +4,8 @@
 #include "admin_internal.h"
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "core/receipt.h"
+#include "view/view.h"
 
 #include <inttypes.h>
 
@@ -67,14 +67,9 @@ static void print_json(const struct receipt *receipt, struct buf *out)
     json_put_member(&w, "effective_at", text_of(effective));
     json_put_number(&w, "nodes", receipt->nodes);
     json_put_number(&w, "waited_for", receipt->waited_for);
-    json_key(&w, "event");
-    if (receipt->event.len > 0)
-        json_put_text(&w, receipt->event);
-    else
-        json_put_null(&w);
+    view_put_text_or_null(&w, "event", receipt->event);
     json_put_number(&w, "iat", receipt->issued_s);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
+    json_line_end(&w);
 }
 
 static void print_line(struct buf *out, const char *name, struct text value)

@@ -283,8 +283,7 @@ static void put_memberships(struct json_writer *w, struct text names)
 
     (void)text_next(&rest, ' ', &name);
     view_put_text_or_null(w, "membership", name);
-    json_key(w, "memberships");
-    json_array_begin(w);
+    json_key_array(w, "memberships");
     while (text_next(&names, ' ', &name))
         json_put_text(w, name);
     json_array_end(w);
@@ -322,8 +321,7 @@ static void put_node(struct json_writer *w, const struct status *status, const s
 
 static void put_redis(struct json_writer *w, const struct status *status)
 {
-    json_key(w, "redis");
-    json_object_begin(w);
+    json_key_object(w, "redis");
     json_put_member(w, "address", text_of(status->target));
     json_put_flag(w, "reachable", status->is_reachable);
     view_put_text_or_null(w, "version", text_of(status->facts.redis_version));
@@ -350,8 +348,7 @@ static void put_canary(struct json_writer *w, const struct status *status)
 {
     const struct canary_summary *canary = &status->canary;
 
-    json_key(w, "canary");
-    json_object_begin(w);
+    json_key_object(w, "canary");
     json_put_number(w, "interval_ms", status_canary_interval_ms(status));
     json_put_number(w, "runs", canary->runs);
     put_age(w, "last_run_ms_ago", canary->has_run ? canary->since_run_ms : -1);
@@ -376,19 +373,16 @@ void status_print_json(const struct status *status, struct buf *out)
 
     json_object_begin(&w);
     json_put_flag(&w, "degraded", status->problem_count > 0);
-    json_key(&w, "problems");
-    json_array_begin(&w);
+    json_key_array(&w, "problems");
     for (size_t i = 0; i < status->problem_count; i++)
         json_put_text(&w, text_of(status->problems[i]));
     json_array_end(&w);
     put_redis(&w, status);
-    json_key(&w, "nodes");
-    json_array_begin(&w);
+    json_key_array(&w, "nodes");
     for (size_t i = 0; i < status->node_count; i++)
         put_node(&w, status, &status->nodes[i]);
     json_array_end(&w);
     json_put_number(&w, "unnamed_memberships", (int64_t)status->unnamed);
     put_canary(&w, status);
-    json_object_end(&w);
-    buf_append_char(out, '\n');
+    json_line_end(&w);
 }

@@ -69,8 +69,7 @@ static int print_totp(const struct people_run *run, const struct new_user *user,
             json_put_member(&w, "email", text_of(email));
         }
         json_put_member(&w, "totp_uri", buf_text(&uri));
-        json_object_end(&w);
-        buf_append_char(&out, '\n');
+        json_line_end(&w);
     } else {
         buf_printf(&out,
                    account ? "User %s created: %s\n" : "User %s (%s) has a new TOTP secret; all sessions ended.\n",

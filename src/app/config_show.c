@@ -165,8 +165,7 @@ static void put_unknown_json(struct printing *printing)
     const struct unknown_settings *unknown = &printing->line->unknown;
     struct json_writer *w = &printing->json;
 
-    json_key(w, "unknown");
-    json_array_begin(w);
+    json_key_array(w, "unknown");
     for (size_t i = 0; i < unknown->count; i++) {
         const struct unknown_setting *one = &unknown->of[i];
 
@@ -190,12 +189,10 @@ int config_show_run(const struct command_line *line)
         return command_print(buf_text(&out));
     }
     json_object_begin(&printing.json);
-    json_key(&printing.json, "settings");
-    json_array_begin(&printing.json);
+    json_key_array(&printing.json, "settings");
     put_groups(&printing);
     json_array_end(&printing.json);
     put_unknown_json(&printing);
-    json_object_end(&printing.json);
-    buf_append_char(&out, '\n');
+    json_line_end(&printing.json);
     return command_print(buf_text(&out));
 }

@@ -195,8 +195,7 @@ static int cluster_file_make(struct dev_home *home)
     dev_password_make(home->redis_password);
     json_object_begin(&w);
     json_put_member(&w, "password", text_of(home->redis_password));
-    json_key(&w, "servers");
-    json_array_begin(&w);
+    json_key_array(&w, "servers");
     for (unsigned i = 0; i < DEV_CLUSTER_SERVERS; i++) {
         struct dev_server *server = &home->servers[i];
 
@@ -208,8 +207,7 @@ static int cluster_file_make(struct dev_home *home)
         json_object_end(&w);
     }
     json_array_end(&w);
-    json_object_end(&w);
-    buf_append_char(&out, '\n');
+    json_line_end(&w);
     return dev_home_write(home, home->cluster_file, buf_text(&out));
 }
 
@@ -436,7 +434,6 @@ int dev_credentials_write(const struct dev_home *home, const struct dev_credenti
     json_put_member(&w, "email", text_of(credentials->email));
     json_put_member(&w, "password", text_of(credentials->password));
     json_put_member(&w, "totp_uri", text_of(credentials->totp_uri));
-    json_object_end(&w);
-    buf_append_char(&out, '\n');
+    json_line_end(&w);
     return dev_home_write(home, path, buf_text(&out));
 }

@@ -81,8 +81,7 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
 {
     const struct node_reported *about = &report->about;
 
-    json_key(w, "degraded");
-    json_array_begin(w);
+    json_key_array(w, "degraded");
     if (report->trouble[0])
         json_put_text(w, text_of(report->trouble));
     if (!report->has_lease && membership_may_cache(about->members[0]) && !report->is_draining)
@@ -99,8 +98,7 @@ static void put_degraded(struct json_writer *w, const struct node_report *report
 
 static void put_settings(struct json_writer *w, const struct node_reported *about)
 {
-    json_key(w, "settings");
-    json_object_begin(w);
+    json_key_object(w, "settings");
     agreement_put(w, about->settings);
     json_put_number(w, "policy", route_policy_digest(*about->policy));
     json_object_end(w);
@@ -109,8 +107,7 @@ static void put_settings(struct json_writer *w, const struct node_reported *abou
 /* For doctor. */
 static void put_names_of_losses(struct json_writer *w)
 {
-    json_key(w, "losses");
-    json_array_begin(w);
+    json_key_array(w, "losses");
     for (enum loss i = 0; i < LOSS_COUNT; i++)
         if (loss_is_told(i))
             json_put_text(w, text_of(LOSSES[i].name));

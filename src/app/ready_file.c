@@ -32,8 +32,7 @@ bool ready_file_write(const char *path, const char *listen, const char *internal
     json_put_number(&w, "pid", getpid());
     json_put_member(&w, "listen", text_of(listen));
     json_put_member(&w, "internal_listen", text_of(internal_listen));
-    json_object_end(&w);
-    buf_append_char(&out, '\n');
+    json_line_end(&w);
 
     int length = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     if (length < 0 || (size_t)length >= sizeof temporary) {

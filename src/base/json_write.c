@@ -34,6 +34,24 @@ void json_object_end(struct json_writer *w)
     close_container(w, '}');
 }
 
+void json_line_end(struct json_writer *w)
+{
+    json_object_end(w);
+    buf_append_char(w->out, '\n');
+}
+
+void json_key_object(struct json_writer *w, const char *name)
+{
+    json_key(w, name);
+    json_object_begin(w);
+}
+
+void json_key_array(struct json_writer *w, const char *name)
+{
+    json_key(w, name);
+    json_array_begin(w);
+}
+
 void json_array_begin(struct json_writer *w)
 {
     open_container(w, '[');

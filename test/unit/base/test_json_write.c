@@ -35,6 +35,19 @@ Test(json_write, puts_separators)
     buf_finish(&out);
 }
 
+Test(json_write, puts_containers_as_members_and_ends_lines)
+{
+    struct buf out = BUF_FIXED(100);
+    struct json_writer w = {.out = &out};
+    json_object_begin(&w);
+    json_key_array(&w, "a");
+    json_array_end(&w);
+    json_key_object(&w, "o");
+    json_object_end(&w);
+    json_line_end(&w);
+    cr_assert(text_equal(buf_text(&out), TEXT("{\"a\":[],\"o\":{}}\n")));
+}
+
 Test(json_write, integers_of_all_sizes)
 {
     static const struct {
