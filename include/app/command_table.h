@@ -19,6 +19,7 @@ void command_line_finish(struct command_line *line);
 
 /* Whether the word begins names of two words, as "user" begins "user create". */
 bool command_is_group(const struct command *commands, struct text word);
+bool groups_have(const struct option_group *groups, const struct option_table *table);
 
 /* group: only the commands that begin with this word; NULL for all. */
 void commands_print_help(const struct command *commands, const char *group, struct buf *out);

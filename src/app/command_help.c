@@ -96,18 +96,18 @@ static void print_lines(const char *text, struct buf *out)
         buf_printf(out, "  %.*s\n", TEXT_ARG(line));
 }
 
-static bool has_group(const struct command *command, const struct option_table *table)
+bool groups_have(const struct option_group *groups, const struct option_table *table)
 {
-    for (const struct option_group *group = command->groups; group->table; group++)
-        if (group->table == table)
-            return true;
-    return false;
+    while (groups->table && groups->table != table)
+        groups++;
+    return groups->table;
 }
 
 /* Help refers to all connection options or none: a command without Redis refuses --redis. */
 static bool folds_connection(const struct command *command)
 {
-    return !command->shows_connection && has_group(command, &SETTINGS_STORE) && has_group(command, &SETTINGS_KEYS);
+    return !command->shows_connection && groups_have(command->groups, &SETTINGS_STORE) &&
+           groups_have(command->groups, &SETTINGS_KEYS);
 }
 
 static void print_groups(const struct command *command, struct buf *out)

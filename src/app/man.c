@@ -15,19 +15,11 @@ static bool is_shared(const struct option_table *table)
     return table == &SETTINGS_STORE || table == &SETTINGS_KEYS || table == &SETTINGS_LOG;
 }
 
-static bool has_table(const struct option_group *groups, const struct option_table *table)
-{
-    for (; groups->table; groups++)
-        if (groups->table == table)
-            return true;
-    return false;
-}
-
 /* It takes all options of 'serve', which are described there. */
 static bool takes_those_of_serve(const struct command *command)
 {
     for (const struct option_group *group = SERVE_OPTIONS; group->table; group++)
-        if (!has_table(command->groups, group->table))
+        if (!groups_have(command->groups, group->table))
             return false;
     return command->groups != SERVE_OPTIONS;
 }
@@ -57,7 +49,7 @@ static void put_command(struct buf *out, const struct command *command)
     /* Groups that commands share are described once: with 'serve', or after the commands. */
     bool has_serves = takes_those_of_serve(command);
     for (const struct option_group *group = command->groups; group->table; group++)
-        if (!is_shared(group->table) && !(has_serves && has_table(SERVE_OPTIONS, group->table)))
+        if (!is_shared(group->table) && !(has_serves && groups_have(SERVE_OPTIONS, group->table)))
             options_print_man(group->table, out);
     if (has_serves)
         buf_append_str(out, "It also takes the options of serve.\n");
