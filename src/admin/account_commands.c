@@ -29,12 +29,10 @@ static void put_account(struct json_writer *w, const struct id *id, struct text 
 /* Without the full stop: errors of commands have none. */
 static int refuse_name(const char *name)
 {
-    char storage[LABEL_WHY_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(LABEL_WHY_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     label_explain(text_of(name), "--name", &why);
-    return command_fail(EXIT_USAGE, "%.*s", (int)why.len - 1, storage);
+    return command_fail(EXIT_USAGE, "%.*s", (int)why.len - 1, why.ptr);
 }
 
 int account_create_run(const struct command_line *line)

@@ -23,18 +23,15 @@ static int read_heads(struct audit_verifier *verifier, const struct keyring *key
 
 int audit_expect_file(struct audit_verifier *verifier, const struct keyring *keyring, struct text name)
 {
-    char path[ADMIN_WHY_MAX_BYTES / 2], storage[ADMIN_WHY_MAX_BYTES];
-    struct buf content CLEANUP(buf_finish), printed, why;
+    struct buf content CLEANUP(buf_finish) = BUF_UP_TO(AUDIT_SIGNED_MAX_BYTES);
+    struct buf path = BUF_FIXED(ADMIN_WHY_MAX_BYTES / 2), why = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
-    buf_init(&content, AUDIT_SIGNED_MAX_BYTES);
-    buf_init_fixed(&printed, path, sizeof path);
-    buf_init_fixed(&why, storage, sizeof storage);
-    buf_append_text(&printed, name);
-    buf_append_char(&printed, '\0');
-    if (printed.failed || !secret_file_read(path, &content, &why))
+    buf_append_text(&path, name);
+    buf_append_char(&path, '\0');
+    if (path.failed || !secret_file_read(path.ptr, &content, &why))
         return command_fail(EXIT_USAGE,
                             "--expect takes CHAIN:SEQ:MAC, as an earlier run printed it, or a file with signed heads: "
                             "%.*s",
-                            TEXT_ARG(printed.failed ? name : buf_text(&why)));
-    return read_heads(verifier, keyring, path, buf_text(&content));
+                            TEXT_ARG(path.failed ? name : buf_text(&why)));
+    return read_heads(verifier, keyring, path.ptr, buf_text(&content));
 }

@@ -185,14 +185,12 @@ static void place_print(const struct store_settings *from, const struct store_se
 static int copy_between(const struct store_settings *from, const struct store_settings *to, bool is_json)
 {
     struct copying copying = {.is_json = is_json};
-    char place[IDENTITY_PLACE_BYTES];
-    struct buf out;
+    struct buf place = BUF_FIXED(IDENTITY_PLACE_BYTES);
     uv_loop_t loop;
 
-    buf_init_fixed(&out, place, sizeof place);
-    place_print(from, to, &out);
+    place_print(from, to, &place);
     CHECK(uv_loop_init(&loop) == 0);
-    store_copy(&loop, from, to, place, on_copied, &copying);
+    store_copy(&loop, from, to, place.ptr, on_copied, &copying);
     uv_run(&loop, UV_RUN_DEFAULT);
     CHECK(copying.is_done && uv_loop_close(&loop) == 0);
     return copying.code;

@@ -199,8 +199,8 @@ static void examine_certificates(struct doctor_evidence *evidence)
 
 int doctor_run(const struct command_line *line, const struct doctor_found *found)
 {
-    char redis_trouble[ADMIN_WHY_MAX_BYTES], key_trouble[ADMIN_WHY_MAX_BYTES], origin_trouble[ADMIN_WHY_MAX_BYTES];
-    struct buf redis, key, origin;
+    char redis_trouble[ADMIN_WHY_MAX_BYTES];
+    struct buf redis, key = BUF_FIXED(ADMIN_WHY_MAX_BYTES), origin = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
     struct doctor_evidence evidence = {
         .settings = &line->settings, .mistakes = found->mistakes, .trouble = "not asked: its settings are wrong"};
     struct doctor_report report;
@@ -210,8 +210,6 @@ int doctor_run(const struct command_line *line, const struct doctor_found *found
     if (line->gateway)
         return doctor_gateway_run(line);
     buf_init_fixed(&redis, redis_trouble, sizeof redis_trouble - 1);
-    buf_init_fixed(&key, key_trouble, sizeof key_trouble);
-    buf_init_fixed(&origin, origin_trouble, sizeof origin_trouble);
     struct keyring *keyring = examine_key(&evidence, &key);
     if (found->has_redis)
         code = examine_redis(&evidence, keyring, &redis);

@@ -141,10 +141,8 @@ static void check_records(struct doctor_report *report, const struct doctor_evid
 
 static void check_scopes(struct doctor_report *report, const struct key_census *census)
 {
-    char named[CENSUS_KEYS_NAMED * ID_TEXT_BYTES] = "";
-    struct buf out;
+    struct buf out = BUF_FIXED(CENSUS_KEYS_NAMED * ID_TEXT_BYTES);
 
-    buf_init_fixed(&out, named, sizeof named - 1);
     for (size_t i = 0; i < census->keys_above_role && i < CENSUS_KEYS_NAMED; i++)
         buf_printf(&out, i > 0 ? " %s" : "%s", census->above_role[i].text);
     doctor_add(
@@ -217,13 +215,12 @@ static void check_own_settings(struct doctor_report *report, const struct doctor
 {
     const struct unknown_settings *unknown = evidence->settings->unknown;
     struct text rest = evidence->mistakes, mistake;
-    char sentence[DOCTOR_DETAIL_BYTES];
-    struct buf out;
 
     for (size_t i = 0; i < DOCTOR_MISTAKES_MAX && text_next(&rest, '\n', &mistake) && mistake.len > 0; i++)
         doctor_add(report, "settings", DOCTOR_FAIL, "No node starts with these settings.", "%.*s", TEXT_ARG(mistake));
     for (size_t i = 0; unknown && i < unknown->count; i++) {
-        buf_init_fixed(&out, sentence, sizeof sentence);
+        struct buf out = BUF_FIXED(DOCTOR_DETAIL_BYTES);
+
         unknown_setting_print(&unknown->of[i], &out);
         doctor_add(report, "settings", DOCTOR_FAIL,
                    "Correct the name, or remove it: 'chatelaine serve --help' lists all.", "%.*s",

@@ -122,13 +122,12 @@ static int tell_address(const struct echo *echo)
 {
     struct sockaddr_storage bound;
     int bytes = sizeof bound;
-    char storage[ADMIN_WHY_MAX_BYTES], host[INET6_ADDRSTRLEN];
-    struct buf out;
+    char host[INET6_ADDRSTRLEN];
+    struct buf out = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
 
     if (uv_tcp_getsockname(&echo->listener, (struct sockaddr *)&bound, &bytes) != 0 ||
         uv_ip_name((const struct sockaddr *)&bound, host, sizeof host) != 0)
         return command_fail(EXIT_FAILED, "cannot tell the address");
-    buf_init_fixed(&out, storage, sizeof storage);
     buf_printf(&out,
                bound.ss_family == AF_INET6 ? "Listens on [%s]:%u. It tells whoever asks what it gets, keys too.\n"
                                            : "Listens on %s:%u. It tells whoever asks what it gets, keys too.\n",

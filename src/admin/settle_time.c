@@ -134,8 +134,7 @@ static int settle(struct settling *settling)
 
 static int ask_and_settle(const struct command_line *line, struct settling *settling)
 {
-    char storage[ADMIN_WHY_MAX_BYTES];
-    struct buf question;
+    struct buf question = BUF_FIXED(ADMIN_WHY_MAX_BYTES);
     int code = store_client_explain(&settling->client, store_client_tell_all(&settling->client, settle_here, settling),
                                     &REFUSALS);
 
@@ -144,10 +143,9 @@ static int ask_and_settle(const struct command_line *line, struct settling *sett
     code = refuse_clock(line, settling);
     if (code != EXIT_DONE)
         return code;
-    buf_init_fixed(&question, storage, sizeof storage - 1);
     describe(settling, &question);
-    storage[question.len] = '\0';
-    code = command_confirm(line, storage);
+    buf_append_char(&question, '\0');
+    code = command_confirm(line, question.ptr);
     return code == EXIT_DONE ? settle(settling) : code;
 }
 

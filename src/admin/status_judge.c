@@ -166,11 +166,9 @@ static void judge_differences(struct status *status)
 
 static void judge_agreement(struct status *status)
 {
-    char storage[STATUS_TEXT_BYTES];
-    struct buf names;
-
     for (size_t i = 0; i < status->node_count; i++) {
-        buf_init_fixed(&names, storage, sizeof storage);
+        struct buf names = BUF_FIXED(STATUS_TEXT_BYTES);
+
         if (status_print_differences(status, &status->nodes[i], &names))
             status_add(status, "%s differs from the others in %.*s: give all nodes the same settings.",
                        status->nodes[i].name, TEXT_ARG(buf_text(&names)));

@@ -212,7 +212,6 @@ int store_client_open_to_copy(struct store_client *client, const struct settings
 struct opening {
     struct store_client *client;
     bool is_open, is_unfit, is_elsewhere; /* by the gate's result */
-    char storage[ADMIN_WHY_MAX_BYTES];
     struct buf why;
 };
 
@@ -230,16 +229,13 @@ static void on_gate(void *arg, enum startup_gate_result result, const char *why)
 
 static int explain_trouble(struct store_client *client, const struct opening *opening)
 {
-    char storage[STORE_URL_MAX_BYTES];
-    struct buf target;
+    struct buf target = BUF_FIXED(STORE_URL_MAX_BYTES);
 
     if (opening->is_unfit) {
-        buf_init_fixed(&target, storage, sizeof storage);
         store_target_print(&client->settings.target, &target);
         return command_fail(EXIT_UNFIT, "%.*s: %.*s 'chatelaine doctor' lists every problem",
                             TEXT_ARG(buf_text(&target)), TEXT_ARG(buf_text(&opening->why)));
     }
-    buf_init_fixed(&target, storage, sizeof storage);
     partitions_trouble(client->partitions, &target);
     return command_fail(EXIT_FAILED, "%.*s Check --redis; 'chatelaine doctor' shows more", TEXT_ARG(buf_text(&target)));
 }
@@ -263,12 +259,11 @@ static void wait_for_gate(struct store_client *client, const struct opening *ope
 static int open_ready(struct store_client *client, const struct settings *settings, struct keyring *keyring,
                       enum store_key_use use)
 {
-    struct opening opening = {.client = client};
+    struct opening opening = {.client = client, .why = BUF_FIXED(ADMIN_WHY_MAX_BYTES)};
     int code = open_unready(client, settings, keyring, use, false);
 
     if (code != EXIT_DONE)
         return code;
-    buf_init_fixed(&opening.why, opening.storage, sizeof opening.storage);
     if (!store_settings_survive_failover(&client->settings, &opening.why)) {
         store_client_close(client);
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&opening.why)));

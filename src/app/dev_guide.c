@@ -78,12 +78,11 @@ static void put_guide(struct buf *out, const struct dev_guide *guide)
 
 int dev_guide_show(const char *dir)
 {
-    char path[PATH_MAX], storage[WHY_MAX_BYTES];
-    struct buf why, content CLEANUP(buf_wipe);
+    char path[PATH_MAX];
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(GUIDE_MAX_BYTES);
     int length = snprintf(path, sizeof path, "%s/" DEV_GUIDE_FILE, dir);
 
-    buf_init(&content, GUIDE_MAX_BYTES);
-    buf_init_fixed(&why, storage, sizeof storage);
     if (length >= (int)sizeof path || !secret_file_read(path, &content, &why))
         return command_fail(EXIT_FAILED, "the node in %s is still starting; try again", dir);
     buf_append_char(&content, '\n'); /* the reader strips one */

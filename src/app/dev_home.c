@@ -116,18 +116,15 @@ int dev_home_write(const struct dev_home *home, const char *path, struct text co
 static int make_master_key(const struct dev_home *home)
 {
     uint8_t master[KEYRING_MASTER_BYTES];
-    char storage[MASTER_KEY_TEXT_BYTES];
-    struct buf out;
+    struct buf out CLEANUP(buf_wipe) = BUF_FIXED(MASTER_KEY_TEXT_BYTES);
 
     if (access(home->master_key, F_OK) == 0)
         return EXIT_DONE;
     random_secret(master, sizeof master);
-    buf_init_fixed(&out, storage, sizeof storage);
     encode_hex(&out, master, sizeof master);
     buf_append_char(&out, '\n');
     int code = dev_home_write(home, home->master_key, buf_text(&out));
     secure_wipe(master, sizeof master);
-    secure_wipe(storage, sizeof storage);
     return code;
 }
 
@@ -407,11 +404,10 @@ void dev_home_close(struct dev_home *home)
 
 bool dev_credentials_read(const struct dev_home *home, struct dev_credentials *ret_credentials)
 {
-    char path[PATH_MAX], why_storage[WHY_MAX_BYTES];
-    struct buf why, content CLEANUP(buf_wipe);
+    char path[PATH_MAX];
+    struct buf why = BUF_FIXED(WHY_MAX_BYTES);
+    struct buf content CLEANUP(buf_wipe) = BUF_UP_TO(FILE_MAX_BYTES);
 
-    buf_init(&content, FILE_MAX_BYTES);
-    buf_init_fixed(&why, why_storage, sizeof why_storage);
     if (!path_in(home, "credentials.json", path) || !secret_file_read(path, &content, &why))
         return false;
     struct json *document = json_parse_object(buf_text(&content), NULL);

@@ -66,11 +66,9 @@ static void put_sentence(void *arg, struct text sentence)
 
 static void put_unknown_settings(struct json_writer *w, const struct unknown_settings *unknown)
 {
-    char storage[TROUBLE_BYTES];
-    struct buf out;
-
     for (size_t i = 0; unknown && i < unknown->count && i < UNKNOWN_SETTINGS_TOLD; i++) {
-        buf_init_fixed(&out, storage, sizeof storage);
+        struct buf out = BUF_FIXED(TROUBLE_BYTES);
+
         unknown_setting_print(&unknown->of[i], &out);
         json_put_text(w, buf_text(&out));
     }

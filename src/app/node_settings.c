@@ -303,16 +303,13 @@ static bool step_holds(const struct step *step, const struct settings *s, struct
 bool node_settings_read(const struct settings *settings, unsigned but, struct node_settings *ret_node,
                         struct buf *ret_why)
 {
-    char storage[WHY_MAX_BYTES];
-    struct buf why;
     bool are_fit = true;
 
     *ret_node = (struct node_settings){0};
     for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
-        if (STEPS[i].part & but)
-            continue;
-        buf_init_fixed(&why, storage, sizeof storage);
-        if (step_holds(&STEPS[i], settings, ret_node, &why))
+        struct buf why = BUF_FIXED(WHY_MAX_BYTES);
+
+        if ((STEPS[i].part & but) || step_holds(&STEPS[i], settings, ret_node, &why))
             continue;
         are_fit = false;
         if (ret_why->len > 0)

@@ -23,11 +23,10 @@ static bool write_file(const char *path, struct text content)
 
 bool ready_file_write(const char *path, const char *listen, const char *internal_listen, struct buf *ret_why)
 {
-    char storage[READY_MAX_BYTES], temporary[PATH_MAX];
-    struct buf out;
+    char temporary[PATH_MAX];
+    struct buf out = BUF_FIXED(READY_MAX_BYTES);
     struct json_writer w = {.out = &out};
 
-    buf_init_fixed(&out, storage, sizeof storage);
     json_object_begin(&w);
     json_put_number(&w, "pid", getpid());
     json_put_member(&w, "listen", text_of(listen));

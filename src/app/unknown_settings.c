@@ -64,14 +64,14 @@ static struct text option_of(struct text name, char storage[OPTION_BYTES])
 /* Whether an option of any command has the name; if not, *guess has the nearest one. */
 static bool is_known(struct text name, struct text_guess *guess)
 {
-    char storage[OPTION_BYTES], variable[OPTION_BYTES];
-    struct buf out;
+    char storage[OPTION_BYTES];
 
     guess->written = option_of(name, storage);
     for (size_t c = 0; c < COMMAND_COUNT; c++) {
         for (const struct option_group *group = COMMANDS[c].groups; group->table; group++) {
             for (size_t i = 0; i < group->table->count; i++) {
-                buf_init_fixed(&out, variable, sizeof variable);
+                struct buf out = BUF_FIXED(OPTION_BYTES);
+
                 options_print_variable(&group->table->rows[i], &out);
                 if (text_equal(text_skip(buf_text(&out), PREFIX.len), name))
                     return true;
