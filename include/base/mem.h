@@ -15,6 +15,9 @@ void *mem_alloc_lines(size_t count);
 enum { MEM_LINE_BYTES = 64 };
 /* Like realloc(), never NULL; added memory is not zeroed. */
 void *mem_resize(void *ptr, size_t bytes);
+/* The array with room for one element behind its first `count`. *room: how many it has room for, doubled once it is
+ * full; 0: the array is NULL. */
+void *mem_grow(void *array, size_t count, size_t *room, size_t element_bytes);
 /* NUL-terminated copy of len bytes. */
 char *mem_copy_text(const char *ptr, size_t len);
 /* Prefetches what will be read soon. */

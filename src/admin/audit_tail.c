@@ -234,16 +234,7 @@ static struct trail *add_trail(struct audit_tail *tail, const struct id *account
 {
     size_t at = tail->trail_count;
 
-    if (tail->trail_count == tail->trail_room) {
-        size_t room = 2 * tail->trail_room + PAGE;
-        struct trail *trails = mem_alloc(room * sizeof *trails);
-
-        if (at > 0)
-            memcpy(trails, tail->trails, at * sizeof *trails);
-        free(tail->trails);
-        tail->trails = trails;
-        tail->trail_room = room;
-    }
+    tail->trails = mem_grow(tail->trails, at, &tail->trail_room, sizeof *tail->trails);
     while (at > 0 && compare(account, &tail->trails[at - 1]) < 0)
         at--;
     memmove(tail->trails + at + 1, tail->trails + at, (tail->trail_count++ - at) * sizeof *tail->trails);

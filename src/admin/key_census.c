@@ -240,10 +240,7 @@ static void count_user(struct taking *taking, const struct user_record *user, bo
 
 static void note_role(struct taking *taking, const struct user_record *user)
 {
-    if (taking->role_count == taking->role_room) {
-        taking->role_room = 2 * taking->role_room + 16;
-        taking->roles = mem_resize(taking->roles, taking->role_room * sizeof *taking->roles);
-    }
+    taking->roles = mem_grow(taking->roles, taking->role_count, &taking->role_room, sizeof *taking->roles);
     taking->roles[taking->role_count++] = (struct person_role){user->id, user->role};
 }
 

@@ -142,10 +142,7 @@ static bool selects(const struct revoking *revoking, const struct key_record *ke
 
 static void add_found(struct revoking *revoking, const struct key_record *key)
 {
-    if (revoking->count == revoking->capacity) {
-        revoking->capacity = revoking->capacity ? 2 * revoking->capacity : 256;
-        revoking->found = mem_resize(revoking->found, revoking->capacity * sizeof *revoking->found);
-    }
+    revoking->found = mem_grow(revoking->found, revoking->count, &revoking->capacity, sizeof *revoking->found);
     revoking->found[revoking->count++] = (struct found_key){key->id, store_partition(revoking->client.store)};
 }
 
@@ -205,10 +202,8 @@ static void on_lineages(void *arg, enum store_result result, const struct key_re
 
     revoking->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
-        if (revoking->lineage_count == revoking->lineage_room) {
-            revoking->lineage_room = 2 * revoking->lineage_room + 256;
-            revoking->lineages = mem_resize(revoking->lineages, revoking->lineage_room * sizeof *revoking->lineages);
-        }
+        revoking->lineages =
+            mem_grow(revoking->lineages, revoking->lineage_count, &revoking->lineage_room, sizeof *revoking->lineages);
         revoking->lineages[revoking->lineage_count++] = (struct lineage){
             keys[i].id, {keys[i].by, keys[i].replaces, keys[i].via}, is_begun_by(&keys[i], &revoking->selection.by)};
         revoking->query.starting_after = keys[i].id;

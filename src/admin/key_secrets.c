@@ -22,7 +22,7 @@ const struct option_group KEY_FIND_OPTIONS[] = ADMIN_OPTIONS(FIND_ROWS);
  * revocation waits until all leases have ended; together they wait once. */
 enum { FILE_MAX_BYTES = 1024 * 1024, AT_ONCE = 256 };
 /* To find a secret that came before: a power of two, and more than twice as many as a file has room for. */
-enum { SLOTS = 64 * 1024, FIRST_ROOM = 64 };
+enum { SLOTS = 64 * 1024 };
 _Static_assert(SLOTS > 2 * FILE_MAX_BYTES / SECRET_MIN_CHARS, "a slot is free");
 
 struct held_key {
@@ -96,10 +96,7 @@ static void add_secret(struct key_secrets *all, const struct held_key *held)
 
     if (slot && *slot != 0)
         return;
-    if (all->count == all->room) {
-        all->room = all->room > 0 ? 2 * all->room : FIRST_ROOM;
-        all->of = mem_resize(all->of, all->room * sizeof *all->of);
-    }
+    all->of = mem_grow(all->of, all->count, &all->room, sizeof *all->of);
     all->of[all->count++] = *held;
     if (slot)
         *slot = (uint32_t)all->count;

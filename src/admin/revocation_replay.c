@@ -58,10 +58,7 @@ static void add_line(struct replay *replay, struct text line)
         replay->unreadable++;
         return;
     }
-    if (replay->line_count == replay->line_capacity) {
-        replay->line_capacity = replay->line_capacity ? 2 * replay->line_capacity : 1024;
-        replay->lines = mem_resize(replay->lines, replay->line_capacity * sizeof *replay->lines);
-    }
+    replay->lines = mem_grow(replay->lines, replay->line_count, &replay->line_capacity, sizeof *replay->lines);
     replay->lines[replay->line_count++] = read;
 }
 

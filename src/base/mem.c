@@ -42,6 +42,16 @@ void *mem_resize(void *ptr, size_t bytes)
     return resized;
 }
 
+void *mem_grow(void *array, size_t count, size_t *room, size_t element_bytes)
+{
+    enum { FIRST_ROOM = 64 };
+
+    if (count < *room)
+        return array;
+    *room = *room > 0 ? 2 * *room : FIRST_ROOM;
+    return mem_resize(array, *room * element_bytes);
+}
+
 char *mem_copy_text(const char *ptr, size_t len)
 {
     CHECK(len < SIZE_MAX);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { FILE_MAX_BYTES = 1024 * 1024, ROWS_AT_FIRST = 32, WHY_MAX_BYTES = 4096 + 256 };
+enum { FILE_MAX_BYTES = 1024 * 1024, WHY_MAX_BYTES = 4096 + 256 };
 
 #define BYTE_ORDER_MARK TEXT("\xef\xbb\xbf")
 #define VARIABLES TEXT("CHATELAINE_")
@@ -90,10 +90,8 @@ static void add(struct place *at, struct text name, struct text value)
     struct settings_files *files = at->files;
     struct buf where = BUF_FIXED(512);
 
-    if (files->assigned.count == files->room) {
-        files->room = files->room > 0 ? 2 * files->room : ROWS_AT_FIRST;
-        files->assigned.rows = mem_resize(files->assigned.rows, files->room * sizeof *files->assigned.rows);
-    }
+    files->assigned.rows =
+        mem_grow(files->assigned.rows, files->assigned.count, &files->room, sizeof *files->assigned.rows);
     buf_printf(&where, "%.480s:%u", at->path, at->line);
     files->assigned.rows[files->assigned.count++] =
         (struct option_assignment){.name = arena_copy(&files->memory, name).ptr,

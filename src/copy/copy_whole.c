@@ -323,10 +323,7 @@ static bool take_entry(struct copy_streams *streams, const struct redis_reply *r
             return false;
         entry.fields[i] = arena_copy(&streams->arena, entry.fields[i]);
     }
-    if (streams->count == streams->capacity) {
-        streams->capacity = streams->capacity * 2 + 64;
-        streams->entries = mem_resize(streams->entries, streams->capacity * sizeof *streams->entries);
-    }
+    streams->entries = mem_grow(streams->entries, streams->count, &streams->capacity, sizeof *streams->entries);
     streams->entries[streams->count++] = entry;
     return true;
 }

@@ -57,6 +57,22 @@ Test(mem, what_is_large_is_zeroes_and_may_have_huge_pages)
     free(large);
 }
 
+Test(mem, an_array_grows_as_it_is_filled)
+{
+    enum { ELEMENTS = 1000 };
+    unsigned *numbers = NULL;
+    size_t room = 0;
+    for (unsigned i = 0; i < ELEMENTS; i++) {
+        numbers = mem_grow(numbers, i, &room, sizeof *numbers);
+        cr_assert_gt(room, i);
+        numbers[i] = i;
+    }
+    cr_assert_lt(room, 2 * ELEMENTS);
+    for (unsigned i = 0; i < ELEMENTS; i++)
+        cr_assert_eq(numbers[i], i);
+    free(numbers);
+}
+
 Test(mem, nothing_is_still_a_pointer)
 {
     void *none = mem_alloc(0);
