@@ -36,21 +36,20 @@ struct lineage {
 };
 
 struct revoking {
+    struct listing listing; /* of the keys that are found */
     const struct command_line *line;
     struct store_client client;
     struct selection selection;
     struct revocation_log *log;
     int log_error;
     struct key_query query;
-    bool has_more;
+    keys_listed *listed;      /* by the query */
     enum store_result result; /* the worst of all lists */
     struct found_key *found;
     size_t count, capacity;
     struct lineage *lineages; /* of the account, by id; for the descendants of a key */
     size_t lineage_count, lineage_room;
     bool is_quiet; /* looks again for what was made meanwhile */
-    struct buf out;
-    struct json_writer writer; /* of the list that --json --dry-run prints */
     size_t lists, marked, outcomes[KEY_WAS_REVOKED_BEFORE + 1];
 };
 
@@ -157,37 +156,27 @@ static void print_found(struct revoking *revoking, const struct key_record *key)
     if (revoking->is_quiet) {
         return;
     } else if (lists_json(revoking)) {
-        json_object_begin(&revoking->writer);
-        view_put_key(&revoking->writer, key, VIEW_OPERATOR);
-        json_object_end(&revoking->writer);
+        json_object_begin(&revoking->listing.writer);
+        view_put_key(&revoking->listing.writer, key, VIEW_OPERATOR);
+        json_object_end(&revoking->listing.writer);
     } else if (!revoking->line->json) {
-        buf_printf(&revoking->out, "%s  %s  ", key->id.text, key->account.text);
-        buf_append_printable(&revoking->out, key_name(key));
-        buf_append_char(&revoking->out, '\n');
+        buf_printf(&revoking->listing.out, "%s  %s  ", key->id.text, key->account.text);
+        buf_append_printable(&revoking->listing.out, key_name(key));
+        buf_append_char(&revoking->listing.out, '\n');
     }
-}
-
-static int flush(struct revoking *revoking)
-{
-    int code = command_print(buf_text(&revoking->out));
-
-    buf_clear(&revoking->out);
-    return code;
 }
 
 static void on_page(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
     struct revoking *revoking = arg;
 
-    revoking->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
-        if (selects(revoking, &keys[i])) {
-            add_found(revoking, &keys[i]);
-            print_found(revoking, &keys[i]);
-        }
-        revoking->query.starting_after = keys[i].id;
+        if (!selects(revoking, &keys[i]))
+            continue;
+        add_found(revoking, &keys[i]);
+        print_found(revoking, &keys[i]);
     }
-    store_client_answer(&revoking->client, result);
+    listing_paged(&revoking->listing, result, count > 0 ? &keys[count - 1].id : NULL, has_more);
 }
 
 /* Whatever comes from such a key comes from `by`, a key or a person, also where records do not say their origin. */
@@ -200,15 +189,13 @@ static void on_lineages(void *arg, enum store_result result, const struct key_re
 {
     struct revoking *revoking = arg;
 
-    revoking->has_more = has_more && count > 0;
     for (size_t i = 0; i < count; i++) {
         revoking->lineages =
             mem_grow(revoking->lineages, revoking->lineage_count, &revoking->lineage_room, sizeof *revoking->lineages);
         revoking->lineages[revoking->lineage_count++] = (struct lineage){
             keys[i].id, {keys[i].by, keys[i].replaces, keys[i].via}, is_begun_by(&keys[i], &revoking->selection.by)};
-        revoking->query.starting_after = keys[i].id;
     }
-    store_client_answer(&revoking->client, result);
+    listing_paged(&revoking->listing, result, count > 0 ? &keys[count - 1].id : NULL, has_more);
 }
 
 /* Parents are older, unless clocks differ: once is nearly always enough. */
@@ -229,20 +216,21 @@ static void mark_descendants(struct revoking *revoking)
     }
 }
 
+static void ask_for_keys(struct listing *listing)
+{
+    struct revoking *revoking = (struct revoking *)listing;
+
+    revoking->query.starting_after = listing->behind;
+    key_store_list(revoking->client.store, &revoking->query, revoking->listed, revoking);
+}
+
 static int list_keys(struct revoking *revoking, const struct id *account, enum key_status_filter status,
                      keys_listed *listed)
 {
-    int code;
-
     revoking->query =
         (struct key_query){.view = {.account = *account, .any_kind = true}, .limit = LIST_LIMIT_MAX, .status = status};
-    do {
-        key_store_list(revoking->client.store, &revoking->query, listed, revoking);
-        code = store_client_finish(&revoking->client, NULL);
-        if (code == EXIT_DONE)
-            code = flush(revoking);
-    } while (code == EXIT_DONE && revoking->has_more);
-    return code;
+    revoking->listed = listed;
+    return listing_pages(&revoking->listing, ask_for_keys);
 }
 
 static int find_in_account(void *arg, const struct account_row *account)
@@ -323,7 +311,7 @@ static void begin_lists(struct revoking *revoking, unsigned partition)
 static int print_outcome(struct revoking *revoking)
 {
     const size_t *outcomes = revoking->outcomes;
-    struct json_writer w = {.out = &revoking->out};
+    struct json_writer w = {.out = &revoking->listing.out};
 
     if (revoking->line->json) {
         json_object_begin(&w);
@@ -331,16 +319,16 @@ static int print_outcome(struct revoking *revoking)
         json_put_number(&w, "already_revoked", (int64_t)outcomes[KEY_WAS_REVOKED_BEFORE]);
         json_line_end(&w);
     } else {
-        buf_printf(&revoking->out, "%zu keys were revoked, %zu were revoked already; no node accepts them.\n",
+        buf_printf(&revoking->listing.out, "%zu keys were revoked, %zu were revoked already; no node accepts them.\n",
                    outcomes[KEY_WAS_REVOKED], outcomes[KEY_WAS_REVOKED_BEFORE]);
     }
-    return flush(revoking);
+    return listing_flush(&revoking->listing);
 }
 
 /* Some may be marked as revoked, and then these options no longer select them. */
 static int fail_unconfirmed(struct revoking *revoking)
 {
-    struct json_writer w = {.out = &revoking->out};
+    struct json_writer w = {.out = &revoking->listing.out};
     int code = store_client_explain(&revoking->client, revoking->result, NULL);
 
     if (revoking->line->json) {
@@ -355,7 +343,7 @@ static int fail_unconfirmed(struct revoking *revoking)
                  "any of the %zu keys may still be accepted. Revoke each again by its id: these options "
                  "select only active keys, and some may be marked as revoked",
                  revoking->count);
-    return flush(revoking) == EXIT_DONE ? code : EXIT_FAILED;
+    return listing_flush(&revoking->listing) == EXIT_DONE ? code : EXIT_FAILED;
 }
 
 static int revoke_found(struct revoking *revoking)
@@ -380,19 +368,20 @@ static int find(struct revoking *revoking)
     int code;
 
     if (lists_json(revoking)) {
-        json_object_begin(&revoking->writer);
-        json_key_array(&revoking->writer, "data");
+        json_object_begin(&revoking->listing.writer);
+        json_key_array(&revoking->listing.writer, "data");
     }
     code = accounts_walk(&revoking->client, revoking->selection.account, find_in_account, revoking);
     if (code != EXIT_DONE)
         return code;
     if (lists_json(revoking)) {
-        json_array_end(&revoking->writer);
-        json_line_end(&revoking->writer);
+        json_array_end(&revoking->listing.writer);
+        json_line_end(&revoking->listing.writer);
     } else if (!revoking->line->json && !revoking->is_quiet) {
-        buf_printf(&revoking->out, "%zu %s.\n", revoking->count, revoking->count == 1 ? "key matches" : "keys match");
+        buf_printf(&revoking->listing.out, "%zu %s.\n", revoking->count,
+                   revoking->count == 1 ? "key matches" : "keys match");
     }
-    return flush(revoking);
+    return listing_flush(&revoking->listing);
 }
 
 static int confirm(const struct revoking *revoking)
@@ -439,14 +428,14 @@ static int run_in_store(struct revoking *revoking)
 
 int key_revoke_many_run(const struct command_line *line, struct revocation_log *log)
 {
-    struct revoking revoking = {.line = line, .log = log};
+    struct revoking revoking = {.line = line, .log = log, .listing = {.client = &revoking.client}};
     int code = read_selection(line, &revoking.selection);
 
-    buf_init(&revoking.out, ADMIN_OUTPUT_MAX_BYTES);
-    revoking.writer.out = &revoking.out;
+    buf_init(&revoking.listing.out, ADMIN_OUTPUT_MAX_BYTES);
+    revoking.listing.writer.out = &revoking.listing.out;
     if (code == EXIT_DONE)
         code = run_in_store(&revoking);
-    buf_finish(&revoking.out);
+    buf_finish(&revoking.listing.out);
     free(revoking.found);
     free(revoking.lineages);
     return code;
