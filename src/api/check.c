@@ -135,12 +135,10 @@ void check_nothing(struct exchange *exchange)
 static void pass_trace_on(struct exchange *exchange)
 {
     const struct trace_context trace = exchange_trace(exchange);
-    char storage[TRACEPARENT_CHARS];
-    struct buf out;
 
     if (trace.trace_id.len == 0)
         return;
-    buf_init_fixed(&out, storage, sizeof storage);
+    struct buf out = BUF_FIXED(TRACEPARENT_CHARS);
     trace_context_print(&trace, &out);
     http_response_header(exchange->request, TEXT("traceparent"), buf_text(&out));
 }

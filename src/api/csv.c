@@ -68,10 +68,8 @@ void csv_put(struct csv_writer *w, struct text cell)
 
 void csv_put_integer(struct csv_writer *w, int64_t value)
 {
-    char storage[24];
-    struct buf out;
+    struct buf out = BUF_FIXED(24);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     buf_append_u64(&out, (uint64_t)value);
     csv_put(w, buf_text(&out));
 }

@@ -92,8 +92,7 @@ static bool authorization_read(struct authorization *op)
     struct authorization_input input = {0};
     char email[EMAIL_MAX_BYTES + 1];
     struct key_record named;
-    char storage[LABEL_WHY_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(LABEL_WHY_BYTES);
 
     if (!oauth_read_form(op->exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input) ||
         !client_is_known(op->exchange, input.client))
@@ -103,7 +102,6 @@ static bool authorization_read(struct authorization *op)
         return false;
     }
     if (input.name.len && !key_set_name(&named, input.name)) {
-        buf_init_fixed(&why, storage, sizeof storage);
         label_explain(input.name, "device_name", &why);
         oauth_refuse(op->exchange, "invalid_request", http_request_copy(op->exchange->request, buf_text(&why)).ptr);
         return false;

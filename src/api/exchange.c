@@ -146,10 +146,8 @@ void exchange_refuse_value(struct exchange *exchange, const char *rule)
 
 void exchange_refuse_name(struct exchange *exchange, struct text name)
 {
-    char storage[LABEL_WHY_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(LABEL_WHY_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     label_explain(name, "name", &why);
     exchange_refuse_value(exchange, http_request_copy(exchange->request, buf_text(&why)).ptr);
 }

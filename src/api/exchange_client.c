@@ -59,13 +59,11 @@ static bool read_client(const struct exchange *exchange, struct address *ret_cli
 
 struct text exchange_client_block(const struct exchange *exchange, unsigned ipv4_bits, unsigned ipv6_bits)
 {
-    char storage[ADDRESS_TEXT_BYTES];
     struct address client;
-    struct buf out;
+    struct buf out = BUF_FIXED(ADDRESS_TEXT_BYTES);
 
     if (!read_client(exchange, &client))
         return http_request_peer(exchange->request); /* a unix socket */
-    buf_init_fixed(&out, storage, sizeof storage);
     address_print_block(&client, ipv4_bits, ipv6_bits, &out);
     return http_request_copy(exchange->request, buf_text(&out));
 }

@@ -307,13 +307,11 @@ static void session_loaded(void *arg, enum store_result result, const struct ses
 
 static void find_route(struct exchange *exchange)
 {
-    char storage[64];
-    struct buf allow;
-
     if (exchange->match.route) {
         authorise_row(exchange);
     } else if (exchange->match.sibling) {
-        buf_init_fixed(&allow, storage, sizeof storage);
+        struct buf allow = BUF_FIXED(64);
+
         route_print_allow(exchange->match.sibling, &allow);
         exchange_refuse_method(exchange, http_request_copy(exchange->request, buf_text(&allow)).ptr);
     } else if (exchange->mount->flags & MOUNT_POLICY) {

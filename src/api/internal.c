@@ -12,11 +12,9 @@ enum { REASON_MAX_BYTES = 4096 };
 static void reply_status(struct http_request *request, int http_status, const char *status, struct text reason,
                          const char *durability)
 {
-    char storage[2 * REASON_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(2 * REASON_MAX_BYTES);
     struct json_writer w = {.out = &out};
 
-    buf_init_fixed(&out, storage, sizeof storage);
     json_object_begin(&w);
     json_put_member(&w, "status", text_of(status));
     if (reason.len > 0)
@@ -52,15 +50,13 @@ void readiness_show(struct exchange *exchange)
 {
     struct http_request *request = exchange->request;
     const struct service *service = exchange->service;
-    char storage[REASON_MAX_BYTES];
-    struct buf trouble;
+    struct buf trouble = BUF_FIXED(REASON_MAX_BYTES);
 
     if (!is_read(exchange))
         return;
     /* Only what the node cannot see for itself is worth telling. */
     const char *durability = store_asserts_durability(partitions_at(service->partitions, 0)) ? "asserted" : NULL;
 
-    buf_init_fixed(&trouble, storage, sizeof storage);
     partitions_trouble(service->partitions, &trouble);
     if (service->draining)
         reply_status(request, 503, "draining", TEXT("The node is shutting down."), durability);

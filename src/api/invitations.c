@@ -58,10 +58,8 @@ static void invitation_stored(void *arg, enum store_result result, uint32_t retr
 
 static void refuse_email(struct exchange *exchange, struct text email)
 {
-    char storage[EMAIL_WHY_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(EMAIL_WHY_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     email_explain(email, &why);
     exchange_refuse_value(exchange, http_request_copy(exchange->request, buf_text(&why)).ptr);
 }

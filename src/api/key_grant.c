@@ -64,10 +64,8 @@ bool key_grant_stored(struct key_grant *grant, enum store_result result)
 void key_grant_reply(struct key_grant *grant)
 {
     struct exchange *exchange = grant->exchange;
-    char location_storage[96];
-    struct buf location;
+    struct buf location = BUF_FIXED(96);
 
-    buf_init_fixed(&location, location_storage, sizeof location_storage);
     buf_append_str(&location, exchange->session ? "/v1/console/api_keys/" : "/v1/api_keys/");
     buf_append_text(&location, id_text(&grant->key.id));
     http_response_header(exchange->request, TEXT("Location"), buf_text(&location));

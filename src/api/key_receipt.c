@@ -4,10 +4,8 @@
 
 void key_receipt_reply(struct exchange *exchange, const struct key_revocation *revocation)
 {
-    char storage[RECEIPT_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(RECEIPT_MAX_BYTES);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     key_revocation_certify(revocation, exchange->service->public_origin, exchange->service->keyring, &out);
     if (out.failed)
         exchange_refuse(exchange, PROBLEM_INTERNAL_ERROR);
@@ -19,11 +17,9 @@ void key_receipt_reply(struct exchange *exchange, const struct key_revocation *r
 
 void jwks_show(struct exchange *exchange)
 {
-    char storage[ANSWER_SMALL_BYTES];
     struct receipt_keys keys;
-    struct buf out;
+    struct buf out = BUF_FIXED(ANSWER_SMALL_BYTES);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     receipt_keys_of(exchange->service->keyring, &keys);
     receipt_keys_print(&keys, &out);
     http_reply(exchange->request, 200, TEXT("application/jwk-set+json"), buf_text(&out));

@@ -29,12 +29,10 @@ static bool is_quoted(struct text t, char quote)
 /* Single quotes are no syntax, but some clients write them. */
 static bool is_utf8(struct text charset)
 {
-    char plain[CHARSET_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(CHARSET_MAX_BYTES);
 
     if (is_quoted(charset, '"') || is_quoted(charset, '\''))
         charset = text_trim((struct text){charset.ptr + 1, charset.len - 2});
-    buf_init_fixed(&out, plain, sizeof plain);
     for (size_t i = 0; i < charset.len; i++)
         if (charset.ptr[i] != '\\')
             buf_append_char(&out, charset.ptr[i]);

@@ -1,6 +1,5 @@
 /* POST /v1/console/password: people choose a new password. The old one and a code are judged like a step-up, and count
  * as one. All other sessions end. */
-#include "base/secure.h"
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "proof_internal.h"
@@ -34,18 +33,16 @@ void password_change(struct exchange *exchange)
 /* Whether both are one password, however they were typed. */
 static bool is_same(struct text a, struct text b)
 {
-    char storage[2][PASSWORD_FORM_MAX_BYTES];
-    struct buf forms[2];
+    struct buf forms[2] = {BUF_FIXED(PASSWORD_FORM_MAX_BYTES), BUF_FIXED(PASSWORD_FORM_MAX_BYTES)};
     bool same;
 
     if (a.len > PASSWORD_MAX_BYTES || b.len > PASSWORD_MAX_BYTES)
         return false;
-    buf_init_fixed(&forms[0], storage[0], sizeof storage[0]);
-    buf_init_fixed(&forms[1], storage[1], sizeof storage[1]);
     account_prepare_password(a, &forms[0]);
     account_prepare_password(b, &forms[1]);
     same = text_equal(buf_text(&forms[0]), buf_text(&forms[1]));
-    secure_wipe(storage, sizeof storage);
+    buf_wipe(&forms[0]);
+    buf_wipe(&forms[1]);
     return same;
 }
 

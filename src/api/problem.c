@@ -89,12 +89,10 @@ struct problem problem_param(enum problem_code code, struct text param)
 
 void problem_blame_authorization(struct problem *problem, struct http_request *request)
 {
-    char storage[BEARER_WHY_BYTES];
     size_t count;
     struct text header = http_request_header(request, TEXT("Authorization"), &count), token;
-    struct buf why;
+    struct buf why = BUF_FIXED(BEARER_WHY_BYTES);
 
-    buf_init_fixed(&why, storage, sizeof storage);
     if (count > 1) {
         problem->message = "Authorization was sent more than once.";
     } else if (count == 1 && bearer_read(header, &token) == BEARER_MALFORMED) {
@@ -141,9 +139,7 @@ enum { MESSAGE_MAX_BYTES = 512 };
  * scope_not_grantable the message names the missing scopes. */
 static void print_message(const struct problem *p, struct json_writer *w)
 {
-    char storage[MESSAGE_MAX_BYTES];
-    struct buf text;
-    buf_init_fixed(&text, storage, sizeof storage);
+    struct buf text = BUF_FIXED(MESSAGE_MAX_BYTES);
     if (p->code == PROBLEM_PARAMETER_UNKNOWN && p->param[0] && !p->message)
         buf_printf(&text, "Unknown parameter: %s.", p->param);
     else

@@ -7,10 +7,8 @@ enum { BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
 
 static void add_number_header(struct http_request *request, struct text name, uint64_t value)
 {
-    char digits[NUMBER_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(NUMBER_BYTES);
 
-    buf_init_fixed(&out, digits, sizeof digits);
     buf_append_u64(&out, value);
     http_response_header(request, name, buf_text(&out));
 }

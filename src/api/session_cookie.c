@@ -1,5 +1,4 @@
 #include "session_cookie_internal.h"
-#include "base/secure.h"
 #include "http/cookie.h"
 
 #include <string.h>
@@ -8,13 +7,11 @@ enum { BROWSER_MAX_AGE_S = 365 * 24 * 60 * 60, JOIN_MAX_AGE_S = 30 * 60 };
 
 static void put_cookie(struct exchange *exchange, struct text name, struct text value, int64_t max_age_s)
 {
-    char storage[160];
-    struct buf out;
+    struct buf out = BUF_FIXED(160);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     cookie_print(name, value, max_age_s, &out);
     http_response_header(exchange->request, TEXT("Set-Cookie"), buf_text(&out));
-    secure_wipe(storage, sizeof storage);
+    buf_wipe(&out);
 }
 
 void session_cookie_set(struct exchange *exchange, const struct token *token)

@@ -153,11 +153,10 @@ static const char *extension_of(enum trail_form form)
 /* attachment; filename="audit-2026-01-31T120000Z.csv" */
 static void name_file(struct trail_export *export)
 {
-    char storage[96], now[CLOCK_RFC3339_BYTES];
-    struct buf out;
+    char now[CLOCK_RFC3339_BYTES];
+    struct buf out = BUF_FIXED(96);
 
     clock_print_rfc3339(http_request_wall_ms(export->exchange->request), now);
-    buf_init_fixed(&out, storage, sizeof storage);
     buf_printf(&out, "attachment; filename=\"audit-%.13s%.2s%.2sZ.%s\"", now, now + 14, now + 17,
                extension_of(export->form));
     http_response_header(export->exchange->request, TEXT("Content-Disposition"), buf_text(&out));

@@ -173,10 +173,8 @@ enum { ADDRESS_MAX_BYTES = 1024 };
 
 static void put_address(struct json_writer *w, const char *name, struct text origin, const char *path, const char *more)
 {
-    char storage[ADDRESS_MAX_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(ADDRESS_MAX_BYTES);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     buf_append_text(&out, origin);
     buf_append_str(&out, path);
     buf_append_str(&out, more);
@@ -212,11 +210,8 @@ void view_device_codes(struct json_writer *w, const struct token *device, const 
                        struct text origin)
 {
     char query[sizeof "?user_code=" + USER_CODE_CHARS];
-    struct buf out;
 
-    buf_init_fixed(&out, query, sizeof query);
-    buf_append_str(&out, "?user_code=");
-    buf_append(&out, user->text, sizeof user->text);
+    snprintf(query, sizeof query, "?user_code=%s", user->text);
     json_object_begin(w);
     json_put_member(w, "device_code", text_of(device->text));
     json_put_member(w, "user_code", text_of(user->text));
@@ -230,10 +225,8 @@ void view_device_codes(struct json_writer *w, const struct token *device, const 
 /* A user of any account may have entered the code, so the response names the account. */
 void view_token(struct json_writer *w, struct text secret, const struct device_poll *poll)
 {
-    char storage[256];
-    struct buf scope;
+    struct buf scope = BUF_FIXED(256);
 
-    buf_init_fixed(&scope, storage, sizeof storage);
     scope_print(poll->scopes, ' ', &scope);
     json_object_begin(w);
     json_put_member(w, "access_token", secret);
