@@ -32,11 +32,10 @@ static struct gate_caller caller_of(const struct exchange *exchange)
 
 static void refuse_limited(struct exchange *exchange, uint32_t retry_after_s)
 {
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
-
-    problem.message = "This account has too much under way here. Wait, then try again.";
-    problem.retry_after_s = retry_after_s;
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_with(exchange,
+                         (struct problem){.code = PROBLEM_RATE_LIMITED,
+                                          .message = "This account has too much under way here. Wait, then try again.",
+                                          .retry_after_s = retry_after_s});
 }
 
 static bool is_gone(void *arg)

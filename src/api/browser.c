@@ -60,17 +60,17 @@ static bool is_from_page(const struct http_request *request)
 bool browser_is_refused(struct exchange *exchange)
 {
     const struct service *service = exchange->service;
-    struct problem problem = problem_of(PROBLEM_BAD_REQUEST);
+    const char *why;
     size_t count;
     struct text host = http_request_header(exchange->request, TEXT("Host"), &count);
 
     if (is_from_page(exchange->request))
-        problem.message = "No page in a browser may ask here: leave out Origin and Sec-Fetch-Site.";
+        why = "No page in a browser may ask here: leave out Origin and Sec-Fetch-Site.";
     else if (service->checks_hosts && !http_request_has_client_certificate(exchange->request) &&
              !host_is_ours(host, service->internal_hosts))
-        problem.message = "This name in Host is not the node's: ask by its address, or add it to --internal-hosts.";
+        why = "This name in Host is not the node's: ask by its address, or add it to --internal-hosts.";
     else
         return false;
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_BAD_REQUEST, why);
     return true;
 }

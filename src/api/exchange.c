@@ -115,21 +115,22 @@ void exchange_refuse(struct exchange *exchange, enum problem_code code)
     exchange_refuse_with(exchange, problem_of(code));
 }
 
+void exchange_refuse_saying(struct exchange *exchange, enum problem_code code, const char *message)
+{
+    exchange_refuse_with(exchange, (struct problem){.code = code, .message = message});
+}
+
 void exchange_refuse_method(struct exchange *exchange, const char *allow)
 {
-    struct problem problem = problem_of(PROBLEM_METHOD_NOT_ALLOWED);
-
-    problem.allow = allow;
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_METHOD_NOT_ALLOWED, .allow = allow});
 }
 
 void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s)
 {
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
-
-    problem.message = "Too many changes within a minute. Wait, then try again.";
-    problem.retry_after_s = retry_after_s;
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_with(exchange,
+                         (struct problem){.code = PROBLEM_RATE_LIMITED,
+                                          .message = "Too many changes within a minute. Wait, then try again.",
+                                          .retry_after_s = retry_after_s});
     exchange_log_own(exchange, "changes limited", (struct text){0});
 }
 
@@ -165,10 +166,7 @@ const char *exchange_format(const struct exchange *exchange, const char *format,
 
 void exchange_refuse_throttled(struct exchange *exchange, uint32_t retry_after_s)
 {
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
-
-    problem.retry_after_s = retry_after_s;
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_RATE_LIMITED, .retry_after_s = retry_after_s});
 }
 
 /* The credential ended while the request was on its way. Answers what the guard would answer now. */
@@ -195,21 +193,18 @@ static bool refuse_actor(struct exchange *exchange, enum store_result result)
 static void refuse_unavailable(struct exchange *exchange, enum store_result result)
 {
     bool is_change = exchange->method != HTTP_GET && exchange->method != HTTP_HEAD;
-    struct problem problem = problem_of(PROBLEM_STORE_UNAVAILABLE);
 
-    if (is_change)
-        problem.message = partitions_refusal(exchange->service->partitions, result);
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_STORE_UNAVAILABLE,
+                           is_change ? partitions_refusal(exchange->service->partitions, result) : NULL);
 }
 
 static void refuse_leaving(struct exchange *exchange)
 {
-    struct problem problem = problem_of(PROBLEM_RATE_LIMITED);
-
-    problem.message = "A person whom this concerns is just being removed, disabled or given another role. Repeat the "
-                      "request in a second.";
-    problem.retry_after_s = 1;
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_RATE_LIMITED,
+                                                    .message = "A person whom this concerns is just being removed, "
+                                                               "disabled or given another role. Repeat the request in "
+                                                               "a second.",
+                                                    .retry_after_s = 1});
 }
 
 void exchange_refuse_store(struct exchange *exchange, enum store_result result)

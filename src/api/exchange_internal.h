@@ -54,6 +54,8 @@ MUST_CHECK bool exchange_read_path(struct exchange *exchange, struct text path);
  * one that was made, and answered after that: with 429 if there were too many. */
 void exchange_refuse(struct exchange *exchange, enum problem_code code);
 void exchange_refuse_with(struct exchange *exchange, struct problem problem);
+/* message: instead of the catalogue's, which NULL stands for. */
+void exchange_refuse_saying(struct exchange *exchange, enum problem_code code, const char *message);
 /* allow: the value of Allow; must live as long as the exchange. */
 void exchange_refuse_method(struct exchange *exchange, const char *allow);
 /* Counts changes that changed nothing. is_email_taken: as in struct missed_change. */

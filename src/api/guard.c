@@ -75,15 +75,6 @@ static void refuse_malformed_bearer(struct exchange *exchange)
     exchange_refuse_with(exchange, problem);
 }
 
-/* The client is unknown: the response only says if a key came in the wrong place. */
-static void refuse_unknown(struct exchange *exchange, enum problem_code code)
-{
-    struct problem problem = problem_of(code);
-
-    problem.message = leaked_secret_hint(exchange);
-    exchange_refuse_with(exchange, problem);
-}
-
 static enum cookie_result read_session_cookie(struct exchange *exchange, struct text *ret_token)
 {
     size_t count;
@@ -201,8 +192,10 @@ static void authenticate_key(struct exchange *exchange)
         break;
     case BEARER_ABSENT:
     case BEARER_OTHER:
-        refuse_unknown(exchange, read_session_cookie(exchange, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
-                                                                                        : PROBLEM_SESSION_NOT_ACCEPTED);
+        exchange_refuse_saying(exchange,
+                               read_session_cookie(exchange, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
+                                                                                      : PROBLEM_SESSION_NOT_ACCEPTED,
+                               leaked_secret_hint(exchange));
         break;
     }
 }
@@ -225,7 +218,7 @@ static void authenticate_session(struct exchange *exchange)
     exchange->session_digests = http_request_alloc(exchange->request, sizeof *exchange->session_digests);
     if (read_session_cookie(exchange, &token) != COOKIE_ONE ||
         !token_digests(service->keyring, KEYRING_SESSION_DIGEST, token, exchange->session_digests)) {
-        refuse_unknown(exchange, PROBLEM_INVALID_SESSION);
+        exchange_refuse_saying(exchange, PROBLEM_INVALID_SESSION, leaked_secret_hint(exchange));
         return;
     }
     http_request_hold(exchange->request);
@@ -325,12 +318,10 @@ static void find_route(struct exchange *exchange)
 
 static void refuse_scope(struct exchange *exchange, scope_set required)
 {
-    struct problem problem = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
-
-    problem.required_scopes = required;
-    problem.has_required_scopes = true;
     note_check(exchange, CHECK_FORBIDDEN);
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_with(
+        exchange,
+        (struct problem){.code = PROBLEM_INSUFFICIENT_SCOPE, .required_scopes = required, .has_required_scopes = true});
 }
 
 /* Counts one accepted check as a use of the key, whatever the handler answers. */
@@ -358,11 +349,8 @@ static bool csrf_token_is_right(struct exchange *exchange)
 
 static void refuse_test_key(struct exchange *exchange)
 {
-    struct problem problem = problem_of(PROBLEM_MODE_NOT_PERMITTED);
-
-    problem.message = "A test key may not do this: use a live key.";
     note_check(exchange, CHECK_FORBIDDEN);
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_MODE_NOT_PERMITTED, "A test key may not do this: use a live key.");
 }
 
 /* flags: ROUTE_LIVE. Not left to handlers: a gateway that asks must hear the same. */
@@ -425,15 +413,12 @@ static void authorise_row(struct exchange *exchange)
 
 static void refuse_everybody(struct exchange *exchange)
 {
-    struct problem problem = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
-
-    if (exchange->key) {
+    if (exchange->key)
         refuse_scope(exchange, SCOPE_NONE);
-        return;
-    }
-    problem.message = "No session is allowed to do this.";
-    problem.has_required_scopes = true; /* no scope would help */
-    exchange_refuse_with(exchange, problem);
+    else
+        exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_INSUFFICIENT_SCOPE,
+                                                        .message = "No session is allowed to do this.",
+                                                        .has_required_scopes = true /* no scope would help */});
 }
 
 /* A backend's route, decided by the policy. Its rows for sessions are below /v1/console and its rows for keys are not,
@@ -487,14 +472,11 @@ static void answer(struct exchange *exchange)
 
 /* Body and parameters: 415, 400 */
 
-static struct problem wrong_charset(struct exchange *exchange, struct text charset)
+static const char *explain_charset(struct exchange *exchange, struct text charset)
 {
-    struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
-
-    problem.message = "Send the body in UTF-8.";
     if (charset.len > 0 && charset.len <= CHARSET_SHOWN_BYTES && !secret_begins_within(charset))
-        problem.message = exchange_format(exchange, "Send the body in UTF-8, not in %.*s.", TEXT_ARG(charset));
-    return problem;
+        return exchange_format(exchange, "Send the body in UTF-8, not in %.*s.", TEXT_ARG(charset));
+    return "Send the body in UTF-8.";
 }
 
 /* False if the exchange has been refused. A request without a body needs no Content-Type, but a wrong one is still
@@ -504,7 +486,7 @@ static bool accept_type(struct exchange *exchange)
     size_t count;
     struct text type = http_request_header(exchange->request, TEXT("Content-Type"), &count), charset;
     bool is_form = exchange->match.route->flags & ROUTE_FORM;
-    struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
+    const char *why = is_form ? "Send the body as application/x-www-form-urlencoded." : NULL;
 
     if (count == 0 && !http_request_has_body(exchange->request))
         return true;
@@ -513,29 +495,25 @@ static bool accept_type(struct exchange *exchange)
     case MEDIA_FITS:
         return true;
     case MEDIA_CHARSET:
-        problem = wrong_charset(exchange, charset);
+        why = explain_charset(exchange, charset);
         break;
     case MEDIA_OTHER:
-        if (is_form)
-            problem.message = "Send the body as application/x-www-form-urlencoded.";
         break;
     }
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE, why);
     return false;
 }
 
 /* Refuses every content coding, because none is decoded here (RFC 9110 section 15.5.16). */
 static bool refuse_coding(struct exchange *exchange)
 {
-    struct problem problem = problem_of(PROBLEM_UNSUPPORTED_MEDIA_TYPE);
     size_t count;
 
     http_request_header(exchange->request, TEXT("Content-Encoding"), &count);
     if (count == 0)
         return false;
-    problem.message = "Send the body without a Content-Encoding.";
     http_response_header(exchange->request, TEXT("Accept-Encoding"), TEXT("identity"));
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "Send the body without a Content-Encoding.");
     return true;
 }
 
@@ -591,21 +569,14 @@ static void body_free(void *body)
     json_free(body);
 }
 
-static void refuse_json(struct exchange *exchange, const char *why)
-{
-    struct problem problem = problem_of(PROBLEM_INVALID_JSON);
-
-    problem.message = exchange_format(exchange, "The body is not a valid JSON object: %s.", why);
-    exchange_refuse_with(exchange, problem);
-}
-
 static void handle_json(struct exchange *exchange)
 {
     const char *why;
     struct json *document = json_parse_object(exchange->form, &why);
 
     if (!document) {
-        refuse_json(exchange, why);
+        why = exchange_format(exchange, "The body is not a valid JSON object: %s.", why);
+        exchange_refuse_saying(exchange, PROBLEM_INVALID_JSON, why);
         return;
     }
     http_request_defer(exchange->request, body_free, document);

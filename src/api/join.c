@@ -268,22 +268,10 @@ static bool join_check(struct join *op)
         problem.message = account_explain_password(verdict);
         exchange_refuse_with(op->exchange, problem);
     } else if (!is_right) {
-        problem = problem_of(PROBLEM_INVALID_LOGIN);
-        problem.message = "The code is wrong. Enter the one that your authenticator app shows now.";
-        exchange_refuse_with(op->exchange, problem);
+        exchange_refuse_saying(op->exchange, PROBLEM_INVALID_LOGIN,
+                               "The code is wrong. Enter the one that your authenticator app shows now.");
     }
     return verdict == PASSWORD_OK && is_right;
-}
-
-static void refuse_overloaded(struct exchange *exchange)
-{
-    const struct service *service = exchange->service;
-    struct problem problem = problem_of(service->draining ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED);
-
-    if (!service->draining)
-        problem.retry_after_s = password_pool_retry_after_s(service->passwords);
-    exchange_refuse_with(exchange, problem);
-    http_request_release(exchange->request);
 }
 
 static void join_hashed(void *arg, const char *hash)
@@ -293,7 +281,8 @@ static void join_hashed(void *arg, const char *hash)
     struct audit_source source = exchange_source(exchange);
 
     if (!hash) {
-        refuse_overloaded(exchange);
+        user_check_refuse(exchange, exchange->service->draining);
+        http_request_release(exchange->request);
         return;
     }
     snprintf(op->user.password_hash, sizeof op->user.password_hash, "%s", hash);

@@ -158,10 +158,9 @@ static void replacement_delivered(struct key_grant *grant)
 
 static void refuse_replaced(struct exchange *exchange, struct text successor)
 {
-    struct problem problem = problem_of(PROBLEM_ALREADY_REPLACED);
+    const char *why = exchange_format(exchange, "This key was replaced by %.*s, which is in use.", TEXT_ARG(successor));
 
-    problem.message = exchange_format(exchange, "This key was replaced by %.*s, which is in use.", TEXT_ARG(successor));
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_ALREADY_REPLACED, why);
 }
 
 static void on_replaced(void *arg, enum store_result result, const struct key_record *replaced, int64_t said_ms,

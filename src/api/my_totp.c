@@ -90,7 +90,6 @@ void new_totp_found(void *arg, enum store_result result, const struct waiting_to
 {
     struct new_totp_confirm *op = arg;
     struct exchange *exchange = op->exchange;
-    struct problem wrong_code = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp"));
     int64_t step = 0;
 
     if (result == STORE_OK)
@@ -104,8 +103,7 @@ void new_totp_found(void *arg, enum store_result result, const struct waiting_to
         exchange_finish(exchange, result);
         return;
     }
-    wrong_code.message = "totp is not a code that the new authenticator shows now.";
-    exchange_refuse_with(exchange, wrong_code);
+    exchange_refuse_value(exchange, "totp is not a code that the new authenticator shows now.");
     http_request_release(exchange->request);
 }
 

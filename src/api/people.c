@@ -180,10 +180,8 @@ static void person_removed(void *arg, enum store_result result, const struct per
 
 void team_refuse_role(struct exchange *exchange)
 {
-    struct problem problem = problem_of(PROBLEM_ROLE_NOT_PERMITTED);
-
-    problem.message = "API keys can manage developers and below, not owners.";
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_ROLE_NOT_PERMITTED,
+                           "API keys can manage developers and below, not owners.");
 }
 
 static void team_ended(void *arg, enum store_result result, const struct person_changed *changed)

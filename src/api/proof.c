@@ -73,7 +73,7 @@ static void proof_checked(void *arg, enum user_check_result result)
 
     if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
         session_store_give_back(proof->exchange->service->partitions, &proof->attempt);
-        user_check_refuse(&proof->check, result);
+        user_check_refuse(proof->exchange, result == USER_CHECK_CANCELLED);
         http_request_release(proof->exchange->request);
     } else if (result != USER_CHECK_RIGHT || proof->is_locked) {
         proof_fail(proof, result == USER_CHECK_WRONG_CODE && !proof->is_locked);
@@ -120,10 +120,8 @@ void proof_finish(struct proof *proof, enum store_result result, const struct se
 /* A sign-in may have used a code that authenticators do not show yet, so Retry-After can be up to a minute. */
 static void refuse_used_code(struct exchange *exchange, int64_t last_step)
 {
-    struct problem problem = problem_of(PROBLEM_TOTP_ALREADY_USED);
-
-    problem.retry_after_s = totp_wait_s(last_step, clock_wall_ms());
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_TOTP_ALREADY_USED,
+                                                    .retry_after_s = totp_wait_s(last_step, clock_wall_ms())});
 }
 
 void proof_refuse(struct proof *proof, enum store_result result, const struct session_record *session)

@@ -163,7 +163,7 @@ static void attempt_checked(void *arg, enum user_check_result result)
     if (result == USER_CHECK_OVERLOADED || result == USER_CHECK_CANCELLED) {
         metric_add(result == USER_CHECK_OVERLOADED ? METRIC_LOGIN_OVERLOADED : METRIC_LOGIN_UNAVAILABLE, 1);
         session_store_give_back(op->exchange->service->partitions, &op->attempt);
-        user_check_refuse(&op->check, result);
+        user_check_refuse(op->exchange, result == USER_CHECK_CANCELLED);
         http_request_release(op->exchange->request);
     } else if (result != USER_CHECK_RIGHT || op->is_locked || op->is_disabled) {
         sign_in_fail(op, result == USER_CHECK_WRONG_CODE && !op->is_locked && !op->is_disabled);

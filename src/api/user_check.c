@@ -103,13 +103,12 @@ static void password_checked(void *arg, enum password_result result)
         check->done(check->arg, code_right ? USER_CHECK_RIGHT : USER_CHECK_WRONG_CODE);
 }
 
-void user_check_refuse(struct user_check *check, enum user_check_result result)
+void user_check_refuse(struct exchange *exchange, bool is_ending)
 {
-    struct problem problem = problem_of(result == USER_CHECK_OVERLOADED ? PROBLEM_OVERLOADED : PROBLEM_SHUTTING_DOWN);
+    uint32_t retry_after_s = is_ending ? 0 : password_pool_retry_after_s(exchange->service->passwords);
 
-    if (result == USER_CHECK_OVERLOADED)
-        problem.retry_after_s = password_pool_retry_after_s(check->exchange->service->passwords);
-    exchange_refuse_with(check->exchange, problem);
+    exchange_refuse_with(exchange, (struct problem){.code = is_ending ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED,
+                                                    .retry_after_s = retry_after_s});
 }
 
 static void warn_of(const struct user_check *check, const char *message)

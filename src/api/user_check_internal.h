@@ -37,5 +37,5 @@ void user_check_begin(struct user_check *check, const struct user_record *user, 
                       void (*done)(void *arg, enum user_check_result result), void *arg);
 /* Logs and counts the consequences of a wrong attempt: a closed sign-in, a lock. */
 void user_check_report_failure(const struct user_check *check, const struct login_failure *failure);
-/* Refuses the exchange if the check reached no verdict (overloaded, cancelled). */
-void user_check_refuse(struct user_check *check, enum user_check_result result);
+/* Refuses the exchange because there was no place for a password. is_ending: the node ends, instead of being busy. */
+void user_check_refuse(struct exchange *exchange, bool is_ending);

@@ -272,7 +272,6 @@ static void print_peer(const struct exchange *exchange, char ret_peer[SERVICE_PE
  * refused. */
 static bool may_watch(struct exchange *exchange)
 {
-    struct problem problem = problem_of(PROBLEM_CLIENT_CERTIFICATE_REQUIRED);
     struct text name = http_request_client_name(exchange->request), rest = exchange->service->watch_names, one;
 
     if (rest.len == 0)
@@ -282,8 +281,8 @@ static bool may_watch(struct exchange *exchange)
     while (name.len > 0 && text_next(&rest, ',', &one))
         if (text_equal(text_trim(one), name))
             return true;
-    problem.message = "Only clients whose certificates have a name of --watch-names may watch revocations.";
-    exchange_refuse_with(exchange, problem);
+    exchange_refuse_saying(exchange, PROBLEM_CLIENT_CERTIFICATE_REQUIRED,
+                           "Only clients whose certificates have a name of --watch-names may watch revocations.");
     return false;
 }
 
