@@ -34,10 +34,6 @@ void key_end_set(struct exchange *exchange);
 void key_end_withdraw(struct exchange *exchange);
 void key_replace(struct exchange *exchange);
 
-void device_keys_list(struct exchange *exchange);
-void device_keys_revoke(struct exchange *exchange);
-void device_keys_certify(struct exchange *exchange);
-
 void jwks_show(struct exchange *exchange);
 
 void oauth_metadata_show(struct exchange *exchange);

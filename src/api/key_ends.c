@@ -32,7 +32,7 @@ static void on_found(void *arg, enum store_result result, const struct key_recor
 
 void key_end_show(struct exchange *exchange)
 {
-    struct key_view view = key_view_of(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange);
     struct id id;
 
     if (!exchange_read_id(exchange, ID_KEY, &id))
@@ -100,7 +100,7 @@ static void on_scheduled(void *arg, enum store_result result, const struct key_r
 /* ends_ms: 0 for never. */
 static void schedule(struct exchange *exchange, int64_t ends_ms)
 {
-    struct key_view view = key_view_of(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange);
     struct audit_source source = exchange_source(exchange);
     bool is_free = may_delay(exchange);
     struct id id;
@@ -231,7 +231,7 @@ static void replace_named(void *arg)
     key_store_replace(exchange_store(exchange),
                       &(struct key_replacement){.key = &op->grant.key,
                                                 .digest = op->grant.digest,
-                                                .view = key_view_of(exchange, KEY_API),
+                                                .view = key_view_of(exchange),
                                                 .replaced = op->replaced_id,
                                                 .replaced_by = op->replaced.replaced_by,
                                                 .overlap_ms = op->overlap_s * MS_PER_S},
@@ -274,7 +274,7 @@ static void on_found_to_replace(void *arg, enum store_result result, const struc
     if (result != STORE_OK) {
         exchange_refuse_store(exchange, result);
     } else if (make_key(op, replaced)) {
-        const struct key_view view = key_view_of(exchange, KEY_API);
+        const struct key_view view = key_view_of(exchange);
 
         key_copy(&op->replaced, replaced);
         if (op->grant.key.via.text[0])
@@ -294,7 +294,7 @@ void key_replace(struct exchange *exchange)
         {"scopes", JSON_FIELD_ARRAY, false, offsetof(struct replacement, scopes)},
     };
     struct replacement *op = http_request_alloc(exchange->request, sizeof *op);
-    struct key_view view = key_view_of(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange);
 
     op->grant.exchange = exchange;
     if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, op) ||

@@ -24,8 +24,9 @@ MUST_CHECK bool key_grant_stored(struct key_grant *grant, enum store_result resu
 /* After that: 201 with the key object and the secret of a new API key. */
 void key_grant_reply(struct key_grant *grant);
 
-/* In key_routes.c. What the principal may see: a test key sees only test keys; a live key and a user see both modes. */
-struct key_view key_view_of(const struct exchange *exchange, enum key_kind kind);
+/* In key_routes.c. What the principal may see, of the kind of keys that the route is about: a test key sees only test
+ * keys; a live key and a user see both modes. */
+struct key_view key_view_of(const struct exchange *exchange);
 /* A key grants only what it holds itself, unless --grant-policy is any; a person, what the role may. A decoy, which no
  * node accepts, may have any scopes. False if the exchange has been refused. */
 MUST_CHECK bool key_may_be_granted(struct exchange *exchange, const struct key_record *key, bool is_decoy);

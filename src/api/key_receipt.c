@@ -1,16 +1,38 @@
-#include "key_receipt_internal.h"
+/* Receipts of revocations (core/receipt.h), and the keys that verify them. */
 #include "core/receipt.h"
+#include "exchange_internal.h"
 #include "handlers_internal.h"
+#include "key_grant_internal.h"
+#include "records/key_revocation.h"
 
-void key_receipt_reply(struct exchange *exchange, const struct key_revocation *revocation)
+/* GET …/revocation: a JWS in compact form, signed now. */
+
+static void revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation)
 {
+    struct exchange *exchange = arg;
     struct buf out = BUF_FIXED(RECEIPT_MAX_BYTES);
 
-    key_revocation_certify(revocation, exchange->service->public_origin, exchange->service->keyring, &out);
-    if (out.failed)
+    if (result == STORE_OK)
+        key_revocation_certify(revocation, exchange->service->public_origin, exchange->service->keyring, &out);
+    if (result != STORE_OK)
+        exchange_refuse_store(exchange, result);
+    else if (out.failed)
         exchange_refuse(exchange, PROBLEM_INTERNAL_ERROR);
     else
         http_reply(exchange->request, 200, TEXT("application/jose"), buf_text(&out));
+    http_request_release(exchange->request);
+}
+
+void keys_certify(struct exchange *exchange)
+{
+    struct key_view view = key_view_of(exchange);
+    struct audit_source source = exchange_source(exchange);
+    struct id id;
+
+    if (!exchange_read_id(exchange, key_id_kind(view.kind), &id))
+        return;
+    http_request_hold(exchange->request);
+    key_store_revocation(exchange_store(exchange), &view, &id, &source, revocation_found, exchange);
 }
 
 /* GET /.well-known/jwks.json (RFC 7517). The keys change only when master keys rotate. */

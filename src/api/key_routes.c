@@ -8,15 +8,14 @@
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
 #include "key_name_internal.h"
-#include "key_receipt_internal.h"
 #include "revocation_note_internal.h"
 #include "records/key_store.h"
 
-struct key_view key_view_of(const struct exchange *exchange, enum key_kind kind)
+struct key_view key_view_of(const struct exchange *exchange)
 {
     return (struct key_view){
         .account = *exchange_account(exchange),
-        .kind = kind,
+        .kind = exchange->match.route->flags & ROUTE_DEVICE ? KEY_DEVICE : KEY_API,
         .test_only = exchange->key && exchange->key->mode == MODE_TEST,
     };
 }
@@ -51,7 +50,7 @@ static void create_named(void *arg)
     struct key_creation *op = arg;
     struct key_grant *grant = &op->grant;
     struct exchange *exchange = grant->exchange;
-    struct key_view view = key_view_of(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange);
 
     grant->key.account = *exchange_account(exchange);
     key_grant_begin(grant, exchange);
@@ -137,28 +136,6 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
 
 /* GET: list keys */
 
-static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more);
-
-static void list_keys(struct exchange *exchange, enum key_kind kind)
-{
-    struct key_query query = {.view = key_view_of(exchange, kind), .limit = LIST_LIMIT_DEFAULT};
-
-    if (!exchange_read_query(exchange, kind == KEY_DEVICE ? &QUERY_DEVICE_KEYS : &QUERY_KEYS, &query))
-        return;
-    http_request_hold(exchange->request);
-    key_store_list(exchange_store(exchange), &query, keys_found, exchange);
-}
-
-void keys_list(struct exchange *exchange)
-{
-    list_keys(exchange, KEY_API);
-}
-
-void device_keys_list(struct exchange *exchange)
-{
-    list_keys(exchange, KEY_DEVICE);
-}
-
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
     struct exchange *exchange = arg;
@@ -166,6 +143,16 @@ static void keys_found(void *arg, enum store_result result, const struct key_rec
     if (result == STORE_OK)
         key_json_put_list(exchange_answer(exchange, 200), keys, count, exchange->session != NULL, has_more);
     exchange_finish(exchange, result);
+}
+
+void keys_list(struct exchange *exchange)
+{
+    struct key_query query = {.view = key_view_of(exchange), .limit = LIST_LIMIT_DEFAULT};
+
+    if (!exchange_read_query(exchange, query.view.kind == KEY_DEVICE ? &QUERY_DEVICE_KEYS : &QUERY_KEYS, &query))
+        return;
+    http_request_hold(exchange->request);
+    key_store_list(exchange_store(exchange), &query, keys_found, exchange);
 }
 
 /* GET: show one key */
@@ -181,7 +168,7 @@ static void show_key(void *arg, enum store_result result, const struct key_recor
 
 void keys_show(struct exchange *exchange)
 {
-    struct key_view view = key_view_of(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange);
     struct id id;
 
     if (!exchange_read_id(exchange, ID_KEY, &id))
@@ -193,30 +180,6 @@ void keys_show(struct exchange *exchange)
 /* DELETE: once this is answered with 200, no node accepts the key. Any other response promises nothing, but a
  * revocation that was written stays. */
 
-static void key_revoked(void *arg, enum store_result result, const struct key_record *key);
-
-static void revoke_key(struct exchange *exchange, enum key_kind kind)
-{
-    struct key_view view = key_view_of(exchange, kind);
-    struct audit_source source = exchange_source(exchange);
-    struct id id;
-
-    if (!exchange_read_id(exchange, key_id_kind(kind), &id))
-        return;
-    http_request_hold(exchange->request);
-    key_store_revoke(exchange_store(exchange), &view, &id, &source, key_revoked, exchange);
-}
-
-void keys_revoke(struct exchange *exchange)
-{
-    revoke_key(exchange, KEY_API);
-}
-
-void device_keys_revoke(struct exchange *exchange)
-{
-    revoke_key(exchange, KEY_DEVICE);
-}
-
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
     if (result == STORE_OK)
@@ -224,6 +187,18 @@ static void key_revoked(void *arg, enum store_result result, const struct key_re
     else
         revocation_note_unconfirmed(arg, result, NULL);
     show_key(arg, result, key);
+}
+
+void keys_revoke(struct exchange *exchange)
+{
+    struct key_view view = key_view_of(exchange);
+    struct audit_source source = exchange_source(exchange);
+    struct id id;
+
+    if (!exchange_read_id(exchange, key_id_kind(view.kind), &id))
+        return;
+    http_request_hold(exchange->request);
+    key_store_revoke(exchange_store(exchange), &view, &id, &source, key_revoked, exchange);
 }
 
 /* POST …/revoke: a list of keys. Once this is answered with 200, no node accepts any of them. Any other response
@@ -275,7 +250,7 @@ void keys_revoke_list(struct exchange *exchange)
 {
     static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
     const struct keys_observer observer = {key_noted, list_revoked, exchange, exchange_is_wanted};
-    struct key_view view = key_view_of(exchange, KEY_API);
+    struct key_view view = key_view_of(exchange);
     struct audit_source source = exchange_source(exchange);
     struct ids_input input = {0};
     struct id *ids = NULL;
@@ -361,41 +336,4 @@ static void list_revoked(void *arg, enum store_result result, const struct key_o
     }
     revocation_note_unconfirmed(arg, result, NULL);
     exchange_finish(arg, result);
-}
-
-/* GET …/revocation: the receipt of a revocation. */
-
-static void revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation);
-
-static void certify_key(struct exchange *exchange, enum key_kind kind)
-{
-    struct key_view view = key_view_of(exchange, kind);
-    struct audit_source source = exchange_source(exchange);
-    struct id id;
-
-    if (!exchange_read_id(exchange, key_id_kind(kind), &id))
-        return;
-    http_request_hold(exchange->request);
-    key_store_revocation(exchange_store(exchange), &view, &id, &source, revocation_found, exchange);
-}
-
-void keys_certify(struct exchange *exchange)
-{
-    certify_key(exchange, KEY_API);
-}
-
-void device_keys_certify(struct exchange *exchange)
-{
-    certify_key(exchange, KEY_DEVICE);
-}
-
-static void revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation)
-{
-    struct exchange *exchange = arg;
-
-    if (result == STORE_OK)
-        key_receipt_reply(exchange, revocation);
-    else
-        exchange_refuse_store(exchange, result);
-    http_request_release(exchange->request);
 }
