@@ -5,11 +5,15 @@
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
-#include "people_view_internal.h"
+#include "records/link_store.h"
+#include "records/people_store.h"
 #include "team_internal.h"
+#include "views_internal.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum { URL_MAX_BYTES = 1024 };
 
 struct link_op {
     struct exchange *exchange;
@@ -36,14 +40,23 @@ static void link_draw_code(struct link_op *op)
                op->link.digest);
 }
 
-static struct text link_url(struct link_op *op)
+/* The code is in the fragment, which browsers send to nobody. */
+static void put_url(struct json_writer *w, const struct link_op *op)
 {
-    struct exchange *exchange = op->exchange;
-    struct buf url;
+    struct buf url = BUF_FIXED(URL_MAX_BYTES);
 
-    buf_init_fixed(&url, http_request_alloc(exchange->request, LINK_URL_MAX_BYTES), LINK_URL_MAX_BYTES);
-    view_print_link(exchange->service->public_origin, &op->code, &url);
-    return buf_text(&url);
+    buf_printf(&url, "%.*s/console/join#%s", TEXT_ARG(op->exchange->service->public_origin), op->code.text);
+    json_put_member(w, "url", buf_text(&url));
+    buf_wipe(&url);
+}
+
+/* The members of an object, without its braces. */
+static void put_invitation(struct json_writer *w, const struct link_record *link)
+{
+    json_put_member(w, "id", id_text(&link->id));
+    json_put_member(w, "email", text_of(link->email));
+    json_put_member(w, "role", role_text(link->role));
+    view_put_time(w, "expires_at", link->expires_ms);
 }
 
 /* POST /v1/console/invitations, /v1/team/invitations */
@@ -126,7 +139,12 @@ static void invitation_store(struct link_op *op)
 
 static void invitation_reply(struct link_op *op)
 {
-    view_invitation(exchange_answer(op->exchange, 201), &op->link, link_url(op));
+    struct json_writer *w = exchange_answer(op->exchange, 201);
+
+    json_object_begin(w);
+    put_invitation(w, &op->link);
+    put_url(w, op);
+    json_object_end(w);
     exchange_reply(op->exchange);
     exchange_log_own(op->exchange, "user invited", id_text(&op->link.id));
 }
@@ -149,7 +167,21 @@ static void invitation_stored(void *arg, enum store_result result, uint32_t retr
 /* GET /v1/console/invitations */
 
 static void invitations_found(void *arg, enum store_result result, const struct link_record *links, size_t count,
-                              bool has_more);
+                              bool has_more)
+{
+    if (result == STORE_OK) {
+        struct json_writer *w = exchange_answer(arg, 200);
+
+        view_list_begin(w);
+        for (size_t i = 0; i < count; i++) {
+            json_object_begin(w);
+            put_invitation(w, &links[i]);
+            json_object_end(w);
+        }
+        view_list_end(w, has_more);
+    }
+    exchange_finish(arg, result);
+}
 
 void invitations_list(struct exchange *exchange)
 {
@@ -162,17 +194,16 @@ void invitations_list(struct exchange *exchange)
                     invitations_found, exchange);
 }
 
-static void invitations_found(void *arg, enum store_result result, const struct link_record *links, size_t count,
-                              bool has_more)
-{
-    if (result == STORE_OK)
-        view_invitations(exchange_answer(arg, 200), links, count, has_more);
-    exchange_finish(arg, result);
-}
-
 /* DELETE /v1/console/invitations/{id} */
 
-static void invitation_withdrawn(void *arg, enum store_result result);
+static void invitation_withdrawn(void *arg, enum store_result result)
+{
+    struct exchange *exchange = arg;
+
+    if (result == STORE_OK)
+        exchange_log_own(exchange, "invitation withdrawn", exchange->match.id);
+    exchange_finish(exchange, result);
+}
 
 void invitation_withdraw(struct exchange *exchange)
 {
@@ -184,15 +215,6 @@ void invitation_withdraw(struct exchange *exchange)
     http_request_hold(exchange->request);
     link_store_withdraw(exchange_store(exchange), exchange_account(exchange), &id, &source, invitation_withdrawn,
                         exchange);
-}
-
-static void invitation_withdrawn(void *arg, enum store_result result)
-{
-    struct exchange *exchange = arg;
-
-    if (result == STORE_OK)
-        exchange_log_own(exchange, "invitation withdrawn", exchange->match.id);
-    exchange_finish(exchange, result);
 }
 
 /* POST /v1/console/users/{id}/reset */
@@ -235,7 +257,13 @@ static void reset_stored(void *arg, enum store_result result, int64_t sessions_e
     struct exchange *exchange = op->exchange;
 
     if (result == STORE_OK) {
-        view_reset(exchange_answer(exchange, 200), &op->link, link_url(op), sessions_ended);
+        struct json_writer *w = exchange_answer(exchange, 200);
+
+        json_object_begin(w);
+        put_url(w, op);
+        view_put_time(w, "expires_at", op->link.expires_ms);
+        json_put_number(w, "sessions_ended", sessions_ended);
+        json_object_end(w);
         exchange_reply(exchange);
         exchange_log_own(exchange, "user reset", exchange->match.id);
     } else {

@@ -4,9 +4,10 @@
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
-#include "people_view_internal.h"
 #include "revocation_note_internal.h"
 #include "team_internal.h"
+#include "views_internal.h"
+#include "records/people_store.h"
 
 void people_refuse(struct exchange *exchange, enum store_result result)
 {
@@ -20,8 +21,25 @@ void people_refuse(struct exchange *exchange, enum store_result result)
 
 /* GET */
 
-static void people_found(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more);
-static void person_found_to_show(void *arg, enum store_result result, const struct person *person);
+static void put_person(struct json_writer *w, const struct person *person)
+{
+    json_object_begin(w);
+    view_put_person(w, person, VIEW_SESSION);
+    json_object_end(w);
+}
+
+static void people_found(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more)
+{
+    if (result == STORE_OK) {
+        struct json_writer *w = exchange_answer(arg, 200);
+
+        view_list_begin(w);
+        for (size_t i = 0; i < count; i++)
+            put_person(w, &people[i]);
+        view_list_end(w, has_more);
+    }
+    exchange_finish(arg, result);
+}
 
 void people_list(struct exchange *exchange)
 {
@@ -34,10 +52,10 @@ void people_list(struct exchange *exchange)
                       people_found, exchange);
 }
 
-static void people_found(void *arg, enum store_result result, const struct person *people, size_t count, bool has_more)
+static void person_found_to_show(void *arg, enum store_result result, const struct person *person)
 {
     if (result == STORE_OK)
-        view_people(exchange_answer(arg, 200), people, count, has_more);
+        put_person(exchange_answer(arg, 200), person);
     exchange_finish(arg, result);
 }
 
@@ -49,13 +67,6 @@ void person_show(struct exchange *exchange)
         return;
     http_request_hold(exchange->request);
     people_store_find(exchange_store(exchange), exchange_account(exchange), &id, false, person_found_to_show, exchange);
-}
-
-static void person_found_to_show(void *arg, enum store_result result, const struct person *person)
-{
-    if (result == STORE_OK)
-        view_person(exchange_answer(arg, 200), person);
-    exchange_finish(arg, result);
 }
 
 /* Changes: answered once they are in effect on every node. */
@@ -147,15 +158,35 @@ static void finish_change(struct exchange *exchange, enum store_result result, c
 static void person_enabled(void *arg, enum store_result result, const struct person_changed *changed)
 {
     if (result == STORE_OK)
-        view_person(exchange_answer(arg, 200), &changed->person);
+        put_person(exchange_answer(arg, 200), &changed->person);
     finish_change(arg, result, "user changed");
+}
+
+static void put_ids(struct json_writer *w, const char *name, const struct id *ids, size_t count)
+{
+    json_key(w, name);
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++)
+        json_put_text(w, id_text(&ids[i]));
+    json_array_end(w);
+}
+
+static void put_changed(struct json_writer *w, const struct person_changed *changed)
+{
+    json_object_begin(w);
+    json_key(w, "user");
+    put_person(w, &changed->person);
+    json_put_number(w, "sessions_ended", changed->sessions_ended);
+    put_ids(w, "keys_revoked", changed->revoked, changed->revoked_count);
+    put_ids(w, "keys_kept", changed->kept, changed->kept_count);
+    json_object_end(w);
 }
 
 static void reply_changed(struct exchange *exchange, enum store_result result, const struct person_changed *changed,
                           const char *done)
 {
     if (result == STORE_OK)
-        view_person_changed(exchange_answer(exchange, 200), changed);
+        put_changed(exchange_answer(exchange, 200), changed);
     else
         revocation_note_unconfirmed(exchange, result, NULL);
     finish_change(exchange, result, done);
