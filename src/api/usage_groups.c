@@ -1,13 +1,12 @@
-/* GET /v1/usage, and GET /v1/console/usage with group_by: what a period adds up to, by day, by mode, or by key. */
+/* GET /v1/usage, and GET /v1/console/usage with group_by: what a period adds up to, by day, by mode, or by key. And GET
+ * /v1/console/usage without: the last days, and what some keys had of them. */
 #include "base/clock.h"
 #include "core/limits.h"
+#include "exchange_internal.h"
 #include "handlers_internal.h"
-#include "usage_groups_internal.h"
 #include "views_internal.h"
 
-#include <string.h>
-
-enum { MS_PER_DAY = 86400000 };
+enum { MS_PER_DAY = 86400000, USAGE_DAYS_DEFAULT = 30 };
 
 struct usage_groups {
     struct exchange *exchange;
@@ -77,7 +76,8 @@ static void list_keys(struct usage_groups *groups)
     key_store_list(exchange_store(exchange), &query, keys_found, groups);
 }
 
-void usage_groups_show(struct exchange *exchange, const struct usage_period *period)
+/* Read under the account of the exchange; a test key sees test usage. */
+static void show_groups(struct exchange *exchange, const struct usage_period *period)
 {
     struct usage_groups *groups = http_request_alloc(exchange->request, sizeof *groups);
 
@@ -96,7 +96,7 @@ void usage_period_show(struct exchange *exchange)
     struct usage_period period = {0};
 
     if (exchange_read_query(exchange, &QUERY_USAGE_PERIOD, &period))
-        usage_groups_show(exchange, &period);
+        show_groups(exchange, &period);
 }
 
 static void keys_found(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
@@ -234,4 +234,32 @@ static void usage_found(void *arg, enum store_result result, const struct usage_
     if (result == STORE_OK)
         put_answer(exchange_answer(groups->exchange, 200), groups, days, day_count, keys);
     exchange_finish(groups->exchange, result);
+}
+
+/* GET /v1/console/usage */
+
+static void days_found(void *arg, enum store_result result, const struct usage_day *days, size_t day_count,
+                       const struct usage_key *keys, size_t key_count)
+{
+    if (result == STORE_OK)
+        view_usage(exchange_answer(arg, 200), days, day_count, keys, key_count);
+    exchange_finish(arg, result);
+}
+
+void usage_show(struct exchange *exchange)
+{
+    struct usage_query query = {0};
+
+    if (!exchange_read_query(exchange, &QUERY_USAGE, &query))
+        return;
+    if (query.period.is_given) {
+        show_groups(exchange, &query.period);
+        return;
+    }
+    if (query.days == 0)
+        query.days = USAGE_DAYS_DEFAULT;
+    http_request_hold(exchange->request);
+    usage_store_read(exchange_store(exchange), exchange_account(exchange),
+                     &(struct usage_wanted){.days = query.days, .keys = query.key_ids, .key_count = query.key_count},
+                     days_found, exchange);
 }
