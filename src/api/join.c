@@ -12,7 +12,6 @@
 #include "login_internal.h"
 #include "session_cookie_internal.h"
 #include "records/link_store.h"
-#include "totp_view_internal.h"
 #include "user_check_internal.h"
 #include "views_internal.h"
 

@@ -6,7 +6,7 @@
 #include "handlers_internal.h"
 #include "new_totp_internal.h"
 #include "proof_internal.h"
-#include "totp_view_internal.h"
+#include "views_internal.h"
 
 static void secret_wipe(void *secret)
 {

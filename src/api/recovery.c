@@ -5,7 +5,7 @@
 #include "handlers_internal.h"
 #include "new_totp_internal.h"
 #include "sign_in_internal.h"
-#include "totp_view_internal.h"
+#include "views_internal.h"
 
 /* POST /v1/auth/recover */
 

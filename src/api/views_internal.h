@@ -1,6 +1,7 @@
 /* Records as clients see them. Fields that are not written here cannot leak. */
 #pragma once
 #include "core/token.h"
+#include "core/totp.h"
 #include "trail/audit_store.h"
 #include "records/device_store.h"
 #include "records/key_store.h"
@@ -34,3 +35,7 @@ void view_step_up(struct json_writer *w, const struct session_record *session);
 void view_events(struct json_writer *w, const struct audit_page *page);
 void view_usage(struct json_writer *w, const struct usage_day *days, size_t day_count, const struct usage_key *keys,
                 size_t key_count);
+
+/* A new authenticator's secret, as its owner sees it once. Two members of an object: totp_uri, the otpauth:// address,
+ * and totp_qr, the rows of its QR code. Wipe what they are written to. */
+void view_put_totp(struct json_writer *w, const struct totp_secret *secret, struct text email);

@@ -1,7 +1,6 @@
 /* Records as clients see them, byte for byte. */
 #include "api/exchange_internal.h"
 #include "api/key_json_internal.h"
-#include "api/totp_view_internal.h"
 #include "api/views_internal.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
