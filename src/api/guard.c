@@ -13,11 +13,11 @@
 #include "exchange_internal.h"
 #include "guard_internal.h"
 #include "handlers_internal.h"
-#include "http/cookie.h"
 #include "leaked_secret_internal.h"
 #include "media_type_internal.h"
 #include "mounts_internal.h"
 #include "open_row_internal.h"
+#include "session_cookie_internal.h"
 #include "engine/alias.h"
 
 #include <string.h>
@@ -73,14 +73,6 @@ static void refuse_malformed_bearer(struct exchange *exchange)
 
     problem_blame_authorization(&problem, exchange->request);
     exchange_refuse_with(exchange, problem);
-}
-
-static enum cookie_result read_session_cookie(struct exchange *exchange, struct text *ret_token)
-{
-    size_t count;
-    struct text header = http_request_header(exchange->request, TEXT("Cookie"), &count);
-
-    return count ? cookie_find(header, SESSION_COOKIE_NAME, ret_token) : COOKIE_ABSENT;
 }
 
 /* The backend gets no identity, so the credential is not looked up. */
@@ -193,7 +185,7 @@ static void authenticate_key(struct exchange *exchange)
     case BEARER_ABSENT:
     case BEARER_OTHER:
         exchange_refuse_saying(exchange,
-                               read_session_cookie(exchange, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
+                               session_cookie_find(exchange, &token) == COOKIE_ABSENT ? PROBLEM_MISSING_CREDENTIALS
                                                                                       : PROBLEM_SESSION_NOT_ACCEPTED,
                                leaked_secret_hint(exchange));
         break;
@@ -216,7 +208,7 @@ static void authenticate_session(struct exchange *exchange)
         return;
     }
     exchange->session_digests = http_request_alloc(exchange->request, sizeof *exchange->session_digests);
-    if (read_session_cookie(exchange, &token) != COOKIE_ONE ||
+    if (session_cookie_find(exchange, &token) != COOKIE_ONE ||
         !token_digests(service->keyring, KEYRING_SESSION_DIGEST, token, exchange->session_digests)) {
         exchange_refuse_saying(exchange, PROBLEM_INVALID_SESSION, leaked_secret_hint(exchange));
         return;

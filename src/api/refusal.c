@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "exchange_client_internal.h"
 #include "exchange_log_internal.h"
-#include "http/cookie.h"
+#include "session_cookie_internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,13 +45,9 @@ static struct text target_of(const struct exchange *exchange)
 /* A client without a cookie is just not signed in, which is no attempt. */
 static bool is_an_attempt(const struct exchange *exchange, enum problem_code code)
 {
-    size_t count;
-    struct text header, token;
+    struct text token;
 
-    if (code != PROBLEM_INVALID_SESSION)
-        return true;
-    header = http_request_header(exchange->request, TEXT("Cookie"), &count);
-    return count && cookie_find(header, SESSION_COOKIE_NAME, &token) != COOKIE_ABSENT;
+    return code != PROBLEM_INVALID_SESSION || session_cookie_find(exchange, &token) != COOKIE_ABSENT;
 }
 
 static void log_refusal(const struct exchange *exchange, const struct refusal *refusal, const struct log_pause *pause)

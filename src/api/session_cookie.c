@@ -1,5 +1,4 @@
 #include "session_cookie_internal.h"
-#include "http/cookie.h"
 
 #include <string.h>
 
@@ -24,19 +23,21 @@ void session_cookie_clear(struct exchange *exchange)
     put_cookie(exchange, SESSION_COOKIE_NAME, (struct text){0}, 0);
 }
 
-static bool find_cookie(const struct exchange *exchange, struct text name, struct text *ret_value)
+static enum cookie_result find_cookie(const struct exchange *exchange, struct text name, struct text *ret_value)
 {
-    size_t count;
-    struct text header = http_request_header(exchange->request, TEXT("Cookie"), &count);
+    return cookie_find(http_request_header_at(exchange->request, TEXT("Cookie"), 0), name, ret_value);
+}
 
-    return count > 0 && cookie_find(header, name, ret_value) == COOKIE_ONE;
+enum cookie_result session_cookie_find(const struct exchange *exchange, struct text *ret_token)
+{
+    return find_cookie(exchange, SESSION_COOKIE_NAME, ret_token);
 }
 
 bool session_cookie_digest(const struct exchange *exchange, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
 {
     struct text token;
 
-    return find_cookie(exchange, SESSION_COOKIE_NAME, &token) &&
+    return session_cookie_find(exchange, &token) == COOKIE_ONE &&
            token_digest(exchange->service->keyring, KEYRING_SESSION_DIGEST, token, ret_digest);
 }
 
@@ -55,7 +56,7 @@ static bool token_read(const struct exchange *exchange, struct text name, struct
     uint8_t digest[KEYRING_DIGEST_BYTES];
     struct text token;
 
-    if (!find_cookie(exchange, name, &token) ||
+    if (find_cookie(exchange, name, &token) != COOKIE_ONE ||
         !token_digest(exchange->service->keyring, KEYRING_THROTTLE, token, digest))
         return false;
     memcpy(ret_token->text, token.ptr, TOKEN_CHARS);

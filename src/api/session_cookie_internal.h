@@ -1,10 +1,12 @@
 /* The cookies of sessions, of browsers, and of joining by a link. */
 #pragma once
 #include "exchange_internal.h"
+#include "http/cookie.h"
 
 /* Sets the session cookie, without Max-Age: the store decides when the session ends. */
 void session_cookie_set(struct exchange *exchange, const struct token *token);
 void session_cookie_clear(struct exchange *exchange);
+enum cookie_result session_cookie_find(const struct exchange *exchange, struct text *ret_token);
 /* The digest of the request's session token. False if there is none, or more than one. The session may not exist. */
 MUST_CHECK bool session_cookie_digest(const struct exchange *exchange, uint8_t ret_digest[KEYRING_DIGEST_BYTES]);
 
