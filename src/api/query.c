@@ -303,20 +303,12 @@ const struct query QUERY_ACKNOWLEDGEMENT = {ROWS(ACKNOWLEDGEMENT_ROWS)};
 
 /* Usage */
 
-static bool read_usage_from(struct text value, void *target, unsigned arg UNUSED)
+static bool read_usage_day(struct text value, void *target, unsigned is_last)
 {
     struct usage_period *period = target;
 
     period->is_given = true;
-    return clock_read_date(value, &period->from_ms);
-}
-
-static bool read_usage_to(struct text value, void *target, unsigned arg UNUSED)
-{
-    struct usage_period *period = target;
-
-    period->is_given = true;
-    return clock_read_date(value, &period->to_ms);
+    return clock_read_date(value, is_last ? &period->to_ms : &period->from_ms);
 }
 
 static bool read_usage_group(struct text value, void *target, unsigned arg UNUSED)
@@ -337,8 +329,8 @@ static bool read_usage_group(struct text value, void *target, unsigned arg UNUSE
 
 #define PERIOD_FIELD(member) offsetof(struct usage_period, member)
 #define PERIOD_ROWS                                                                             \
-    {"from", read_usage_from, 0, 0, "from must be a day, such as 2026-01-31."},                 \
-        {"to", read_usage_to, 0, 0, "to must be a day, such as 2026-01-31."},                   \
+    {"from", read_usage_day, 0, false, "from must be a day, such as 2026-01-31."},              \
+        {"to", read_usage_day, 0, true, "to must be a day, such as 2026-01-31."},               \
         {"group_by", read_usage_group, 0, 0, "group_by must be \"day\", \"key\" or \"mode\"."}, \
         {"limit", read_count, PERIOD_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},            \
     {                                                                                           \
