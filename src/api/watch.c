@@ -7,6 +7,7 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "http/stream.h"
+#include "view/view.h"
 #include "watch_peers_internal.h"
 
 #include <stdio.h>
@@ -129,14 +130,6 @@ static void on_began(void *arg, const struct watch_cursor *cursor)
     print_end(&w);
 }
 
-static void put_time(struct json_writer *w, const char *name, int64_t ms)
-{
-    char time[CLOCK_RFC3339_BYTES];
-
-    clock_print_rfc3339(ms, time);
-    json_put_member(w, name, text_of(time));
-}
-
 static void on_event(void *arg, const struct invalidation *invalidation, const struct watch_cursor *cursor)
 {
     static const struct {
@@ -158,7 +151,7 @@ static void on_event(void *arg, const struct invalidation *invalidation, const s
     json_put_member(&w, "kind", is_key ? key_kind_text(is_device ? KEY_DEVICE : KEY_API) : TEXT("account"));
     json_put_member(&w, "account", id_text(&invalidation->account));
     if (FORMS[invalidation->kind].time)
-        put_time(&w, FORMS[invalidation->kind].time, invalidation->at_ms);
+        view_put_time(&w, FORMS[invalidation->kind].time, invalidation->at_ms);
     print_end(&w);
 }
 
