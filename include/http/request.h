@@ -32,6 +32,11 @@ enum http_method {
     HTTP_OTHER, /* known, but served nowhere: 405 */
 };
 
+static inline bool http_method_is_read(enum http_method method)
+{
+    return method == HTTP_GET || method == HTTP_HEAD;
+}
+
 /* Gateways name the method and target of another request in headers. These two apply the rules for a request line to
  * them (H3, H4). False: the method is unknown (501). */
 MUST_CHECK bool http_method_read(struct text name, enum http_method *ret_method);

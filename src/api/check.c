@@ -93,7 +93,7 @@ static void check_by_headers(struct exchange *exchange, struct text method_heade
     struct text path = {0};
     enum problem_code code = begin(exchange);
 
-    if (code == PROBLEM_NONE && exchange->method != HTTP_GET && exchange->method != HTTP_HEAD) {
+    if (code == PROBLEM_NONE && !http_method_is_read(exchange->method)) {
         exchange_refuse_method(exchange, "GET, HEAD");
         return;
     }

@@ -192,10 +192,10 @@ static bool refuse_actor(struct exchange *exchange, enum store_result result)
 
 static void refuse_unavailable(struct exchange *exchange, enum store_result result)
 {
-    bool is_change = exchange->method != HTTP_GET && exchange->method != HTTP_HEAD;
+    bool is_read = http_method_is_read(exchange->method);
 
     exchange_refuse_saying(exchange, PROBLEM_STORE_UNAVAILABLE,
-                           is_change ? partitions_refusal(exchange->service->partitions, result) : NULL);
+                           is_read ? NULL : partitions_refusal(exchange->service->partitions, result));
 }
 
 static void refuse_leaving(struct exchange *exchange)

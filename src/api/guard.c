@@ -418,7 +418,7 @@ static void refuse_everybody(struct exchange *exchange)
  */
 static void authorise_foreign(struct exchange *exchange)
 {
-    bool is_read = exchange->method == HTTP_GET || exchange->method == HTTP_HEAD;
+    bool is_read = http_method_is_read(exchange->method);
     unsigned csrf = is_read ? 0 : ROUTE_CSRF;
     enum role least_role = is_read ? ROLE_AUDITOR : ROLE_DEVELOPER;
     const char *allow = NULL;

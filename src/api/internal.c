@@ -25,20 +25,10 @@ static void reply_status(struct http_request *request, int http_status, const ch
     http_reply_json(request, http_status, &out);
 }
 
-static bool is_read(struct exchange *exchange)
-{
-    bool fits = exchange->method == HTTP_GET || exchange->method == HTTP_HEAD;
-
-    if (!fits)
-        exchange_refuse_method(exchange, "GET, HEAD");
-    return fits;
-}
-
 /* Never touches the store, because a node without Redis is alive. */
 void liveness_show(struct exchange *exchange)
 {
-    if (is_read(exchange))
-        reply_status(exchange->request, 200, "ok", (struct text){0}, NULL);
+    reply_status(exchange->request, 200, "ok", (struct text){0}, NULL);
 }
 
 static bool is_ready(const struct service *service)
@@ -52,8 +42,6 @@ void readiness_show(struct exchange *exchange)
     const struct service *service = exchange->service;
     struct buf trouble = BUF_FIXED(REASON_MAX_BYTES);
 
-    if (!is_read(exchange))
-        return;
     /* Only what the node cannot see for itself is worth telling. */
     const char *durability = store_asserts_durability(partitions_at(service->partitions, 0)) ? "asserted" : NULL;
 
@@ -69,20 +57,14 @@ void readiness_show(struct exchange *exchange)
 
 /* The same on the public listener, for balancers that can probe only the port that they balance. Everybody may ask, so
  * they say nothing else. */
-static void reply_probe(struct exchange *exchange, bool is_well)
-{
-    if (is_read(exchange))
-        http_reply(exchange->request, is_well ? 200 : 503, (struct text){0}, (struct text){0});
-}
-
 void liveness_probe(struct exchange *exchange)
 {
-    reply_probe(exchange, true);
+    http_reply(exchange->request, 200, (struct text){0}, (struct text){0});
 }
 
 void readiness_probe(struct exchange *exchange)
 {
-    reply_probe(exchange, is_ready(exchange->service));
+    http_reply(exchange->request, is_ready(exchange->service) ? 200 : 503, (struct text){0}, (struct text){0});
 }
 
 enum { METRICS_MAX_BYTES = 128 * 1024 };
@@ -97,8 +79,6 @@ void metrics_show(struct exchange *exchange)
     struct buf out CLEANUP(buf_finish);
 
     buf_init(&out, METRICS_MAX_BYTES);
-    if (!is_read(exchange))
-        return;
     metric_set(METRIC_READY, is_ready(exchange->service));
     metric_set(METRIC_PARTITIONS, partitions_count(exchange->service->partitions));
     metric_set(METRIC_PARTITIONS_READY, partitions_ready(exchange->service->partitions));

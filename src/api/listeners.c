@@ -16,20 +16,20 @@ static void show_page(struct exchange *exchange)
 static const struct mount PAGES[] = {
     {TEXT("/console"),                    show_page,            WHO_ANYONE,  MOUNT_BELOW},
     {TEXT("/openapi.json"),               show_page,            WHO_ANYONE,  0},
-    {TEXT("/livez"),                      liveness_probe,       WHO_ANYONE,  0},
-    {TEXT("/readyz"),                     readiness_probe,      WHO_ANYONE,  0},
+    {TEXT("/livez"),                      liveness_probe,       WHO_ANYONE,  MOUNT_READ},
+    {TEXT("/readyz"),                     readiness_probe,      WHO_ANYONE,  MOUNT_READ},
     {TEXT("/"),                           show_page,            WHO_ANYONE,  0},
 };
 static const struct mount INTERNAL[] = {
     {TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
     {TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
     {TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
-    {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER},
+    {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_READ},
     {TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
     {TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
-    {TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  0},
-    {TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  0},
-    {TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER},
+    {TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  MOUNT_READ},
+    {TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  MOUNT_READ},
+    {TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_READ},
 };
 /* clang-format on */
 
@@ -58,10 +58,12 @@ static struct exchange *exchange_create(struct http_request *request, struct ser
 
 static void enter(struct exchange *exchange)
 {
-    if (exchange->mount)
-        exchange->mount->enter(exchange);
-    else
+    if (!exchange->mount)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+    else if ((exchange->mount->flags & MOUNT_READ) && !http_method_is_read(exchange->method))
+        exchange_refuse_method(exchange, "GET, HEAD");
+    else
+        exchange->mount->enter(exchange);
 }
 
 static void enter_api(struct exchange *exchange)

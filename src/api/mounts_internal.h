@@ -8,6 +8,7 @@ enum mount_flags {
     MOUNT_POLICY = 1 << 1,        /* paths without a route may belong to backends; the route policy decides */
     MOUNT_SESSION_REALM = 1 << 2, /* a 401 asks for a session */
     MOUNT_NO_BROWSER = 1 << 3,    /* browsers have no business here; gateways do not pass requests on to it */
+    MOUNT_READ = 1 << 4,          /* takes GET and HEAD alone */
 };
 
 struct mount {

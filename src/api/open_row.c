@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-static bool is_read(enum http_method method)
-{
-    return method == HTTP_GET || method == HTTP_HEAD;
-}
-
 /* The only line of that name; empty: there is none, or several. A gateway may have joined several by commas, which
  * neither an origin nor a method contains. */
 static struct text read_only_line(const struct exchange *exchange, struct text name)
@@ -25,12 +20,12 @@ static bool admits_preflight(const struct exchange *exchange)
 
     return origin.len > 0 && name.len > 0 && http_method_read(name, &method) && method != HTTP_CONNECT &&
            method != HTTP_TRACE &&
-           route_policy_takes_preflight(exchange->service->policy, exchange->path, is_read(method));
+           route_policy_takes_preflight(exchange->service->policy, exchange->path, http_method_is_read(method));
 }
 
 bool open_row_admits(const struct exchange *exchange)
 {
     if (exchange->method == HTTP_OPTIONS)
         return admits_preflight(exchange);
-    return is_read(exchange->method) && route_policy_is_public(exchange->service->policy, exchange->path);
+    return http_method_is_read(exchange->method) && route_policy_is_public(exchange->service->policy, exchange->path);
 }

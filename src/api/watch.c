@@ -318,14 +318,8 @@ void watch_begin(struct exchange *exchange)
     struct watch_peer *peer;
     struct watch *watch;
 
-    if (exchange->method != HTTP_GET && exchange->method != HTTP_HEAD) {
-        exchange_refuse_method(exchange, "GET, HEAD");
-        return;
-    }
-    if (!may_watch(exchange))
-        return;
-    if (!exchange_read_query(exchange, &QUERY_WATCH, &query) || !read_since(exchange, &query, &since) ||
-        !has_room_for_watcher(exchange) || !(peer = enter_peer(exchange)))
+    if (!may_watch(exchange) || !exchange_read_query(exchange, &QUERY_WATCH, &query) ||
+        !read_since(exchange, &query, &since) || !has_room_for_watcher(exchange) || !(peer = enter_peer(exchange)))
         return;
     if ((query.acknowledges && !may_be_waited_for(exchange, peer)) ||
         !http_stream_begin(request, 200, TEXT("text/event-stream"))) {
