@@ -6,7 +6,18 @@
 #include "trail_export_internal.h"
 #include "views_internal.h"
 
-static void events_found(void *arg, enum store_result result, const struct audit_page *page);
+static void events_found(void *arg, enum store_result result, const struct audit_page *page)
+{
+    struct exchange *exchange = arg;
+    if (result == STORE_NOT_FOUND) {
+        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("starting_after")));
+        http_request_release(exchange->request);
+        return;
+    }
+    if (result == STORE_OK)
+        view_events(exchange_answer(exchange, 200), page);
+    exchange_finish(exchange, result);
+}
 
 /* Events about live keys and people are not for test keys. */
 static bool sees_test_keys_only(const struct exchange *exchange)
@@ -66,17 +77,4 @@ void audit_events_list(struct exchange *exchange)
         query->limit = query->limit > 0 ? query->limit : LIST_LIMIT_DEFAULT;
         list_page(exchange, query);
     }
-}
-
-static void events_found(void *arg, enum store_result result, const struct audit_page *page)
-{
-    struct exchange *exchange = arg;
-    if (result == STORE_NOT_FOUND) {
-        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("starting_after")));
-        http_request_release(exchange->request);
-        return;
-    }
-    if (result == STORE_OK)
-        view_events(exchange_answer(exchange, 200), page);
-    exchange_finish(exchange, result);
 }

@@ -219,38 +219,6 @@ void invitation_withdraw(struct exchange *exchange)
 
 /* POST /v1/console/users/{id}/reset */
 
-static void reset_found(void *arg, enum store_result result, const struct person *person);
-static void reset_stored(void *arg, enum store_result result, int64_t sessions_ended);
-
-void person_reset(struct exchange *exchange)
-{
-    struct id id;
-    struct link_op *op;
-
-    if (!exchange_read_id(exchange, ID_USER, &id))
-        return;
-    op = link_begin(exchange);
-    http_request_hold(exchange->request);
-    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, false, reset_found, op);
-}
-
-static void reset_found(void *arg, enum store_result result, const struct person *person)
-{
-    struct link_op *op = arg;
-    struct exchange *exchange = op->exchange;
-    struct audit_source source = exchange_source(exchange);
-
-    if (result != STORE_OK) {
-        exchange_finish(exchange, result);
-        return;
-    }
-    op->link.user = person->user.id;
-    op->link.role = person->user.role;
-    snprintf(op->link.email, sizeof op->link.email, "%s", person->user.email);
-    link_draw_code(op);
-    link_store_reset(exchange_store(exchange), &op->link, &source, reset_stored, op);
-}
-
 static void reset_stored(void *arg, enum store_result result, int64_t sessions_ended)
 {
     struct link_op *op = arg;
@@ -270,4 +238,33 @@ static void reset_stored(void *arg, enum store_result result, int64_t sessions_e
         people_refuse(exchange, result);
     }
     http_request_release(exchange->request);
+}
+
+static void reset_found(void *arg, enum store_result result, const struct person *person)
+{
+    struct link_op *op = arg;
+    struct exchange *exchange = op->exchange;
+    struct audit_source source = exchange_source(exchange);
+
+    if (result != STORE_OK) {
+        exchange_finish(exchange, result);
+        return;
+    }
+    op->link.user = person->user.id;
+    op->link.role = person->user.role;
+    snprintf(op->link.email, sizeof op->link.email, "%s", person->user.email);
+    link_draw_code(op);
+    link_store_reset(exchange_store(exchange), &op->link, &source, reset_stored, op);
+}
+
+void person_reset(struct exchange *exchange)
+{
+    struct id id;
+    struct link_op *op;
+
+    if (!exchange_read_id(exchange, ID_USER, &id))
+        return;
+    op = link_begin(exchange);
+    http_request_hold(exchange->request);
+    people_store_find(exchange_store(exchange), exchange_account(exchange), &id, false, reset_found, op);
 }

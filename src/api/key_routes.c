@@ -206,65 +206,6 @@ void keys_revoke(struct exchange *exchange)
 
 _Static_assert(REVOKE_LIST_MAX *(ID_TEXT_BYTES + 3) + 256 < ANSWER_MAX_BYTES, "with quotes, commas and names");
 
-struct ids_input {
-    const struct json *ids;
-};
-
-static void key_noted(void *arg, const struct key_record *key);
-static void list_revoked(void *arg, enum store_result result, const struct key_of_list *keys, size_t count);
-
-static const char *const RULE_OF_IDS = "ids must be a list of 1 to 10000 ids of API keys (key_…).";
-
-static void refuse_ids(struct exchange *exchange, size_t at)
-{
-    struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ids"));
-
-    problem.message = exchange_format(exchange, "ids[%zu] is not the id of an API key (key_…). None was revoked.", at);
-    exchange_refuse_with(exchange, problem);
-}
-
-/* Sorted, each once. 0: the exchange has been refused. */
-static size_t read_ids(struct exchange *exchange, const struct json *list, struct id **ret_ids)
-{
-    size_t count = 0;
-
-    for (const struct json *item = json_first(list); item; item = json_next(item))
-        count++;
-    if (count == 0 || count > REVOKE_LIST_MAX) {
-        exchange_refuse_value(exchange, RULE_OF_IDS);
-        return 0;
-    }
-    *ret_ids = http_request_alloc(exchange->request, (count + 1) * sizeof **ret_ids);
-    count = 0;
-    for (const struct json *item = json_first(list); item; item = json_next(item)) {
-        if (json_type(item) != JSON_STRING || !id_parse(ID_KEY, json_text(item), &(*ret_ids)[count])) {
-            refuse_ids(exchange, count);
-            return 0;
-        }
-        count++;
-    }
-    return id_sort_unique(*ret_ids, count);
-}
-
-void keys_revoke_list(struct exchange *exchange)
-{
-    static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
-    const struct keys_observer observer = {key_noted, list_revoked, exchange, exchange_is_wanted};
-    struct key_view view = key_view_of(exchange);
-    struct audit_source source = exchange_source(exchange);
-    struct ids_input input = {0};
-    struct id *ids = NULL;
-    size_t count;
-
-    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
-        return;
-    count = read_ids(exchange, input.ids, &ids);
-    if (count == 0)
-        return;
-    http_request_hold(exchange->request);
-    key_store_revoke_list(exchange_store(exchange), &view, ids, count, &source, &observer);
-}
-
 /* Before the barrier: the revocation log may name a key whose revocation was not answered, but must not lack one that
  * was. */
 static void key_noted(void *arg, const struct key_record *key)
@@ -336,4 +277,60 @@ static void list_revoked(void *arg, enum store_result result, const struct key_o
     }
     revocation_note_unconfirmed(arg, result, NULL);
     exchange_finish(arg, result);
+}
+
+struct ids_input {
+    const struct json *ids;
+};
+
+static const char *const RULE_OF_IDS = "ids must be a list of 1 to 10000 ids of API keys (key_…).";
+
+static void refuse_ids(struct exchange *exchange, size_t at)
+{
+    struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ids"));
+
+    problem.message = exchange_format(exchange, "ids[%zu] is not the id of an API key (key_…). None was revoked.", at);
+    exchange_refuse_with(exchange, problem);
+}
+
+/* Sorted, each once. 0: the exchange has been refused. */
+static size_t read_ids(struct exchange *exchange, const struct json *list, struct id **ret_ids)
+{
+    size_t count = 0;
+
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        count++;
+    if (count == 0 || count > REVOKE_LIST_MAX) {
+        exchange_refuse_value(exchange, RULE_OF_IDS);
+        return 0;
+    }
+    *ret_ids = http_request_alloc(exchange->request, (count + 1) * sizeof **ret_ids);
+    count = 0;
+    for (const struct json *item = json_first(list); item; item = json_next(item)) {
+        if (json_type(item) != JSON_STRING || !id_parse(ID_KEY, json_text(item), &(*ret_ids)[count])) {
+            refuse_ids(exchange, count);
+            return 0;
+        }
+        count++;
+    }
+    return id_sort_unique(*ret_ids, count);
+}
+
+void keys_revoke_list(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
+    const struct keys_observer observer = {key_noted, list_revoked, exchange, exchange_is_wanted};
+    struct key_view view = key_view_of(exchange);
+    struct audit_source source = exchange_source(exchange);
+    struct ids_input input = {0};
+    struct id *ids = NULL;
+    size_t count;
+
+    if (!exchange_read_body(exchange, FIELDS, sizeof FIELDS / sizeof *FIELDS, &input))
+        return;
+    count = read_ids(exchange, input.ids, &ids);
+    if (count == 0)
+        return;
+    http_request_hold(exchange->request);
+    key_store_revoke_list(exchange_store(exchange), &view, ids, count, &source, &observer);
 }

@@ -205,16 +205,6 @@ static void login_stored(void *arg, enum store_result result, const struct sessi
 
 /* POST /v1/auth/logout */
 
-static void session_ended(void *arg, enum store_result result);
-
-void logout_begin(struct exchange *exchange)
-{
-    struct audit_source source = exchange_source(exchange);
-
-    http_request_hold(exchange->request);
-    session_store_end(exchange_store(exchange), exchange->session_digest, &source, session_ended, exchange);
-}
-
 static void session_ended(void *arg, enum store_result result)
 {
     struct exchange *exchange = arg;
@@ -227,6 +217,14 @@ static void session_ended(void *arg, enum store_result result)
         exchange_log_own(exchange, "logout", text_of(exchange->session->sid));
     }
     exchange_finish(exchange, result);
+}
+
+void logout_begin(struct exchange *exchange)
+{
+    struct audit_source source = exchange_source(exchange);
+
+    http_request_hold(exchange->request);
+    session_store_end(exchange_store(exchange), exchange->session_digest, &source, session_ended, exchange);
 }
 
 /* GET /v1/console/session */

@@ -12,24 +12,6 @@ struct password_change {
     char hash[PASSWORD_HASH_BYTES]; /* of the new password */
 };
 
-static bool change_read(struct password_change *op);
-static void change_hash(struct proof *proof);
-static void change_hashed(void *arg, const char *hash);
-static void change_store(void *arg);
-static void change_stored(void *arg, enum store_result result, const struct session_record *session);
-
-void password_change(struct exchange *exchange)
-{
-    struct password_change *op = http_request_alloc(exchange->request, sizeof *op);
-
-    op->proof.exchange = exchange;
-    op->proof.throttled_line = "password change throttled";
-    op->proof.refused_line = "password change refused";
-    op->proof.given = change_hash;
-    if (change_read(op))
-        proof_begin(&op->proof);
-}
-
 /* Whether both are one password, however they were typed. */
 static bool is_same(struct text a, struct text b)
 {
@@ -76,25 +58,11 @@ static bool change_read(struct password_change *op)
     return proof_read(&op->proof, FIELDS, sizeof FIELDS / sizeof *FIELDS) && !refuse_new(op);
 }
 
-static void change_hash(struct proof *proof)
-{
-    struct password_change *op = (struct password_change *)proof;
-
-    password_rehash(proof->exchange->service->passwords, &proof->turn, op->new_password, id_text(&proof->check.user.id),
-                    change_hashed, op);
-}
-
-static void change_hashed(void *arg, const char *hash)
+static void change_stored(void *arg, enum store_result result, const struct session_record *session)
 {
     struct password_change *op = arg;
-    const struct exchange *exchange = op->proof.exchange;
 
-    if (!hash) {
-        proof_give_up(&op->proof, problem_of(exchange->service->draining ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED));
-        return;
-    }
-    snprintf(op->hash, sizeof op->hash, "%s", hash);
-    store_know_clock(exchange_store(exchange), change_store, op);
+    proof_finish(&op->proof, result, session, "password changed");
 }
 
 static void change_store(void *arg)
@@ -111,9 +79,35 @@ static void change_store(void *arg)
                                   op->hash, &source, change_stored, op);
 }
 
-static void change_stored(void *arg, enum store_result result, const struct session_record *session)
+static void change_hashed(void *arg, const char *hash)
 {
     struct password_change *op = arg;
+    const struct exchange *exchange = op->proof.exchange;
 
-    proof_finish(&op->proof, result, session, "password changed");
+    if (!hash) {
+        proof_give_up(&op->proof, problem_of(exchange->service->draining ? PROBLEM_SHUTTING_DOWN : PROBLEM_OVERLOADED));
+        return;
+    }
+    snprintf(op->hash, sizeof op->hash, "%s", hash);
+    store_know_clock(exchange_store(exchange), change_store, op);
+}
+
+static void change_hash(struct proof *proof)
+{
+    struct password_change *op = (struct password_change *)proof;
+
+    password_rehash(proof->exchange->service->passwords, &proof->turn, op->new_password, id_text(&proof->check.user.id),
+                    change_hashed, op);
+}
+
+void password_change(struct exchange *exchange)
+{
+    struct password_change *op = http_request_alloc(exchange->request, sizeof *op);
+
+    op->proof.exchange = exchange;
+    op->proof.throttled_line = "password change throttled";
+    op->proof.refused_line = "password change refused";
+    op->proof.given = change_hash;
+    if (change_read(op))
+        proof_begin(&op->proof);
 }

@@ -27,32 +27,6 @@ struct totp_begin {
     struct totp_secret secret;
 };
 
-static void begin_store(struct proof *proof);
-static void begin_stored(void *arg, enum store_result result, const struct session_record *refused);
-
-void new_totp_begin(struct exchange *exchange)
-{
-    struct totp_begin *op = http_request_alloc(exchange->request, sizeof *op);
-
-    op->proof.exchange = exchange;
-    op->proof.throttled_line = "new authenticator throttled";
-    op->proof.refused_line = "new authenticator refused";
-    op->proof.given = begin_store;
-    if (proof_read(&op->proof, NULL, 0))
-        proof_begin(&op->proof);
-}
-
-static void begin_store(struct proof *proof)
-{
-    struct totp_begin *op = (struct totp_begin *)proof;
-    struct exchange *exchange = proof->exchange;
-    const struct session_proof given = proof_of_session(proof);
-    struct sealed_totp sealed;
-
-    new_totp_make(exchange, exchange_actor(exchange), &op->secret, &sealed);
-    factor_store_begin_totp(exchange_store(exchange), &given, &sealed, begin_stored, op);
-}
-
 static void begin_stored(void *arg, enum store_result result, const struct session_record *refused)
 {
     struct totp_begin *op = arg;
@@ -71,9 +45,39 @@ static void begin_stored(void *arg, enum store_result result, const struct sessi
     exchange_finish(exchange, STORE_OK);
 }
 
+static void begin_store(struct proof *proof)
+{
+    struct totp_begin *op = (struct totp_begin *)proof;
+    struct exchange *exchange = proof->exchange;
+    const struct session_proof given = proof_of_session(proof);
+    struct sealed_totp sealed;
+
+    new_totp_make(exchange, exchange_actor(exchange), &op->secret, &sealed);
+    factor_store_begin_totp(exchange_store(exchange), &given, &sealed, begin_stored, op);
+}
+
+void new_totp_begin(struct exchange *exchange)
+{
+    struct totp_begin *op = http_request_alloc(exchange->request, sizeof *op);
+
+    op->proof.exchange = exchange;
+    op->proof.throttled_line = "new authenticator throttled";
+    op->proof.refused_line = "new authenticator refused";
+    op->proof.given = begin_store;
+    if (proof_read(&op->proof, NULL, 0))
+        proof_begin(&op->proof);
+}
+
 /* Confirming, for sessions and for recoveries */
 
-static void confirm_stored(void *arg, enum store_result result);
+static void confirm_stored(void *arg, enum store_result result)
+{
+    struct new_totp_confirm *op = arg;
+
+    if (result == STORE_OK)
+        op->done(op->exchange, &op->waiting.user.account, &op->waiting.user.id);
+    exchange_finish(op->exchange, result);
+}
 
 static bool code_is_right(const struct new_totp_confirm *op, int64_t *ret_step)
 {
@@ -105,15 +109,6 @@ void new_totp_found(void *arg, enum store_result result, const struct waiting_to
     }
     exchange_refuse_value(exchange, "totp is not a code that the new authenticator shows now.");
     http_request_release(exchange->request);
-}
-
-static void confirm_stored(void *arg, enum store_result result)
-{
-    struct new_totp_confirm *op = arg;
-
-    if (result == STORE_OK)
-        op->done(op->exchange, &op->waiting.user.account, &op->waiting.user.id);
-    exchange_finish(op->exchange, result);
 }
 
 /* POST /v1/console/totp/confirm */

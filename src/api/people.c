@@ -71,7 +71,11 @@ void person_show(struct exchange *exchange)
 
 /* Changes: answered once they are in effect on every node. */
 
-static void person_key_noted(void *arg, const struct key_record *key);
+static void person_key_noted(void *arg, const struct key_record *key)
+{
+    revocation_note(arg, key);
+}
+
 static person_was_changed person_enabled, person_role_changed, person_disabled, person_removed;
 
 static void change_person(struct exchange *exchange, const struct person_change *change, person_was_changed *done)
@@ -137,11 +141,6 @@ void person_remove(struct exchange *exchange)
 
     if (exchange_read_query(exchange, &QUERY_REMOVAL, &change.keys))
         change_person(exchange, &change, person_removed);
-}
-
-static void person_key_noted(void *arg, const struct key_record *key)
-{
-    revocation_note(arg, key);
 }
 
 static void finish_change(struct exchange *exchange, enum store_result result, const char *done)

@@ -3,25 +3,9 @@
 #include "handlers_internal.h"
 #include "proof_internal.h"
 
-static void step_up_given(struct proof *proof);
-static void step_up_store(void *arg);
-static void step_up_stored(void *arg, enum store_result result, const struct session_record *session);
-
-void step_up_begin(struct exchange *exchange)
+static void step_up_stored(void *arg, enum store_result result, const struct session_record *session)
 {
-    struct proof *proof = http_request_alloc(exchange->request, sizeof *proof);
-
-    proof->exchange = exchange;
-    proof->throttled_line = "step-up throttled";
-    proof->refused_line = "step-up refused";
-    proof->given = step_up_given;
-    if (proof_read(proof, NULL, 0))
-        proof_begin(proof);
-}
-
-static void step_up_given(struct proof *proof)
-{
-    store_know_clock(exchange_store(proof->exchange), step_up_store, proof);
+    proof_finish(arg, result, session, "step-up");
 }
 
 static void step_up_store(void *arg)
@@ -36,7 +20,19 @@ static void step_up_store(void *arg)
     session_store_step_up(exchange_store(exchange), &given, new_digest, &source, step_up_stored, proof);
 }
 
-static void step_up_stored(void *arg, enum store_result result, const struct session_record *session)
+static void step_up_given(struct proof *proof)
 {
-    proof_finish(arg, result, session, "step-up");
+    store_know_clock(exchange_store(proof->exchange), step_up_store, proof);
+}
+
+void step_up_begin(struct exchange *exchange)
+{
+    struct proof *proof = http_request_alloc(exchange->request, sizeof *proof);
+
+    proof->exchange = exchange;
+    proof->throttled_line = "step-up throttled";
+    proof->refused_line = "step-up refused";
+    proof->given = step_up_given;
+    if (proof_read(proof, NULL, 0))
+        proof_begin(proof);
 }
