@@ -47,7 +47,6 @@ MUST_CHECK bool http_target_read(struct text target, struct text *ret_path, stru
 void http_target_split(struct text target, struct text *ret_path, struct text *ret_query);
 
 enum http_method http_request_method(const struct http_request *request);
-struct text http_request_method_text(const struct http_request *request);
 /* The target as sent, query included. Path and query are its parts; in absolute-form, those after the authority.
  * Nothing is decoded. */
 struct text http_request_target(const struct http_request *request);

@@ -27,4 +27,3 @@ void http_response_on_replied(struct http_request *request, void (*replied)(void
  * (on a Unix socket: the peer read it), whatever happened to the connection afterwards. Not delivered: the connection
  * failed first, or 10 s passed. */
 void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg);
-bool http_request_replied(const struct http_request *request);

@@ -203,11 +203,6 @@ enum http_method http_request_method(const struct http_request *request)
     return request->method;
 }
 
-struct text http_request_method_text(const struct http_request *request)
-{
-    return request->head.method;
-}
-
 struct text http_request_target(const struct http_request *request)
 {
     return request->head.target;

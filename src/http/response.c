@@ -255,11 +255,6 @@ void http_refuse(struct http_request *request, enum http_error error)
         http_reply(request, (int)error % STATUS_MODULUS, (struct text){NULL, 0}, (struct text){NULL, 0});
 }
 
-bool http_request_replied(const struct http_request *request)
-{
-    return request->is_replied;
-}
-
 void response_refuse(struct http_request *request, enum http_error error)
 {
     if (error == HTTP_ERROR_METHOD_NOT_ALLOWED)
