@@ -66,12 +66,14 @@ enum problem_code problem_code_of(enum http_error error)
 
 enum problem_code problem_of_verdict(enum key_verdict verdict, enum key_kind kind)
 {
-#define VERDICT(row, of_api_key, of_device_key) \
-    if (verdict == (row))                       \
-        return kind == KEY_DEVICE ? (of_device_key) : (of_api_key);
-    PROBLEM_VERDICTS(VERDICT)
-#undef VERDICT
-    return PROBLEM_NONE;
+    static const enum problem_code CODES[] = {
+        [KEY_REVOKED] = PROBLEM_API_KEY_REVOKED,
+        [KEY_SUSPENDED] = PROBLEM_ACCOUNT_SUSPENDED,
+        [KEY_INVALID] = PROBLEM_INVALID_API_KEY,
+        [KEY_UNDECIDED] = PROBLEM_STORE_UNAVAILABLE,
+    };
+
+    return verdict == KEY_REVOKED && kind == KEY_DEVICE ? PROBLEM_DEVICE_KEY_REVOKED : CODES[verdict];
 }
 
 struct problem problem_param(enum problem_code code, struct text param)

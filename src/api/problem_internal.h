@@ -91,13 +91,6 @@ enum problem_code {
         PROBLEM_COUNT
 };
 
-/* The problem for each verdict: X(verdict, problem of an API key, problem of a device key) */
-#define PROBLEM_VERDICTS(X)                                                \
-    X(KEY_REVOKED, PROBLEM_API_KEY_REVOKED, PROBLEM_DEVICE_KEY_REVOKED)    \
-    X(KEY_SUSPENDED, PROBLEM_ACCOUNT_SUSPENDED, PROBLEM_ACCOUNT_SUSPENDED) \
-    X(KEY_INVALID, PROBLEM_INVALID_API_KEY, PROBLEM_INVALID_API_KEY)       \
-    X(KEY_UNDECIDED, PROBLEM_STORE_UNAVAILABLE, PROBLEM_STORE_UNAVAILABLE)
-
 enum { PROBLEM_PARAM_BYTES = 64 };
 
 /* One error as it will be answered. Zero it, then set code, and the rest as needed. */
