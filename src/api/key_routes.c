@@ -206,13 +206,6 @@ void keys_revoke(struct exchange *exchange)
 
 _Static_assert(REVOKE_LIST_MAX *(ID_TEXT_BYTES + 3) + 256 < ANSWER_MAX_BYTES, "with quotes, commas and names");
 
-/* Before the barrier: the revocation log may name a key whose revocation was not answered, but must not lack one that
- * was. */
-static void key_noted(void *arg, const struct key_record *key)
-{
-    revocation_note(arg, key);
-}
-
 static void put_ids(struct json_writer *w, const char *name, const struct key_of_list *keys, size_t count,
                     enum key_outcome outcome)
 {
@@ -319,7 +312,7 @@ static size_t read_ids(struct exchange *exchange, const struct json *list, struc
 void keys_revoke_list(struct exchange *exchange)
 {
     static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
-    const struct keys_observer observer = {key_noted, list_revoked, exchange, exchange_is_wanted};
+    const struct keys_observer observer = {revocation_note, list_revoked, exchange, exchange_is_wanted};
     struct key_view view = key_view_of(exchange);
     struct audit_source source = exchange_source(exchange);
     struct ids_input input = {0};

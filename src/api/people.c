@@ -71,16 +71,11 @@ void person_show(struct exchange *exchange)
 
 /* Changes: answered once they are in effect on every node. */
 
-static void person_key_noted(void *arg, const struct key_record *key)
-{
-    revocation_note(arg, key);
-}
-
 static person_was_changed person_enabled, person_role_changed, person_disabled, person_removed;
 
 static void change_person(struct exchange *exchange, const struct person_change *change, person_was_changed *done)
 {
-    const struct person_observer observer = {person_key_noted, done, exchange};
+    const struct person_observer observer = {revocation_note, done, exchange};
     struct audit_source source = exchange_source(exchange);
     struct id id;
 

@@ -60,8 +60,10 @@ static struct text actor_of(const struct exchange *exchange)
     return actor.len > 0 ? actor : ACTOR_HOLDER;
 }
 
-void revocation_note(struct exchange *exchange, const struct key_record *key)
+void revocation_note(void *arg, const struct key_record *key)
 {
+    const struct exchange *exchange = arg;
+
     append(exchange->service, key);
     exchange_log(exchange, "key revoked", id_text(&key->account), actor_of(exchange), id_text(&key->id));
 }

@@ -4,8 +4,9 @@
 #include "records/key_store.h"
 
 /* Appends a revoked key to the revocation log, and logs it. If the former fails, that is logged and the response is
- * still 200: the key is revoked. */
-void revocation_note(struct exchange *exchange, const struct key_record *key);
+ * still 200: the key is revoked. Comes before the barrier where many are revoked: the log may name a key whose
+ * revocation was not answered, but must not lack one that was. arg: the exchange. */
+void revocation_note(void *arg, const struct key_record *key);
 /* The same for a key that will be revoked at ends_ms, or no longer (0), as was said at said_ms by the store's time. */
 void revocation_note_end(struct exchange *exchange, const struct key_record *key, int64_t said_ms);
 /* The key may still be valid, and whoever is called at night must know which one. key: NULL for that of the path, or

@@ -8,20 +8,12 @@
 
 static void password_checked(void *arg, enum password_result result);
 
-bool user_check_code_has_form(struct text totp)
-{
-    if (totp.len != TOTP_DIGITS)
-        return false;
-    for (size_t i = 0; i < totp.len; i++)
-        if (totp.ptr[i] < '0' || totp.ptr[i] > '9')
-            return false;
-    return true;
-}
-
 bool user_check_read_code(struct exchange *exchange, struct text totp)
 {
-    bool has_form = user_check_code_has_form(totp);
+    bool has_form = totp.len == TOTP_DIGITS;
 
+    for (size_t i = 0; i < totp.len; i++)
+        has_form = has_form && totp.ptr[i] >= '0' && totp.ptr[i] <= '9';
     if (!has_form)
         exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
     return has_form;

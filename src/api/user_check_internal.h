@@ -26,9 +26,7 @@ struct user_check {
     void *arg;
 };
 
-/* Exactly 6 ASCII digits. */
-MUST_CHECK bool user_check_code_has_form(struct text totp);
-/* The same. False: the exchange has been refused. */
+/* Exactly 6 ASCII digits. False: the exchange has been refused. */
 MUST_CHECK bool user_check_read_code(struct exchange *exchange, struct text totp);
 /* Sets the user. Set exchange before. */
 void user_check_know(struct user_check *check, const struct user_record *user);
