@@ -8,6 +8,9 @@
 
 struct exchange;
 
+/* Answers it, now or later; later with the request held. */
+typedef void exchange_handler(struct exchange *exchange);
+
 enum route_who { WHO_API_KEY, WHO_SESSION, WHO_ANYONE };
 enum route_flags {
     ROUTE_JSON = 1 << 0,    /* takes a JSON body */
@@ -31,7 +34,7 @@ enum { API_BODY_RAISED_MAX_BYTES = 400 * 1024 };
 struct route {
     enum http_method method; /* GET rows answer HEAD too */
     const char *path;        /* at most one "{id}" segment */
-    void (*handle)(struct exchange *exchange);
+    exchange_handler *handle;
     enum route_who who;
     scope_set scope;      /* that a key needs */
     enum role least_role; /* that a session's user needs */

@@ -6,7 +6,7 @@
 struct admission {
     struct gate_ticket ticket; /* first: the exchange points to it */
     struct exchange *exchange;
-    void (*go)(struct exchange *exchange);
+    exchange_handler *go;
     gate_done *goes_on; /* of a stream; NULL: it has not begun */
     void *arg;
 };
@@ -103,7 +103,7 @@ static bool enter(struct exchange *exchange)
     return true;
 }
 
-void admission_wait(struct exchange *exchange, void (*go)(struct exchange *exchange))
+void admission_wait(struct exchange *exchange, exchange_handler *go)
 {
     if (!gate_has_places(exchange->match.route->class)) {
         go(exchange);

@@ -21,10 +21,10 @@ enum { ANSWER_SMALL_BYTES = 4096 };
 struct exchange {
     struct http_request *request;
     struct service *service;
-    enum http_method method;                  /* of the request, or of the request that a gateway asks about */
-    struct text path;                         /* likewise */
-    const struct mount *mount;                /* of the path; NULL: none, or not looked up yet */
-    void (*admit)(struct exchange *exchange); /* runs once the guard has let the request pass */
+    enum http_method method;   /* of the request, or of the request that a gateway asks about */
+    struct text path;          /* likewise */
+    const struct mount *mount; /* of the path; NULL: none, or not looked up yet */
+    exchange_handler *admit;   /* runs once the guard has let the request pass */
     /* Adapts the refusal of a check to gateways; NULL: a client asks. */
     void (*mark_refusal)(struct http_request *request, struct problem *problem, void *service);
     struct route_match match;

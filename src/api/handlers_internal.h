@@ -1,82 +1,33 @@
 /* The handlers named in the mount tables and the route table. */
 #pragma once
-
-struct exchange;
+#include "api/routes.h"
 
 /* Named in the mount tables. */
-void guard_enter(struct exchange *exchange);
-void check_auth_request(struct exchange *exchange);
-void check_forward_auth(struct exchange *exchange);
-void check_ext_authz(struct exchange *exchange);
-void check_nothing(struct exchange *exchange);
-void watch_begin(struct exchange *exchange);
-void watch_acknowledge(struct exchange *exchange);
-void liveness_show(struct exchange *exchange);
-void liveness_probe(struct exchange *exchange);
-void readiness_probe(struct exchange *exchange);
-void readiness_show(struct exchange *exchange);
-void metrics_show(struct exchange *exchange);
+exchange_handler guard_enter;
+exchange_handler check_auth_request, check_forward_auth, check_ext_authz, check_nothing;
+exchange_handler watch_begin, watch_acknowledge;
+exchange_handler liveness_show, liveness_probe, readiness_probe, readiness_show, metrics_show;
 
 /* Named in the route table. The guard has let the request pass: principal and permission are checked, the body is read,
  * and a query is refused unless the row takes one. */
 
-void whoami_show(struct exchange *exchange);
+exchange_handler whoami_show;
+exchange_handler keys_create, keys_list, keys_show, keys_revoke, keys_revoke_list, keys_certify;
+exchange_handler key_end_show, key_end_set, key_end_withdraw, key_replace;
+exchange_handler jwks_show;
 
-void keys_create(struct exchange *exchange);
-void keys_list(struct exchange *exchange);
-void keys_show(struct exchange *exchange);
-void keys_revoke(struct exchange *exchange);
-void keys_revoke_list(struct exchange *exchange);
-void keys_certify(struct exchange *exchange);
+exchange_handler oauth_metadata_show, device_authorize, device_token, token_revoke;
+exchange_handler enrolment_show, enrolment_approve, enrolment_deny;
 
-void key_end_show(struct exchange *exchange);
-void key_end_set(struct exchange *exchange);
-void key_end_withdraw(struct exchange *exchange);
-void key_replace(struct exchange *exchange);
+exchange_handler login_begin, logout_begin, session_show, step_up_begin;
+exchange_handler recovery_begin, recovery_confirm;
+exchange_handler join_begin, join_start, join_finish;
 
-void jwks_show(struct exchange *exchange);
+exchange_handler password_change, new_totp_begin, new_totp_confirm, recovery_codes_make, recovery_codes_show;
+exchange_handler own_sessions_list, own_sessions_end, own_session_end;
 
-void oauth_metadata_show(struct exchange *exchange);
-void device_authorize(struct exchange *exchange);
-void device_token(struct exchange *exchange);
-void token_revoke(struct exchange *exchange);
-void enrolment_show(struct exchange *exchange);
-void enrolment_approve(struct exchange *exchange);
-void enrolment_deny(struct exchange *exchange);
+exchange_handler people_list, person_show, person_set_role, person_disable, person_enable, person_remove, person_reset;
+exchange_handler invitation_create, invitations_list, invitation_withdraw;
+exchange_handler team_remove;
 
-void login_begin(struct exchange *exchange);
-void logout_begin(struct exchange *exchange);
-void session_show(struct exchange *exchange);
-void step_up_begin(struct exchange *exchange);
-void recovery_begin(struct exchange *exchange);
-void recovery_confirm(struct exchange *exchange);
-
-void password_change(struct exchange *exchange);
-void new_totp_begin(struct exchange *exchange);
-void new_totp_confirm(struct exchange *exchange);
-void recovery_codes_make(struct exchange *exchange);
-void recovery_codes_show(struct exchange *exchange);
-void own_sessions_list(struct exchange *exchange);
-void own_sessions_end(struct exchange *exchange);
-void own_session_end(struct exchange *exchange);
-
-void people_list(struct exchange *exchange);
-void person_show(struct exchange *exchange);
-void person_set_role(struct exchange *exchange);
-void person_disable(struct exchange *exchange);
-void person_enable(struct exchange *exchange);
-void person_remove(struct exchange *exchange);
-void person_reset(struct exchange *exchange);
-void invitation_create(struct exchange *exchange);
-void invitations_list(struct exchange *exchange);
-void invitation_withdraw(struct exchange *exchange);
-void join_begin(struct exchange *exchange);
-void join_start(struct exchange *exchange);
-void join_finish(struct exchange *exchange);
-void team_remove(struct exchange *exchange);
-
-void audit_events_list(struct exchange *exchange);
-void audit_heads_show(struct exchange *exchange);
-void system_show(struct exchange *exchange);
-void usage_show(struct exchange *exchange);
-void usage_period_show(struct exchange *exchange);
+exchange_handler audit_events_list, audit_heads_show, system_show, usage_show, usage_period_show;

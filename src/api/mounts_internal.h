@@ -13,7 +13,7 @@ enum mount_flags {
 
 struct mount {
     struct text path;
-    void (*enter)(struct exchange *exchange);
+    exchange_handler *enter;
     enum route_who who; /* for mount_of_api(): the principal that paths without a route need */
     unsigned flags;
 };
