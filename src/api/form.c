@@ -9,19 +9,13 @@ static struct text *value_of(const struct form_field *field, void *target)
     return (struct text *)(void *)((char *)target + field->offset);
 }
 
-static void set_field(const struct form_field *fields, size_t count, struct text name, struct text value, void *target)
+/* NULL: an unknown parameter. */
+static const struct form_field *find_field(const struct form_field *fields, size_t count, struct text name)
 {
     for (size_t i = 0; i < count; i++)
         if (text_equal(text_of(fields[i].name), name))
-            *value_of(&fields[i], target) = value;
-}
-
-static bool takes_secrets(const struct form_field *fields, size_t count, struct text name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (fields[i].takes_secrets && text_equal(text_of(fields[i].name), name))
-            return true;
-    return false;
+            return &fields[i];
+    return NULL;
 }
 
 static bool contains(const struct text *names, size_t count, struct text name)
@@ -40,17 +34,19 @@ enum form_result form_read(struct text body, char *storage, const struct form_fi
     enum path_query_result result;
 
     while ((result = path_next_parameter(&body, &storage, &name, &value)) == PATH_QUERY_ITEM) {
+        const struct form_field *field = find_field(fields, count, name);
+
         if (name_count == PARAMETERS_MAX)
             return FORM_MALFORMED;
         if (contains(names, name_count, name)) {
             *ret_name = name;
             return FORM_REPEATED;
         }
-        if (secret_within(name) || (!takes_secrets(fields, count, name) && secret_within(value)))
+        if (secret_within(name) || (!(field && field->takes_secrets) && secret_within(value)))
             return FORM_SECRET;
         names[name_count++] = name;
-        if (value.len > 0)
-            set_field(fields, count, name, value, target);
+        if (field && value.len > 0)
+            *value_of(field, target) = value;
     }
     if (result == PATH_QUERY_MALFORMED)
         return FORM_MALFORMED;

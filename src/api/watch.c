@@ -247,20 +247,6 @@ static bool has_room_for_watcher(struct exchange *exchange)
     return code == PROBLEM_NONE;
 }
 
-/* By name if it has one, because many gateways may come from one address. No certificate can have the name of a peer
- * without one. */
-static void print_peer(const struct exchange *exchange, char ret_peer[SERVICE_PEER_CHARS])
-{
-    const struct text name = http_request_client_name(exchange->request);
-    struct buf out;
-
-    buf_init_fixed(&out, ret_peer, SERVICE_PEER_CHARS - 1);
-    buf_append_str(&out, name.len > 0 ? "certificate:" : "");
-    buf_append_text(&out, name.len > 0 ? name : http_request_peer(exchange->request));
-    CHECK(!out.failed);
-    ret_peer[out.len] = '\0';
-}
-
 /* Without a certificate only the Unix socket has a name here: an address proves nothing. False: the exchange has been
  * refused. */
 static bool may_watch(struct exchange *exchange)
@@ -279,13 +265,17 @@ static bool may_watch(struct exchange *exchange)
     return false;
 }
 
-/* NULL: the exchange has been refused. */
+/* By name if it has one, because many gateways may come from one address. No certificate can have the name of a peer
+ * without one. NULL: the exchange has been refused. */
 static struct watch_peer *enter_peer(struct exchange *exchange)
 {
-    char name[SERVICE_PEER_CHARS];
+    const struct text name = http_request_client_name(exchange->request);
+    struct buf out = BUF_FIXED(SERVICE_PEER_CHARS - 1);
 
-    print_peer(exchange, name);
-    struct watch_peer *peer = watch_peer_enter(exchange->service, text_of(name), clock_boot_ns());
+    buf_append_str(&out, name.len > 0 ? "certificate:" : "");
+    buf_append_text(&out, name.len > 0 ? name : http_request_peer(exchange->request));
+    CHECK(!out.failed);
+    struct watch_peer *peer = watch_peer_enter(exchange->service, buf_text(&out), clock_boot_ns());
     if (!peer)
         exchange_refuse(exchange, PROBLEM_OVERLOADED);
     return peer;
