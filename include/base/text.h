@@ -104,6 +104,11 @@ void buf_init_fixed(struct buf *b, char *storage, size_t bytes);
     {                                                                               \
         .ptr = (char[bytes]){0}, .capacity = (bytes), .max = (bytes), .fixed = true \
     }
+/* The same over the caller's storage: struct buf out = BUF_OVER(ret_text, TEXT_BYTES); */
+#define BUF_OVER(storage, bytes)                                             \
+    {                                                                        \
+        .ptr = (storage), .capacity = (bytes), .max = (bytes), .fixed = true \
+    }
 /* Frees the memory. A zeroed or finished buf is fine. */
 void buf_finish(struct buf *b);
 /* Wipes the content, then frees: for buffers that held secrets. Growing wipes the old memory as well. */

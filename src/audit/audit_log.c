@@ -161,7 +161,6 @@ static void on_idle(uv_idle_t *idle);
 struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_settings *settings, struct buf *ret_why)
 {
     struct audit_log *log;
-    struct buf place;
     int fd = append_file_open(settings->path, FILE_NAME, true, ret_why);
 
     if (fd < 0)
@@ -171,8 +170,7 @@ struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_setting
     log->settings = *settings;
     log->path = mem_copy_text(settings->path, strlen(settings->path));
     log->fd = fd;
-    buf_init_fixed(&place, log->place, sizeof log->place - 1);
-    append_file_place(log->path, &place);
+    append_file_place(log->path, &(struct buf)BUF_OVER(log->place, sizeof log->place - 1));
     audit_log_name(log, "unnamed");
     list_init(&log->waiting);
     list_init(&log->writing);
@@ -323,9 +321,8 @@ static void take_waiting(struct audit_log *log)
 /* On its thread, as is what calls it. */
 static void open_next(struct audit_log *log)
 {
-    struct buf why;
+    struct buf why = BUF_OVER(log->why, sizeof log->why - 1);
 
-    buf_init_fixed(&why, log->why, sizeof log->why - 1);
     log->next_fd = append_file_open(log->path, FILE_NAME, true, &why);
     log->why[why.len] = '\0';
 }

@@ -403,12 +403,11 @@ static void on_timer(uv_timer_t *timer)
 static void name_node(struct canary *canary, struct text name)
 {
     uint8_t process[PROCESS_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(canary->process, sizeof canary->process);
 
     CHECK(name.len < sizeof canary->name);
     memcpy(canary->name, name.ptr, name.len);
     random_public(process, sizeof process);
-    buf_init_fixed(&out, canary->process, sizeof canary->process);
     encode_hex(&out, process, sizeof process);
     canary->node.name = (struct text){canary->name, name.len};
     canary->node.process = buf_text(&out);

@@ -6,9 +6,8 @@
 
 static void keep(struct text t, char *ret_text, size_t size)
 {
-    struct buf out;
+    struct buf out = BUF_OVER(ret_text, size - 1);
 
-    buf_init_fixed(&out, ret_text, size - 1);
     buf_append_printable(&out, t);
     ret_text[out.len] = '\0';
 }

@@ -316,8 +316,7 @@ static void enqueue(struct job *job)
 static void pepper(struct keyring *keyring, size_t generation, struct text password, struct job *job)
 {
     char storage[PASSWORD_FORM_MAX_BYTES];
-    struct buf prepared;
-    buf_init_fixed(&prepared, storage, sizeof storage);
+    struct buf prepared = BUF_OVER(storage, sizeof storage);
     account_prepare_password(password, &prepared);
     keyring_digest(keyring, KEYRING_PASSWORD, generation, buf_text(&prepared), job->peppered);
     keyring_digest(keyring, KEYRING_PASSWORD, generation, password, job->peppered_as_typed);
@@ -403,8 +402,7 @@ void password_hash_now(struct keyring *keyring, struct text user, struct text pa
     struct password_hash hash;
     char storage[PASSWORD_FORM_MAX_BYTES];
     uint8_t peppered[KEYRING_DIGEST_BYTES];
-    struct buf prepared;
-    buf_init_fixed(&prepared, storage, sizeof storage);
+    struct buf prepared = BUF_OVER(storage, sizeof storage);
     account_prepare_password(password, &prepared);
     begin_hash(keyring, &hash);
     keyring_digest(keyring, KEYRING_PASSWORD, 0, buf_text(&prepared), peppered);

@@ -72,8 +72,7 @@ bool password_hash_parse(struct text t, struct password_hash *ret_hash)
 
 void password_hash_print(const struct password_hash *hash, char ret_text[PASSWORD_HASH_BYTES])
 {
-    struct buf out;
-    buf_init_fixed(&out, ret_text, PASSWORD_HASH_BYTES);
+    struct buf out = BUF_OVER(ret_text, PASSWORD_HASH_BYTES);
     buf_printf(&out, "scrypt%s$%u$%d$%d$%s$", hash->is_bound ? "-id" : "", hash->cost, BLOCK_SIZE, PARALLELISM,
                hash->pepper_name);
     encode_base64url(&out, hash->salt, sizeof hash->salt);
@@ -93,9 +92,8 @@ void password_hash_dummy(struct password_hash *ret_hash)
 void password_pepper_name(struct keyring *keyring, size_t generation, char ret_name[PASSWORD_PEPPER_NAME_CHARS + 1])
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(ret_name, PASSWORD_PEPPER_NAME_CHARS + 1);
     keyring_digest(keyring, KEYRING_PASSWORD, generation, PEPPER_NAME_INPUT, digest);
-    buf_init_fixed(&out, ret_name, PASSWORD_PEPPER_NAME_CHARS + 1);
     encode_hex(&out, digest, PASSWORD_PEPPER_NAME_CHARS / 2);
     buf_append_char(&out, '\0');
     CHECK(!out.failed);
@@ -118,8 +116,7 @@ void password_hash_bind(struct keyring *keyring, size_t generation, struct text 
                         uint8_t derived[PASSWORD_DERIVED_BYTES])
 {
     char storage[BOUND_MAX_BYTES];
-    struct buf bound;
-    buf_init_fixed(&bound, storage, sizeof storage);
+    struct buf bound = BUF_OVER(storage, sizeof storage);
     buf_append_text(&bound, BOUND_PREFIX);
     buf_append_text(&bound, user);
     buf_append(&bound, derived, PASSWORD_DERIVED_BYTES);

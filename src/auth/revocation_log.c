@@ -88,8 +88,7 @@ static void tell_loss(struct revocation_log *log, off_t left)
 /* Goes on in what is at the path now. 0, or an errno. */
 static int follow_path(struct revocation_log *log)
 {
-    char storage[TROUBLE_BYTES];
-    struct buf why;
+    struct buf why = BUF_FIXED(TROUBLE_BYTES);
     off_t bytes;
     enum append_fate fate = append_file_look(log->path, log->fd, log->size, &bytes);
     int fd = log->fd;
@@ -100,7 +99,6 @@ static int follow_path(struct revocation_log *log)
     }
     if (fate != APPEND_MOVED)
         tell_loss(log, fate == APPEND_CUT ? bytes : 0);
-    buf_init_fixed(&why, storage, sizeof storage);
     if (fate != APPEND_CUT && (fd = append_file_open(log->path, FILE_NAME, false, &why)) < 0)
         return errno;
     begin_in(log, fd);
@@ -112,11 +110,9 @@ static int follow_path(struct revocation_log *log)
 /* 0, or an errno. In one write, in which a newline ends what was torn. */
 static int write_line(struct revocation_log *log, struct text line)
 {
-    char storage[LINE_MAX_BYTES];
-    struct buf bytes;
+    struct buf bytes = BUF_FIXED(LINE_MAX_BYTES);
     ssize_t written;
 
-    buf_init_fixed(&bytes, storage, sizeof storage);
     if (log->is_torn)
         buf_append_char(&bytes, '\n');
     buf_append_text(&bytes, line);

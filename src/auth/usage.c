@@ -63,9 +63,8 @@ static void schedule(struct writer *writer, uint32_t delay_ms)
 static void name_sender(struct writer *writer)
 {
     uint8_t bytes[SENDER_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(writer->sender, sizeof writer->sender);
     random_public(bytes, sizeof bytes);
-    buf_init_fixed(&out, writer->sender, sizeof writer->sender);
     encode_hex(&out, bytes, sizeof bytes);
     buf_append_char(&out, '\0');
     CHECK(!out.failed);

@@ -96,10 +96,9 @@ static void pump_all(struct watch_feed *feed)
 static void name_watcher(struct watcher *watcher)
 {
     uint8_t bytes[WATCHER_ID_CHARS / 2];
-    struct buf out;
+    struct buf out = BUF_OVER(watcher->id, WATCHER_ID_CHARS);
 
     random_secret(bytes, sizeof bytes);
-    buf_init_fixed(&out, watcher->id, WATCHER_ID_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
 }
 

@@ -154,8 +154,7 @@ bool log_pause_is_over(struct log_pause *pause, uint64_t now_ms, uint32_t pause_
 void log_write(enum log_level level, const char *message, const struct log_field *fields)
 {
     char storage[LOG_LINE_BYTES];
-    struct buf line;
-    buf_init_fixed(&line, storage, sizeof storage);
+    struct buf line = BUF_OVER(storage, sizeof storage);
     line.max -= LOG_CUT_BYTES;
     int saved_errno = errno;
     put_line(&line, level, message, fields);

@@ -258,9 +258,8 @@ enum { VARIABLE_BYTES = sizeof ENVIRONMENT_PREFIX + OPTION_NAME_MAX_BYTES };
 
 static void print_variable(const struct option_row *row, char ret_name[VARIABLE_BYTES])
 {
-    struct buf name;
+    struct buf name = BUF_OVER(ret_name, VARIABLE_BYTES);
 
-    buf_init_fixed(&name, ret_name, VARIABLE_BYTES);
     options_print_variable(row, &name);
     buf_append_char(&name, '\0');
     CHECK(!name.failed);

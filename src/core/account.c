@@ -222,13 +222,12 @@ enum password_verdict account_check_password(struct text password, const struct 
 {
     char storage[PASSWORD_FORM_MAX_BYTES];
     enum password_verdict verdict;
-    struct buf prepared;
+    struct buf prepared = BUF_OVER(storage, sizeof storage);
     size_t chars;
     if (!text_count_utf8(password, &chars) || count_char(password, '\0'))
         return PASSWORD_NOT_TEXT;
     if (password.len > PASSWORD_MAX_BYTES)
         return PASSWORD_TOO_LONG;
-    buf_init_fixed(&prepared, storage, sizeof storage);
     account_prepare_password(password, &prepared);
     verdict = judge_prepared(buf_text(&prepared), context);
     secure_wipe(storage, sizeof storage);

@@ -57,11 +57,10 @@ struct text audit_target_kind(struct text type, struct text target)
 void audit_head_begin(struct audit_head *ret_head)
 {
     uint8_t bytes[AUDIT_CHAIN_CHARS / 2];
-    struct buf out;
+    struct buf out = BUF_OVER(ret_head->chain, AUDIT_CHAIN_CHARS);
 
     *ret_head = (struct audit_head){.mac = AUDIT_NO_MAC};
     random_public(bytes, sizeof bytes);
-    buf_init_fixed(&out, ret_head->chain, AUDIT_CHAIN_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
     CHECK(!out.failed);
 }
@@ -112,10 +111,9 @@ void audit_body_print(const struct audit_line *line, struct buf *out)
 static void make_mac(struct keyring *keyring, size_t generation, struct text bound, char ret_mac[AUDIT_MAC_CHARS + 1])
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(ret_mac, AUDIT_MAC_CHARS);
 
     keyring_digest(keyring, KEYRING_AUDIT_LOG, generation, bound, digest);
-    buf_init_fixed(&out, ret_mac, AUDIT_MAC_CHARS);
     encode_base64url(&out, digest, sizeof digest);
     CHECK(!out.failed && out.len == AUDIT_MAC_CHARS);
     ret_mac[AUDIT_MAC_CHARS] = '\0';
@@ -324,16 +322,14 @@ static void print_bound(const char *chain, struct text claims, struct text node,
 
 void audit_published_print(struct keyring *keyring, const struct audit_published *published, struct buf *out)
 {
-    char claims_storage[128], bound_storage[512], tag[AUDIT_MAC_CHARS + 1];
-    struct buf claims, bound;
+    char tag[AUDIT_MAC_CHARS + 1];
+    struct buf claims = BUF_FIXED(128), bound = BUF_FIXED(512);
 
-    buf_init_fixed(&claims, claims_storage, sizeof claims_storage);
     buf_append_u64(&claims, (uint64_t)published->time_ms);
     buf_append_char(&claims, ' ');
     buf_append_u64(&claims, published->head.seq);
     buf_printf(&claims, " %s ", published->head.mac);
     buf_append_u64(&claims, published->event_seq);
-    buf_init_fixed(&bound, bound_storage, sizeof bound_storage);
     print_bound(published->head.chain, buf_text(&claims), text_of(published->node), &bound);
     CHECK(!bound.failed && !claims.failed);
     make_mac(keyring, 0, buf_text(&bound), tag);
@@ -360,8 +356,7 @@ bool audit_published_read(struct keyring *keyring, struct text chain, struct tex
                           struct audit_published *ret_published)
 {
     struct text rest = value, part = {0};
-    char bound_storage[512];
-    struct buf bound;
+    struct buf bound = BUF_FIXED(512);
 
     *ret_published = (struct audit_published){0};
     if (chain.len != AUDIT_CHAIN_CHARS)
@@ -375,7 +370,6 @@ bool audit_published_read(struct keyring *keyring, struct text chain, struct tex
         memchr(rest.ptr, '\0', rest.len))
         return false;
     memcpy(ret_published->node, rest.ptr, rest.len);
-    buf_init_fixed(&bound, bound_storage, sizeof bound_storage);
     print_bound(ret_published->head.chain, claims, rest, &bound);
     return !bound.failed && is_mac_ours(keyring, buf_text(&bound), tag) && read_claims(claims, ret_published);
 }

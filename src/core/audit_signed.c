@@ -16,10 +16,8 @@ static const struct text TYPE = {"audit-heads+jwt", 15};
 
 void audit_digest_of(struct text salt, struct text chain, uint64_t seq, const char *mac, audit_digest ret_digest)
 {
-    char storage[128];
-    struct buf out;
+    struct buf out = BUF_FIXED(128);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     buf_printf(&out, "%.*s.%.*s.%" PRIu64 ".%.*s", TEXT_ARG(salt), TEXT_ARG(chain), seq, AUDIT_MAC_PART_CHARS, mac);
     CHECK(!out.failed && SHA256((const unsigned char *)out.ptr, out.len, ret_digest));
 }
@@ -33,10 +31,8 @@ int audit_digest_compare(const void *left, const void *right)
 
 static void put_digest(struct json_writer *w, const audit_digest digest)
 {
-    char storage[64];
-    struct buf out;
+    struct buf out = BUF_FIXED(64);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     encode_base64url(&out, digest, AUDIT_DIGEST_BYTES);
     json_put_text(w, buf_text(&out));
 }
@@ -62,12 +58,10 @@ static void put_heads(const struct audit_signing *signing, struct text salt, str
 static void put_claims(const struct audit_signing *signing, struct buf *out)
 {
     uint8_t bytes[SALT_BYTES];
-    char storage[AUDIT_SALT_CHARS + 1];
-    struct buf salt;
+    struct buf salt = BUF_FIXED(AUDIT_SALT_CHARS + 1);
     struct json_writer w = {.out = out};
 
     random_secret(bytes, sizeof bytes);
-    buf_init_fixed(&salt, storage, sizeof storage);
     encode_base64url(&salt, bytes, sizeof bytes);
     json_object_begin(&w);
     json_put_member(&w, "iss", signing->issuer);

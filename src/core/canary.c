@@ -53,10 +53,9 @@ bool canary_secret(struct keyring *keyring, size_t generation, struct text nonce
 static void draw_nonce(char ret_nonce[CANARY_NONCE_CHARS + 1])
 {
     uint8_t bytes[CANARY_NONCE_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(ret_nonce, CANARY_NONCE_CHARS);
 
     random_public(bytes, sizeof bytes);
-    buf_init_fixed(&out, ret_nonce, CANARY_NONCE_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
     CHECK(!out.failed);
     ret_nonce[CANARY_NONCE_CHARS] = '\0';

@@ -10,9 +10,8 @@ static void seal_add(struct seal *seal, struct text part)
 
 static void seal_begin(struct seal *seal, enum record_kind kind, const struct device_wish *wish)
 {
-    struct buf out;
+    struct buf out = BUF_OVER(seal->scopes, sizeof seal->scopes);
 
-    buf_init_fixed(&out, seal->scopes, sizeof seal->scopes);
     buf_append_u64(&out, wish->scopes);
     seal->record = (struct record_parts){.kind = kind, .parts = seal->parts};
     seal_add(seal, (struct text){(const char *)wish->code_digest, KEYRING_DIGEST_BYTES});

@@ -155,9 +155,8 @@ static bool read_all(struct text written, struct buf *out, struct email_fault *f
 bool email_read(struct text written, char *ret_email)
 {
     struct email_fault fault = {0};
-    struct buf out;
+    struct buf out = BUF_OVER(ret_email, EMAIL_MAX_BYTES);
 
-    buf_init_fixed(&out, ret_email, EMAIL_MAX_BYTES);
     if (!read_all(written, &out, &fault))
         return false;
     ret_email[out.len] = '\0';
@@ -167,10 +166,8 @@ bool email_read(struct text written, char *ret_email)
 void email_explain(struct text written, struct buf *out)
 {
     struct email_fault fault = {0};
-    char storage[EMAIL_MAX_BYTES];
-    struct buf email;
+    struct buf email = BUF_FIXED(EMAIL_MAX_BYTES);
 
-    buf_init_fixed(&email, storage, sizeof storage);
     if (read_all(written, &email, &fault))
         buf_append_str(out, "email is an address.");
     else if (fault.why)

@@ -14,8 +14,7 @@ void id_list_add(struct id_list *list, const struct id *id)
 struct text id_list_print(const struct id_list *list, size_t from, size_t most, char *storage)
 {
     const size_t end = list->count - from < most ? list->count : from + most;
-    struct buf out;
-    buf_init_fixed(&out, storage, most * ID_TEXT_BYTES);
+    struct buf out = BUF_OVER(storage, most * ID_TEXT_BYTES);
     for (size_t i = from; i < end; i++)
         buf_printf(&out, i > from ? " %s" : "%s", list->ids[i].text);
     CHECK(!out.failed);

@@ -112,9 +112,8 @@ static void fill_generation(struct keyring *keyring, const struct algorithms *wi
 static void name_generation(struct keyring *keyring, size_t index)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(keyring->generations[index].name, KEYRING_NAME_CHARS);
     keyring_digest(keyring, KEYRING_NAME, index, NAME_INPUT, digest);
-    buf_init_fixed(&out, keyring->generations[index].name, KEYRING_NAME_CHARS);
     encode_hex(&out, digest, sizeof digest);
     CHECK(!out.failed);
 }

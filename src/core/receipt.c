@@ -45,10 +45,8 @@ void receipt_keys_of(const struct keyring *keyring, struct receipt_keys *ret_key
 
 static void put_key(struct json_writer *w, const struct receipt_key *key)
 {
-    char storage[64];
-    struct buf x;
+    struct buf x = BUF_FIXED(64);
 
-    buf_init_fixed(&x, storage, sizeof storage);
     encode_base64url(&x, key->bytes, sizeof key->bytes);
     json_object_begin(w);
     JSON_PUT_WORD(w, "kty", TEXT("OKP"));
@@ -173,15 +171,13 @@ static void put_header(const char *kid, struct text type, struct buf *out)
 
 void receipt_sign_claims(struct text type, struct text claims, const struct keyring *keyring, struct buf *out)
 {
-    char storage[256];
     uint8_t signature[KEYRING_SIGNATURE_BYTES];
     struct receipt_key key;
-    struct buf header;
+    struct buf header = BUF_FIXED(256);
     size_t began = out->len;
 
     keyring_public_key(keyring, 0, key.bytes);
     name_key(&key);
-    buf_init_fixed(&header, storage, sizeof storage);
     put_header(key.kid, type, &header);
     CHECK(!header.failed);
     encode_base64url(out, header.ptr, header.len);
@@ -196,10 +192,8 @@ void receipt_sign_claims(struct text type, struct text claims, const struct keyr
 
 void receipt_sign(const struct receipt *receipt, const struct keyring *keyring, struct buf *out)
 {
-    char storage[RECEIPT_MAX_BYTES];
-    struct buf claims;
+    struct buf claims = BUF_FIXED(RECEIPT_MAX_BYTES);
 
-    buf_init_fixed(&claims, storage, sizeof storage);
     put_claims(receipt, &claims);
     CHECK(!claims.failed);
     receipt_sign_claims(TYPE, buf_text(&claims), keyring, out);

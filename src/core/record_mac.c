@@ -27,9 +27,8 @@ static bool print_parts(const struct record_parts *record, struct buf *out)
 static void print_mac(struct keyring *keyring, size_t generation, struct text bound, struct record_mac *ret_mac)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(ret_mac->text, sizeof ret_mac->text);
     keyring_digest(keyring, KEYRING_RECORD_MAC, generation, bound, digest);
-    buf_init_fixed(&out, ret_mac->text, sizeof ret_mac->text);
     encode_base64url(&out, digest, MAC_BYTES);
     buf_append_char(&out, '\0');
     CHECK(!out.failed && out.len == sizeof ret_mac->text);
@@ -38,8 +37,7 @@ static void print_mac(struct keyring *keyring, size_t generation, struct text bo
 void record_mac_make(struct keyring *keyring, const struct record_parts *record, struct record_mac *ret_mac)
 {
     char storage[RECORD_PARTS_MAX_BYTES];
-    struct buf bound;
-    buf_init_fixed(&bound, storage, sizeof storage);
+    struct buf bound = BUF_OVER(storage, sizeof storage);
     CHECK(print_parts(record, &bound));
     print_mac(keyring, 0, buf_text(&bound), ret_mac);
 }
@@ -48,10 +46,9 @@ uint64_t record_mac_number(struct keyring *keyring, size_t generation, const str
 {
     char storage[RECORD_PARTS_MAX_BYTES];
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf bound;
+    struct buf bound = BUF_OVER(storage, sizeof storage);
     uint64_t number = 0;
 
-    buf_init_fixed(&bound, storage, sizeof storage);
     CHECK(print_parts(record, &bound));
     keyring_digest(keyring, KEYRING_RECORD_MAC, generation, buf_text(&bound), digest);
     for (size_t i = 0; i < sizeof number; i++)
@@ -63,8 +60,7 @@ enum record_seal record_mac_verify(struct keyring *keyring, const struct record_
                                    size_t *ret_generation)
 {
     char storage[RECORD_PARTS_MAX_BYTES];
-    struct buf bound;
-    buf_init_fixed(&bound, storage, sizeof storage);
+    struct buf bound = BUF_OVER(storage, sizeof storage);
     if (mac.len == 0)
         return RECORD_UNSEALED;
     if (!print_parts(record, &bound))

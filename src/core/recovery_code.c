@@ -75,8 +75,7 @@ void recovery_code_digests(struct keyring *keyring, struct text email, const str
                            struct token_digests *ret_digests)
 {
     char storage[EMAIL_MAX_BYTES + 1 + RECOVERY_CODE_CHARS];
-    struct buf bound;
-    buf_init_fixed(&bound, storage, sizeof storage);
+    struct buf bound = BUF_OVER(storage, sizeof storage);
     buf_append_text(&bound, email);
     buf_append_char(&bound, '\0');
     buf_append(&bound, code->text, RECOVERY_CODE_CHARS);

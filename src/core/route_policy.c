@@ -142,13 +142,11 @@ static void print_use(struct use use, struct buf *out)
 /* Of the rows in their order, so that a table built into another release has another one. */
 static uint32_t digest_of(const struct route_policy *policy)
 {
-    char storage[ROW_MAX_BYTES];
     uint32_t digest = POLICY_VERSION;
 
     for (size_t i = 0; i < policy->count; i++) {
-        struct buf out;
+        struct buf out = BUF_FIXED(ROW_MAX_BYTES);
 
-        buf_init_fixed(&out, storage, sizeof storage);
         buf_printf(&out, "%" PRIu32 "\n", digest);
         buf_append_text(&out, policy->rows[i].path);
         print_use(policy->rows[i].read, &out);

@@ -9,9 +9,8 @@ enum { TOKEN_BYTES = 32 };
 static void mint_from(struct random_ahead *random, struct token *ret_token)
 {
     uint8_t bytes[TOKEN_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(ret_token->text, sizeof ret_token->text);
     random_ahead_take(random, bytes, sizeof bytes);
-    buf_init_fixed(&out, ret_token->text, sizeof ret_token->text);
     encode_base64url(&out, bytes, sizeof bytes);
     buf_append_char(&out, '\0');
     CHECK(!out.failed && out.len == sizeof ret_token->text);

@@ -45,10 +45,8 @@ static uint64_t day_of(const struct key_record *key)
 static uint64_t mac_of(struct keyring *keyring, size_t generation, const uint8_t digest[KEY_DIGEST_BYTES],
                        uint64_t rest)
 {
-    char storage[TOMBSTONE_TEXT_BYTES];
-    struct buf printed;
+    struct buf printed = BUF_FIXED(TOMBSTONE_TEXT_BYTES);
 
-    buf_init_fixed(&printed, storage, sizeof storage);
     buf_append_u64(&printed, rest);
     const struct text parts[] = {{(const char *)digest, KEY_DIGEST_BYTES}, buf_text(&printed)};
     const struct record_parts bound = {RECORD_TOMBSTONE, sizeof parts / sizeof *parts, parts};

@@ -60,10 +60,8 @@ static bool take_number(struct text *rest, uint64_t *ret_value)
 
 void watch_cursor_print(const struct watch_cursor *cursor, struct buf *out)
 {
-    char storage[CURSOR_MAX_BYTES];
-    struct buf bytes;
+    struct buf bytes = BUF_FIXED(CURSOR_MAX_BYTES);
 
-    buf_init_fixed(&bytes, storage, sizeof storage);
     buf_append_char(&bytes, VERSION);
     buf_append(&bytes, cursor->store, sizeof cursor->store);
     buf_append_char(&bytes, (char)(cursor->count - 1));

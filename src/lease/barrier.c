@@ -337,10 +337,8 @@ static void finish_over(struct barrier *barrier)
 {
     struct barriers *barriers = barrier->kept_by;
     uint64_t took_ns = clock_boot_ns() - barrier->began_ns;
-    char names_storage[NAMED_MAX * (MEMBER_NAME_CHARS + 1) + 1];
-    struct buf names;
+    struct buf names = BUF_FIXED(NAMED_MAX * (MEMBER_NAME_CHARS + 1) + 1);
 
-    buf_init_fixed(&names, names_storage, sizeof names_storage);
     if (barrier->tally)
         fill_tally(barrier);
     if (!barrier->is_of_change)

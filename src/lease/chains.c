@@ -36,10 +36,9 @@ struct chains *chains_create(void)
 void chains_draw_maker(struct chains *chains)
 {
     uint8_t bytes[MAKER_CHARS / 2];
-    struct buf out;
+    struct buf out = BUF_OVER(chains->maker, MAKER_CHARS);
 
     random_secret(bytes, sizeof bytes);
-    buf_init_fixed(&out, chains->maker, MAKER_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
     CHECK(!out.failed);
     chains->answered = (struct chain_numbers){0};

@@ -49,13 +49,12 @@ struct identity *identity_create(const struct lease_settings *settings, struct g
 {
     struct identity *identity = mem_alloc(sizeof *identity);
     uint8_t bytes[STORE_ID_CHARS / 2];
-    struct buf out;
+    struct buf out = BUF_OVER(identity->offered, STORE_ID_CHARS);
 
     identity->settings = settings;
     identity->gathering = gathering;
     identity->suspensions = suspensions;
     random_secret(bytes, sizeof bytes);
-    buf_init_fixed(&out, identity->offered, STORE_ID_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
     CHECK(!out.failed);
     return identity;
@@ -162,9 +161,8 @@ void identity_outdated(struct identity *identity, bool is_copied_into)
 
 void identity_moved(struct identity *identity, struct text place)
 {
-    struct buf out;
+    struct buf out = BUF_OVER(identity->moved, sizeof identity->moved - 1);
 
-    buf_init_fixed(&out, identity->moved, sizeof identity->moved - 1);
     buf_append_str(&out, "This store has moved to ");
     buf_append_printable(&out, place.len < IDENTITY_PLACE_BYTES ? place : TEXT("another place"));
     buf_append_str(&out, ": give nodes and commands that address.");

@@ -290,7 +290,7 @@ static bool is_overtaken(const struct kept *kept, const struct entry *entry, con
 
 static void copy(const struct kept *kept, const struct entry *entry, struct kept_ending *ret)
 {
-    struct buf maker;
+    struct buf maker = BUF_OVER(ret->maker, MAKER_CHARS);
 
     id_from_bytes(entry->kind, entry->subject, &ret->subject);
     ret->what = is_overtaken(kept, entry, &ret->subject) ? ENDING_OVERTAKEN : (enum ending_what)entry->what;
@@ -298,7 +298,6 @@ static void copy(const struct kept *kept, const struct entry *entry, struct kept
     ret->said_ms = entry->said_ms;
     ret->by_replacement = entry->by_replacement;
     ret->number = entry->number;
-    buf_init_fixed(&maker, ret->maker, MAKER_CHARS);
     if (entry->has_maker)
         encode_hex(&maker, entry->maker, sizeof entry->maker);
     ret->maker[maker.len] = '\0';

@@ -215,14 +215,13 @@ static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_M
 {
     struct membership *member = arg;
     uint8_t bytes[MEMBER_NAME_BYTES];
-    struct buf out;
+    struct buf out = BUF_OVER(member->id.text, MEMBER_NAME_CHARS);
 
     if (member->number > 0)
         member->previous = member->id;
     member->number = 0;
     member->is_marked = false;
     random_secret(bytes, sizeof bytes);
-    buf_init_fixed(&out, member->id.text, MEMBER_NAME_CHARS);
     encode_hex(&out, bytes, sizeof bytes);
     CHECK(!out.failed);
     membership_channel(member->own, member->settings->prefix, "node:", member->id.text);

@@ -158,9 +158,8 @@ static bool make_request_id(char ret_text[32])
 static void print_accepted(struct acceptance *accepted, struct text traceparent, ngx_str_t values[VARIABLE_COUNT])
 {
     const struct chatelaine_principal *who = &accepted->who;
-    struct buf scopes;
+    struct buf scopes = BUF_OVER(accepted->scopes, sizeof accepted->scopes);
 
-    buf_init_fixed(&scopes, accepted->scopes, sizeof accepted->scopes);
     scope_print(who->scopes & SCOPE_ALL, ' ', &scopes);
     values[VARIABLE_ACCOUNT] = str_of(who->account);
     values[VARIABLE_PRINCIPAL] = str_of(who->principal);

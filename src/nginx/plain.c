@@ -70,11 +70,10 @@ enum plain_method plain_method(struct text method)
 bool plain_trace(struct text traceparent, char ret_text[TRACEPARENT_CHARS])
 {
     struct trace_context context;
-    struct buf out;
+    struct buf out = BUF_OVER(ret_text, TRACEPARENT_CHARS);
 
     if (!trace_context_parse(traceparent, &context))
         return false;
-    buf_init_fixed(&out, ret_text, TRACEPARENT_CHARS);
     trace_context_print(&context, &out);
     return true;
 }

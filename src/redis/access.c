@@ -167,10 +167,8 @@ static void on_tick(uv_timer_t *timer)
 
 void redis_access_troubles(const struct redis_access *access, void (*tell)(void *arg, struct text sentence), void *arg)
 {
-    char storage[ACCESS_WHY_BYTES + 128];
-    struct buf out;
+    struct buf out = BUF_FIXED(ACCESS_WHY_BYTES + 128);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     if (access->refused_file[0])
         tell(arg, text_of(access->refused_file));
     if (access->refused_login[0]) {

@@ -62,7 +62,7 @@ bool context_add_pair(struct tls_context *context, const struct tls_pair *pair, 
 {
     struct pair *room = &context->pairs[context->pair_count];
     int64_t not_after_s;
-    struct buf outdated;
+    struct buf outdated = BUF_OVER(context->outdated, sizeof context->outdated - 1);
 
     CHECK(context->pair_count < TLS_PAIRS_MAX);
     if (!pair_read(pair, room, ret_why))
@@ -71,7 +71,6 @@ bool context_add_pair(struct tls_context *context, const struct tls_pair *pair, 
     if (context->pair_count == 0 || not_after_s < context->not_after_s)
         context->not_after_s = not_after_s;
     context->pair_count++;
-    buf_init_fixed(&outdated, context->outdated, sizeof context->outdated - 1);
     if (context->outdated[0] == '\0' && !pair_is_valid_now(room, &pair->certificates, &outdated))
         context->outdated[outdated.len] = '\0';
     return is_usable(context, room, pair->certificates.name, ret_why);

@@ -54,9 +54,8 @@ static void print_fingerprint(const X509 *certificate, char ret_name[TLS_PEER_NA
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned bytes = 0;
-    struct buf out;
+    struct buf out = BUF_OVER(ret_name, TLS_PEER_NAME_BYTES - 1);
 
-    buf_init_fixed(&out, ret_name, TLS_PEER_NAME_BYTES - 1);
     buf_append_str(&out, "sha256:");
     if (X509_digest(certificate, EVP_sha256(), digest, &bytes) == 1 && bytes == FINGERPRINT_BYTES)
         encode_hex(&out, digest, bytes);

@@ -116,11 +116,9 @@ static struct tls_session *session_of(X509_STORE_CTX *store)
 int verify_explain(int is_good, X509_STORE_CTX *store)
 {
     struct tls_session *session = session_of(store);
-    char storage[DETAIL_BYTES];
-    struct buf out;
+    struct buf out = BUF_FIXED(DETAIL_BYTES);
 
     if (!is_good && !session->detail) {
-        buf_init_fixed(&out, storage, sizeof storage);
         print_verdict(store, &out);
         session->detail = mem_copy_text(out.ptr, out.len);
     }
