@@ -6,6 +6,9 @@
 void encode_hex(struct buf *out, const void *bytes, size_t count); /* lower case */
 void encode_base64url(struct buf *out, const void *bytes, size_t count);
 void encode_base32(struct buf *out, const void *bytes, size_t count);
+/* The same, NUL-terminated, into the caller's text, which must have room. */
+void encode_hex_text(char *ret_text, size_t size, const void *bytes, size_t count);
+void encode_base64url_text(char *ret_text, size_t size, const void *bytes, size_t count);
 
 /* Each writes exactly `count` bytes, or returns false and leaves ret_bytes alone. */
 MUST_CHECK bool decode_hex(struct text t, void *ret_bytes, size_t count);    /* either case */

@@ -5,6 +5,9 @@
 
 /* For secrets. */
 void random_secret(void *ret_bytes, size_t count);
+/* For names: fills ret_digits, of an odd size up to RANDOM_HEX_SIZE_MAX, with hex digits and a NUL. */
+enum { RANDOM_HEX_SIZE_MAX = 33 };
+void random_hex(char *ret_digits, size_t size);
 /* For many secrets in a row, most of which are thrown away: fetched ahead, which costs a tenth. Begins as {0}. */
 enum { RANDOM_AHEAD_BYTES = 1024 };
 struct random_ahead {

@@ -2,7 +2,7 @@
 #pragma once
 #include "core/secret.h"
 
-enum { CANARY_NONCE_BYTES = 16, CANARY_NONCE_CHARS = 2 * CANARY_NONCE_BYTES };
+enum { CANARY_NONCE_CHARS = 32 };
 
 /* The account of the canary's keys in that bucket. It is not stored. Its id says that it was created in 1970, so it is
  * nobody else's. canary_owns() in the prelude knows it by the same characters. */

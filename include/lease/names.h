@@ -6,8 +6,7 @@
 #include <string.h>
 
 enum {
-    MEMBER_NAME_BYTES = 16,
-    MEMBER_NAME_CHARS = 2 * MEMBER_NAME_BYTES,
+    MEMBER_NAME_CHARS = 32,
     BARRIER_NAME_CHARS = 16,
 };
 

@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/encode.h"
 #include "base/histogram.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -59,7 +58,7 @@ struct canary {
     struct keyring *keyring;
     struct key_checker *checker;
     struct canary_node node;
-    char name[NODE_BYTES], process[2 * PROCESS_BYTES];
+    char name[NODE_BYTES], process[2 * PROCESS_BYTES + 1];
     bool is_stopped;
     unsigned open; /* timers, and calls under way */
     void (*ended)(void *arg);
@@ -402,15 +401,11 @@ static void on_timer(uv_timer_t *timer)
 
 static void name_node(struct canary *canary, struct text name)
 {
-    uint8_t process[PROCESS_BYTES];
-    struct buf out = BUF_OVER(canary->process, sizeof canary->process);
-
     CHECK(name.len < sizeof canary->name);
     memcpy(canary->name, name.ptr, name.len);
-    random_public(process, sizeof process);
-    encode_hex(&out, process, sizeof process);
+    random_hex(canary->process, sizeof canary->process);
     canary->node.name = (struct text){canary->name, name.len};
-    canary->node.process = buf_text(&out);
+    canary->node.process = text_of(canary->process);
 }
 
 struct canary *canary_create(uv_loop_t *loop, const struct canary_settings *settings, struct keyring *keyring,

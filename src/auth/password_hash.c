@@ -92,11 +92,8 @@ void password_hash_dummy(struct password_hash *ret_hash)
 void password_pepper_name(struct keyring *keyring, size_t generation, char ret_name[PASSWORD_PEPPER_NAME_CHARS + 1])
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out = BUF_OVER(ret_name, PASSWORD_PEPPER_NAME_CHARS + 1);
     keyring_digest(keyring, KEYRING_PASSWORD, generation, PEPPER_NAME_INPUT, digest);
-    encode_hex(&out, digest, PASSWORD_PEPPER_NAME_CHARS / 2);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed);
+    encode_hex_text(ret_name, PASSWORD_PEPPER_NAME_CHARS + 1, digest, PASSWORD_PEPPER_NAME_CHARS / 2);
 }
 
 bool password_pepper_find(struct keyring *keyring, const char *name, size_t *ret_generation)

@@ -11,11 +11,8 @@ static void print_token_by(struct keyring *keyring, size_t generation, const cha
                            char ret_token[CSRF_TOKEN_CHARS + 1])
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out = BUF_OVER(ret_token, CSRF_TOKEN_CHARS + 1);
     keyring_digest(keyring, KEYRING_CSRF, generation, text_of(sid), digest);
-    encode_base64url(&out, digest, sizeof digest);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed && out.len == CSRF_TOKEN_CHARS + 1);
+    encode_base64url_text(ret_token, CSRF_TOKEN_CHARS + 1, digest, sizeof digest);
     secure_wipe(digest, sizeof digest);
 }
 
@@ -46,12 +43,9 @@ void throttle_tag(struct keyring *keyring, struct text kind, struct text value, 
 {
     uint8_t bytes[KEYRING_DIGEST_BYTES + THROTTLE_KIND_MAX_BYTES];
     uint8_t tag[KEYRING_DIGEST_BYTES];
-    struct buf out = BUF_OVER(ret_tag, THROTTLE_TAG_CHARS + 1);
     CHECK(kind.len && kind.len <= THROTTLE_KIND_MAX_BYTES);
     keyring_digest(keyring, KEYRING_THROTTLE, 0, value, bytes);
     memcpy(bytes + KEYRING_DIGEST_BYTES, kind.ptr, kind.len);
     keyring_digest(keyring, KEYRING_THROTTLE, 0, (struct text){(char *)bytes, KEYRING_DIGEST_BYTES + kind.len}, tag);
-    encode_hex(&out, tag, sizeof tag);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed);
+    encode_hex_text(ret_tag, THROTTLE_TAG_CHARS + 1, tag, sizeof tag);
 }

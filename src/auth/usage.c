@@ -1,7 +1,6 @@
 #include "auth/usage.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/encode.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -60,16 +59,6 @@ static void schedule(struct writer *writer, uint32_t delay_ms)
     CHECK(uv_timer_start(&writer->ticker, on_tick, delay_ms, 0) == 0);
 }
 
-static void name_sender(struct writer *writer)
-{
-    uint8_t bytes[SENDER_BYTES];
-    struct buf out = BUF_OVER(writer->sender, sizeof writer->sender);
-    random_public(bytes, sizeof bytes);
-    encode_hex(&out, bytes, sizeof bytes);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed);
-}
-
 static void begin_writer(struct usage *usage, uv_loop_t *loop, struct store *store, struct writer *writer)
 {
     const size_t share = ENTRIES_MAX / usage->count, most = share < USAGE_TABLE_MAX ? share : USAGE_TABLE_MAX;
@@ -81,7 +70,7 @@ static void begin_writer(struct usage *usage, uv_loop_t *loop, struct store *sto
     writer->sequence = 1;
     usage_table_init(&writer->gathered, most);
     usage_table_init(&writer->writing, most);
-    name_sender(writer);
+    random_hex(writer->sender, sizeof writer->sender);
     schedule(writer, usage->interval_ms);
 }
 

@@ -93,15 +93,6 @@ static void pump_all(struct watch_feed *feed)
         pump(&feed->parts[i]);
 }
 
-static void name_watcher(struct watcher *watcher)
-{
-    uint8_t bytes[WATCHER_ID_CHARS / 2];
-    struct buf out = BUF_OVER(watcher->id, WATCHER_ID_CHARS);
-
-    random_secret(bytes, sizeof bytes);
-    encode_hex(&out, bytes, sizeof bytes);
-}
-
 static void place(struct watcher *watcher, const struct watch_cursor *since)
 {
     for (unsigned i = 0; i < watcher->cursor.count; i++) {
@@ -124,7 +115,7 @@ struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *
     watcher->cursor.count = feed->count;
     watcher->unplaced = feed->count;
     store_name(feed, watcher->cursor.store);
-    name_watcher(watcher);
+    random_hex(watcher->id, sizeof watcher->id);
     watcher->has_gap = since && !watch_cursor_fits(since, &watcher->cursor);
     if (since && !watcher->has_gap)
         place(watcher, since);

@@ -1,5 +1,7 @@
 #include "base/encode.h"
 
+#include "base/check.h"
+
 #include <string.h>
 
 static const char BASE64URL[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -98,6 +100,24 @@ void encode_base64url(struct buf *out, const void *bytes, size_t count)
 void encode_base32(struct buf *out, const void *bytes, size_t count)
 {
     encode_digits(out, bytes, count, 5, BASE32);
+}
+
+void encode_hex_text(char *ret_text, size_t size, const void *bytes, size_t count)
+{
+    struct buf out = BUF_OVER(ret_text, size);
+
+    encode_hex(&out, bytes, count);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed);
+}
+
+void encode_base64url_text(char *ret_text, size_t size, const void *bytes, size_t count)
+{
+    struct buf out = BUF_OVER(ret_text, size);
+
+    encode_base64url(&out, bytes, count);
+    buf_append_char(&out, '\0');
+    CHECK(!out.failed);
 }
 
 /* Whether t is the canonical encoding of `count` bytes: exactly as many digits as they need, surplus bits zero. */

@@ -1,6 +1,7 @@
 #include "base/random.h"
 
 #include "base/check.h"
+#include "base/encode.h"
 #include "base/secure.h"
 
 #include <openssl/rand.h>
@@ -32,6 +33,15 @@ void random_secret(void *ret_bytes, size_t count)
 {
     CHECK(count <= INT32_MAX);
     CHECK(RAND_priv_bytes(ret_bytes, (int)count) == 1);
+}
+
+void random_hex(char *ret_digits, size_t size)
+{
+    uint8_t bytes[RANDOM_HEX_SIZE_MAX / 2];
+
+    CHECK(size % 2 == 1 && size <= RANDOM_HEX_SIZE_MAX);
+    random_secret(bytes, size / 2);
+    encode_hex_text(ret_digits, size, bytes, size / 2);
 }
 
 void random_ahead_take(struct random_ahead *ahead, void *ret_bytes, size_t count)

@@ -1,7 +1,6 @@
 /* The source of a copy: what it says of itself; how it is left, so that no node serves it beside the target; and how it
  * becomes a store again. */
 #include "base/crc32.h"
-#include "base/encode.h"
 #include "base/random.h"
 #include "copy_internal.h"
 #include "engine/copied.h"
@@ -254,22 +253,11 @@ static void on_role(struct store_copy *copy, void *item, const struct redis_repl
               number_kept(copy, count));
 }
 
-static void draw_id(char ret_id[STORE_ID_CHARS + 1])
-{
-    uint8_t bytes[STORE_ID_CHARS / 2];
-    struct buf out;
-
-    random_secret(bytes, sizeof bytes);
-    buf_init_fixed(&out, ret_id, STORE_ID_CHARS);
-    encode_hex(&out, bytes, sizeof bytes);
-    ret_id[STORE_ID_CHARS] = '\0';
-}
-
 void copy_source_leave(struct store_copy *copy)
 {
     char id[STORE_ID_CHARS + 1], schema[16];
 
-    draw_id(id);
+    random_hex(id, sizeof id);
     snprintf(schema, sizeof schema, "%d", STORE_COPY_SCHEMA);
     copy->may_have_left = true;
     if (copy->finished == 0)

@@ -56,13 +56,8 @@ struct text audit_target_kind(struct text type, struct text target)
 
 void audit_head_begin(struct audit_head *ret_head)
 {
-    uint8_t bytes[AUDIT_CHAIN_CHARS / 2];
-    struct buf out = BUF_OVER(ret_head->chain, AUDIT_CHAIN_CHARS);
-
     *ret_head = (struct audit_head){.mac = AUDIT_NO_MAC};
-    random_public(bytes, sizeof bytes);
-    encode_hex(&out, bytes, sizeof bytes);
-    CHECK(!out.failed);
+    random_hex(ret_head->chain, sizeof ret_head->chain);
 }
 
 static struct text cut(struct text t, size_t most)
@@ -111,12 +106,9 @@ void audit_body_print(const struct audit_line *line, struct buf *out)
 static void make_mac(struct keyring *keyring, size_t generation, struct text bound, char ret_mac[AUDIT_MAC_CHARS + 1])
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out = BUF_OVER(ret_mac, AUDIT_MAC_CHARS);
 
     keyring_digest(keyring, KEYRING_AUDIT_LOG, generation, bound, digest);
-    encode_base64url(&out, digest, sizeof digest);
-    CHECK(!out.failed && out.len == AUDIT_MAC_CHARS);
-    ret_mac[AUDIT_MAC_CHARS] = '\0';
+    encode_base64url_text(ret_mac, AUDIT_MAC_CHARS + 1, digest, sizeof digest);
 }
 
 /* Whether one of the master keys made the MAC. */

@@ -31,10 +31,10 @@ int audit_digest_compare(const void *left, const void *right)
 
 static void put_digest(struct json_writer *w, const audit_digest digest)
 {
-    struct buf out = BUF_FIXED(64);
+    char text[64];
 
-    encode_base64url(&out, digest, AUDIT_DIGEST_BYTES);
-    json_put_text(w, buf_text(&out));
+    encode_base64url_text(text, sizeof text, digest, AUDIT_DIGEST_BYTES);
+    json_put_text(w, text_of(text));
 }
 
 /* In the order of the digests, which says nothing of that of the chains. */
@@ -58,17 +58,17 @@ static void put_heads(const struct audit_signing *signing, struct text salt, str
 static void put_claims(const struct audit_signing *signing, struct buf *out)
 {
     uint8_t bytes[SALT_BYTES];
-    struct buf salt = BUF_FIXED(AUDIT_SALT_CHARS + 1);
+    char salt[AUDIT_SALT_CHARS + 1];
     struct json_writer w = {.out = out};
 
     random_secret(bytes, sizeof bytes);
-    encode_base64url(&salt, bytes, sizeof bytes);
+    encode_base64url_text(salt, sizeof salt, bytes, sizeof bytes);
     json_object_begin(&w);
     json_put_member(&w, "iss", signing->issuer);
     json_put_member(&w, "store", signing->store);
-    json_put_member(&w, "jti", buf_text(&salt));
+    json_put_member(&w, "jti", text_of(salt));
     json_key(&w, "heads");
-    put_heads(signing, buf_text(&salt), &w);
+    put_heads(signing, text_of(salt), &w);
     json_put_number(&w, "iat", signing->issued_s);
     json_object_end(&w);
 }

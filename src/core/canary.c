@@ -1,6 +1,5 @@
 #include "core/canary.h"
 #include "base/check.h"
-#include "base/encode.h"
 #include "base/random.h"
 #include "base/secure.h"
 
@@ -50,23 +49,12 @@ bool canary_secret(struct keyring *keyring, size_t generation, struct text nonce
     return is_one;
 }
 
-static void draw_nonce(char ret_nonce[CANARY_NONCE_CHARS + 1])
-{
-    uint8_t bytes[CANARY_NONCE_BYTES];
-    struct buf out = BUF_OVER(ret_nonce, CANARY_NONCE_CHARS);
-
-    random_public(bytes, sizeof bytes);
-    encode_hex(&out, bytes, sizeof bytes);
-    CHECK(!out.failed);
-    ret_nonce[CANARY_NONCE_CHARS] = '\0';
-}
-
 void canary_draw(struct keyring *keyring, uint8_t bucket, char ret_nonce[CANARY_NONCE_CHARS + 1],
                  struct secret *ret_secret, uint8_t ret_digest[KEYRING_DIGEST_BYTES])
 {
     for (int draws = 0;; draws++) {
         CHECK(draws < BUCKET_DRAWS_MAX);
-        draw_nonce(ret_nonce);
+        random_hex(ret_nonce, CANARY_NONCE_CHARS + 1);
         if (!canary_secret(keyring, 0, text_of(ret_nonce), ret_secret))
             continue;
         keyring_digest(keyring, KEYRING_KEY_DIGEST, 0, secret_text(ret_secret), ret_digest);

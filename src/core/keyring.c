@@ -42,7 +42,7 @@ struct generation {
     struct mac macs[KEYRING_PURPOSES];
     EVP_CIPHER_CTX *opener;
     EVP_PKEY *signer;
-    char name[KEYRING_NAME_CHARS];
+    char name[KEYRING_NAME_CHARS + 1];
 };
 
 struct keyring {
@@ -112,10 +112,8 @@ static void fill_generation(struct keyring *keyring, const struct algorithms *wi
 static void name_generation(struct keyring *keyring, size_t index)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out = BUF_OVER(keyring->generations[index].name, KEYRING_NAME_CHARS);
     keyring_digest(keyring, KEYRING_NAME, index, NAME_INPUT, digest);
-    encode_hex(&out, digest, sizeof digest);
-    CHECK(!out.failed);
+    encode_hex_text(keyring->generations[index].name, KEYRING_NAME_CHARS + 1, digest, sizeof digest);
 }
 
 struct keyring *keyring_create(const uint8_t (*masters)[KEYRING_MASTER_BYTES], size_t generations)

@@ -18,19 +18,14 @@ static const struct text TYPE = {"revocation+jwt", 14};
 /* RFC 7638: the required members in the order of their names, without white space (RFC 8037 section 2). */
 static void name_key(struct receipt_key *key)
 {
-    char storage[128];
     uint8_t digest[SHA256_DIGEST_LENGTH];
-    struct buf out;
+    struct buf out = BUF_FIXED(128);
 
-    buf_init_fixed(&out, storage, sizeof storage);
     buf_append_str(&out, "{\"crv\":\"Ed25519\",\"kty\":\"OKP\",\"x\":\"");
     encode_base64url(&out, key->bytes, sizeof key->bytes);
     buf_append_str(&out, "\"}");
     CHECK(!out.failed && SHA256((const unsigned char *)out.ptr, out.len, digest));
-    buf_init_fixed(&out, key->kid, sizeof key->kid);
-    encode_base64url(&out, digest, sizeof digest);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed && out.len == sizeof key->kid);
+    encode_base64url_text(key->kid, sizeof key->kid, digest, sizeof digest);
 }
 
 void receipt_keys_of(const struct keyring *keyring, struct receipt_keys *ret_keys)
@@ -45,16 +40,16 @@ void receipt_keys_of(const struct keyring *keyring, struct receipt_keys *ret_key
 
 static void put_key(struct json_writer *w, const struct receipt_key *key)
 {
-    struct buf x = BUF_FIXED(64);
+    char x[64];
 
-    encode_base64url(&x, key->bytes, sizeof key->bytes);
+    encode_base64url_text(x, sizeof x, key->bytes, sizeof key->bytes);
     json_object_begin(w);
     JSON_PUT_WORD(w, "kty", TEXT("OKP"));
     JSON_PUT_WORD(w, "crv", TEXT("Ed25519"));
     JSON_PUT_WORD(w, "alg", TEXT("EdDSA"));
     JSON_PUT_WORD(w, "use", TEXT("sig"));
     JSON_PUT_WORD(w, "kid", text_of(key->kid));
-    JSON_PUT_WORD(w, "x", buf_text(&x));
+    JSON_PUT_WORD(w, "x", text_of(x));
     json_object_end(w);
 }
 

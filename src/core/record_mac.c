@@ -27,11 +27,8 @@ static bool print_parts(const struct record_parts *record, struct buf *out)
 static void print_mac(struct keyring *keyring, size_t generation, struct text bound, struct record_mac *ret_mac)
 {
     uint8_t digest[KEYRING_DIGEST_BYTES];
-    struct buf out = BUF_OVER(ret_mac->text, sizeof ret_mac->text);
     keyring_digest(keyring, KEYRING_RECORD_MAC, generation, bound, digest);
-    encode_base64url(&out, digest, MAC_BYTES);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed && out.len == sizeof ret_mac->text);
+    encode_base64url_text(ret_mac->text, sizeof ret_mac->text, digest, MAC_BYTES);
 }
 
 void record_mac_make(struct keyring *keyring, const struct record_parts *record, struct record_mac *ret_mac)

@@ -9,11 +9,8 @@ enum { TOKEN_BYTES = 32 };
 static void mint_from(struct random_ahead *random, struct token *ret_token)
 {
     uint8_t bytes[TOKEN_BYTES];
-    struct buf out = BUF_OVER(ret_token->text, sizeof ret_token->text);
     random_ahead_take(random, bytes, sizeof bytes);
-    encode_base64url(&out, bytes, sizeof bytes);
-    buf_append_char(&out, '\0');
-    CHECK(!out.failed && out.len == sizeof ret_token->text);
+    encode_base64url_text(ret_token->text, sizeof ret_token->text, bytes, sizeof bytes);
     secure_wipe(bytes, sizeof bytes);
 }
 

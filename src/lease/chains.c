@@ -1,7 +1,5 @@
 #include "lease/chains.h"
-#include "base/check.h"
 #include "base/clock.h"
-#include "base/encode.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include <inttypes.h>
@@ -35,12 +33,7 @@ struct chains *chains_create(void)
 
 void chains_draw_maker(struct chains *chains)
 {
-    uint8_t bytes[MAKER_CHARS / 2];
-    struct buf out = BUF_OVER(chains->maker, MAKER_CHARS);
-
-    random_secret(bytes, sizeof bytes);
-    encode_hex(&out, bytes, sizeof bytes);
-    CHECK(!out.failed);
+    random_hex(chains->maker, sizeof chains->maker);
     chains->answered = (struct chain_numbers){0};
 }
 

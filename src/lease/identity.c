@@ -1,6 +1,4 @@
 #include "lease/identity.h"
-#include "base/check.h"
-#include "base/encode.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -48,15 +46,11 @@ struct identity *identity_create(const struct lease_settings *settings, struct g
                                  struct suspensions *suspensions)
 {
     struct identity *identity = mem_alloc(sizeof *identity);
-    uint8_t bytes[STORE_ID_CHARS / 2];
-    struct buf out = BUF_OVER(identity->offered, STORE_ID_CHARS);
 
     identity->settings = settings;
     identity->gathering = gathering;
     identity->suspensions = suspensions;
-    random_secret(bytes, sizeof bytes);
-    encode_hex(&out, bytes, sizeof bytes);
-    CHECK(!out.failed);
+    random_hex(identity->offered, sizeof identity->offered);
     return identity;
 }
 

@@ -1,5 +1,4 @@
 #include "lease/kept.h"
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/list.h"
@@ -290,17 +289,15 @@ static bool is_overtaken(const struct kept *kept, const struct entry *entry, con
 
 static void copy(const struct kept *kept, const struct entry *entry, struct kept_ending *ret)
 {
-    struct buf maker = BUF_OVER(ret->maker, MAKER_CHARS);
-
     id_from_bytes(entry->kind, entry->subject, &ret->subject);
     ret->what = is_overtaken(kept, entry, &ret->subject) ? ENDING_OVERTAKEN : (enum ending_what)entry->what;
     ret->at_ms = entry->at_ms;
     ret->said_ms = entry->said_ms;
     ret->by_replacement = entry->by_replacement;
     ret->number = entry->number;
+    ret->maker[0] = '\0';
     if (entry->has_maker)
-        encode_hex(&maker, entry->maker, sizeof entry->maker);
-    ret->maker[maker.len] = '\0';
+        encode_hex_text(ret->maker, sizeof ret->maker, entry->maker, sizeof entry->maker);
 }
 
 static bool is_of_change(const struct kept_ending *a, const struct kept_ending *b)

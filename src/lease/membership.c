@@ -1,7 +1,6 @@
 #include "membership_internal.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/encode.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -214,16 +213,12 @@ void membership_channel(char channel[CHANNEL_BYTES], const char *prefix, const c
 static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
 {
     struct membership *member = arg;
-    uint8_t bytes[MEMBER_NAME_BYTES];
-    struct buf out = BUF_OVER(member->id.text, MEMBER_NAME_CHARS);
 
     if (member->number > 0)
         member->previous = member->id;
     member->number = 0;
     member->is_marked = false;
-    random_secret(bytes, sizeof bytes);
-    encode_hex(&out, bytes, sizeof bytes);
-    CHECK(!out.failed);
+    random_hex(member->id.text, sizeof member->id.text);
     membership_channel(member->own, member->settings->prefix, "node:", member->id.text);
     membership_channel(member->invalidations, member->settings->prefix, "inv", "");
     return name_channels_again(member, ret_channels);

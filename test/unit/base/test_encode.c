@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include <signal.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -171,6 +172,30 @@ Test(encode, every_byte_survives_a_round_trip)
         cr_assert_arr_eq(read_back, bytes, count);
         buf_finish(&out);
     }
+}
+
+Test(encode, texts_end_with_a_nul_and_fill_their_room)
+{
+    char hex[5], base64url[4];
+
+    encode_hex_text(hex, sizeof hex, "\x01\xff", 2);
+    cr_expect_str_eq(hex, "01ff");
+    encode_base64url_text(base64url, sizeof base64url, "\x01\xff", 2);
+    cr_expect_str_eq(base64url, "Af8");
+}
+
+Test(encode, a_hex_text_without_room_for_its_nul_aborts, .signal = SIGABRT)
+{
+    char hex[4];
+
+    encode_hex_text(hex, sizeof hex, "\x01\xff", 2);
+}
+
+Test(encode, a_base64url_text_without_room_for_its_nul_aborts, .signal = SIGABRT)
+{
+    char base64url[3];
+
+    encode_base64url_text(base64url, sizeof base64url, "\x01\xff", 2);
 }
 
 Test(encode, percent)

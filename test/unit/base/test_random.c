@@ -41,6 +41,17 @@ Test(random, secrets_differ)
     random_secret(NULL, 0);
 }
 
+Test(random, hex_fills_its_room_and_differs)
+{
+    char one[RANDOM_HEX_SIZE_MAX], other[RANDOM_HEX_SIZE_MAX];
+
+    random_hex(one, sizeof one);
+    random_hex(other, sizeof other);
+    cr_expect_eq(strspn(one, "0123456789abcdef"), sizeof one - 1);
+    cr_expect_eq(strlen(other), sizeof other - 1);
+    cr_expect_str_neq(one, other);
+}
+
 Test(random, what_is_fetched_ahead_is_taken_once)
 {
     enum { TAKEN = 100, BYTES = 24 }; /* 1,024 bytes have an odd rest */
