@@ -39,3 +39,18 @@ static inline struct list *list_first(struct list *l)
 {
     return list_empty(l) ? NULL : l->next;
 }
+/* Removes the first node and returns it; NULL: there is none. */
+static inline struct list *list_take(struct list *l)
+{
+    struct list *node = list_first(l);
+
+    if (node)
+        list_remove(node);
+    return node;
+}
+/* Moves all nodes, in their order. */
+static inline void list_append_all(struct list *l, struct list *from)
+{
+    for (struct list *node; (node = list_take(from));)
+        list_append(l, node);
+}

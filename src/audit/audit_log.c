@@ -395,14 +395,10 @@ static void tell_group(struct audit_log *log, bool is_synced)
     struct list *node, group;
 
     list_init(&group);
-    while ((node = list_first(&log->writing))) {
-        list_remove(node);
-        list_append(&group, node);
-    }
-    while ((node = list_first(&group))) {
+    list_append_all(&group, &log->writing);
+    while ((node = list_take(&group))) {
         struct waiter *waiter = LIST_ENTRY(node, struct waiter, node);
 
-        list_remove(node);
         metric_add(is_synced ? METRIC_AUDIT_LOG_LINES : METRIC_AUDIT_LOG_FAILED, 1);
         waiter->done(waiter->arg, is_synced);
         buf_finish(&waiter->body);
@@ -436,27 +432,17 @@ static void end_group(struct audit_log *log, const char *why)
         close_handles(log);
 }
 
-static void join_group(struct audit_log *log)
-{
-    struct list *node;
-
-    while ((node = list_first(&log->waiting))) {
-        list_remove(node);
-        list_append(&log->writing, node);
-    }
-}
-
 /* Fails all that wait. */
 static void fail_group(struct audit_log *log, const char *why)
 {
-    join_group(log);
+    list_append_all(&log->writing, &log->waiting);
     end_group(log, why);
 }
 
 /* Fails them, and those of the group that is being written, while it still is. */
 static void fail_waiting(struct audit_log *log)
 {
-    join_group(log);
+    list_append_all(&log->writing, &log->waiting);
     tell_group(log, false);
 }
 
@@ -495,13 +481,8 @@ static void begin_group(struct audit_log *log)
 
 static void write_again(struct audit_log *log)
 {
-    struct list *node;
-
-    join_group(log);
-    while ((node = list_first(&log->writing))) {
-        list_remove(node);
-        list_append(&log->waiting, node);
-    }
+    list_append_all(&log->writing, &log->waiting);
+    list_append_all(&log->waiting, &log->writing);
     buf_clear(&log->out);
     begin_group(log);
 }

@@ -405,10 +405,8 @@ static void look_up_slice(void *arg)
     struct list *node;
     size_t count = 0;
 
-    while (count < TURN_SLICE && (node = list_first(&checker->waiting))) {
-        list_remove(node);
+    while (count < TURN_SLICE && (node = list_take(&checker->waiting)))
         checks[count++] = LIST_ENTRY(node, struct key_check, node);
-    }
     checker->waiting_count -= count;
     if (count > 0)
         look_up(checker, checks, count);

@@ -175,16 +175,6 @@ void key_read_refresh(struct key_checker *checker)
         refresh(checker, number);
 }
 
-static void move_all(struct list *from, struct list *to)
-{
-    struct list *node;
-
-    while ((node = list_first(from))) {
-        list_remove(node);
-        list_append(to, node);
-    }
-}
-
 /* A store that does not answer is not asked for the next ones at once. */
 static void refreshed(struct key_checker *checker, bool is_failure)
 {
@@ -205,16 +195,14 @@ static void read_decided(struct key_read *read, enum store_result result, const 
     key_check_confirm(read->part->checker, result, key);
     /* Late checks that this read may not decide all began before the next one, which decides them. */
     if (!is_fresh && !is_failure && !list_empty(&read->late))
-        move_all(&read->late, &read_again(read)->early);
+        list_append_all(&read_again(read)->early, &read->late);
     for (node = read->late.next; node != &read->late; node = node->next)
         metric_add(METRIC_CACHE_SHARED, 1);
-    move_all(&read->late, &read->early);
+    list_append_all(&read->early, &read->late);
     if (is_fresh && result == STORE_OK && (node = list_first(&read->early)))
         key_check_share(LIST_ENTRY(node, struct key_check, node));
-    while ((node = list_first(&read->early))) {
-        list_remove(node);
+    while ((node = list_take(&read->early)))
         key_check_found(LIST_ENTRY(node, struct key_check, node), result, key);
-    }
     if (read->is_refresh)
         refreshed(read->part->checker, is_failure);
     free(read);
@@ -235,7 +223,7 @@ static void alias_answered(void *arg, enum store_result result, unsigned bucket)
     read->part = part_of(read->part->checker, bucket);
     read->has_followed = true;
     read->epoch = membership_epoch(read->part->member);
-    move_all(&read->late, &read->early);
+    list_append_all(&read->early, &read->late);
     key_store_find(read->part->store, read->digest, read_answered, read);
 }
 

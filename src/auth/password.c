@@ -119,10 +119,8 @@ static void deliver_finished(uv_timer_t *timer)
 {
     struct password_pool *pool = timer->data;
     struct list *node;
-    while ((node = list_first(&pool->finished))) {
-        list_remove(node);
+    while ((node = list_take(&pool->finished)))
         tell(LIST_ENTRY(node, struct job, link));
-    }
     close_if_idle(pool);
 }
 

@@ -69,10 +69,8 @@ static void leave(struct watch_feed *feed)
 
     if (--feed->calls > 0)
         return;
-    while ((node = list_first(&feed->removed))) {
-        list_remove(node);
+    while ((node = list_take(&feed->removed)))
         free(LIST_ENTRY(node, struct watcher, in_feed));
-    }
 }
 
 static void store_name(const struct watch_feed *feed, uint8_t ret_name[WATCH_STORE_BYTES])

@@ -285,8 +285,6 @@ void cluster_slots_free(struct redis_cluster *cluster)
 {
     struct list *node;
 
-    while ((node = list_first(&cluster->slots))) {
-        list_remove(node);
+    while ((node = list_take(&cluster->slots)))
         free(slot_of(node));
-    }
 }

@@ -24,15 +24,11 @@ static void tell_all(struct redis_resolver *resolver, void (*tell)(struct redis_
     struct list told, *node;
 
     list_init(&told);
-    while ((node = list_first(&resolver->followers))) {
-        list_remove(node);
+    while ((node = list_take(&resolver->followers))) {
         list_append(&told, node);
         tell(LIST_ENTRY(node, struct redis_follower, node), what);
     }
-    while ((node = list_first(&told))) {
-        list_remove(node);
-        list_append(&resolver->followers, node);
-    }
+    list_append_all(&resolver->followers, &told);
 }
 
 static void tell_moved(struct redis_follower *follower, const void *what)
