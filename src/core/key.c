@@ -147,6 +147,9 @@ struct key_field {
     struct text name;
     void (*put)(const struct key_record *key, struct buf *out);
     bool (*read)(struct text value, struct key_record *key);
+    /* Of a named field without one of these: the id that it is, and its kind. */
+    size_t id_at;
+    struct text prefix;
 };
 
 static bool read_any_id(struct text t, struct text prefix, struct id *ret_id)
@@ -264,11 +267,6 @@ static bool read_name(struct text t, struct key_record *key)
     return key_keep_name(key, t);
 }
 
-static void put_by(const struct key_record *key, struct buf *out)
-{
-    buf_append_text(out, id_text(&key->by));
-}
-
 /* A key that a person made goes back to that person, unless `origin` follows. */
 static bool read_by(struct text t, struct key_record *key)
 {
@@ -308,48 +306,18 @@ void key_set_origin(struct key_record *key, struct text origin)
         key->is_origin_unknown = true;
 }
 
-static void put_replacer(const struct key_record *key, struct buf *out)
-{
-    buf_append_text(out, id_text(&key->replacer));
-}
-
-static bool read_replacer(struct text t, struct key_record *key)
-{
-    return read_any_id(t, TEXT("usr_"), &key->replacer);
-}
-
-static void put_replaces(const struct key_record *key, struct buf *out)
-{
-    buf_append_text(out, id_text(&key->replaces));
-}
-
-static bool read_replaces(struct text t, struct key_record *key)
-{
-    return read_any_id(t, TEXT("key_"), &key->replaces);
-}
-
-static void put_via(const struct key_record *key, struct buf *out)
-{
-    buf_append_text(out, id_text(&key->via));
-}
-
-static bool read_via(struct text t, struct key_record *key)
-{
-    return read_any_id(t, TEXT("key_"), &key->via);
-}
-
-#define LINE_FIELD(name) {TEXT(#name), put_##name, read_##name},
+#define LINE_FIELD(field) {.name = TEXT(#field), .put = put_##field, .read = read_##field},
 static const struct key_field LINE_FIELDS[] = {KEY_LINE_FIELDS(LINE_FIELD)};
 
 /* The lines after it, "name=value". The MAC binds them, and scripts carry them along. New fields belong here. A field
  * without a value has no line, and a field without a line is zero. A node ignores fields that are newer than itself; so
  * a field that takes a right away needs a new version too, which older nodes refuse. */
 static const struct key_field NAMED_FIELDS[] = {
-    {TEXT("by"), put_by, read_by},
-    {TEXT("origin"), put_origin, read_origin}, /* behind `by`, which says it for most keys */
-    {TEXT("replacer"), put_replacer, read_replacer},
-    {TEXT("replaces"), put_replaces, read_replaces},
-    {TEXT("via"), put_via, read_via},
+    {TEXT("by"), .read = read_by, .id_at = offsetof(struct key_record, by)},
+    {TEXT("origin"), .put = put_origin, .read = read_origin}, /* behind `by`, which says it for most keys */
+    {TEXT("replacer"), .id_at = offsetof(struct key_record, replacer), .prefix = TEXT("usr_")},
+    {TEXT("replaces"), .id_at = offsetof(struct key_record, replaces), .prefix = TEXT("key_")},
+    {TEXT("via"), .id_at = offsetof(struct key_record, via), .prefix = TEXT("key_")},
 };
 
 enum {
@@ -384,7 +352,10 @@ static void put_named(const struct key_field *field, const struct key_record *ke
     const size_t begin = out->len;
     put_field_name(out, field->name);
     const size_t value_at = out->len;
-    field->put(key, out);
+    if (field->put)
+        field->put(key, out);
+    else
+        buf_append_text(out, id_text((const struct id *)((const char *)key + field->id_at)));
     if (out->len == value_at)
         out->len = begin;
 }
@@ -565,9 +536,12 @@ static bool kind_permits(const struct key_record *key)
 static bool read_named(struct text line, struct key_record *key)
 {
     struct text value;
-    for (size_t i = 0; i < NAMED_COUNT; i++)
-        if (take_value(line, NAMED_FIELDS[i].name, &value))
-            return NAMED_FIELDS[i].read(value, key);
+    for (size_t i = 0; i < NAMED_COUNT; i++) {
+        const struct key_field *field = &NAMED_FIELDS[i];
+        if (take_value(line, field->name, &value))
+            return field->read ? field->read(value, key)
+                               : read_any_id(value, field->prefix, (struct id *)((char *)key + field->id_at));
+    }
     return true;
 }
 
