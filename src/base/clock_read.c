@@ -9,12 +9,12 @@ enum {
 };
 
 /* What is left to read; an error empties nothing, but is never forgotten. */
-struct reader {
+struct clock_reader {
     struct text rest;
     bool failed;
 };
 
-static bool take_char(struct reader *r, const char *any_of)
+static bool take_char(struct clock_reader *r, const char *any_of)
 {
     if (r->failed || r->rest.len == 0 || !strchr(any_of, r->rest.ptr[0]) || r->rest.ptr[0] == '\0')
         return false;
@@ -22,19 +22,19 @@ static bool take_char(struct reader *r, const char *any_of)
     return true;
 }
 
-static void expect_char(struct reader *r, const char *any_of)
+static void expect_char(struct clock_reader *r, const char *any_of)
 {
     if (!take_char(r, any_of))
         r->failed = true;
 }
 
-static bool starts_with_digit(const struct reader *r)
+static bool starts_with_digit(const struct clock_reader *r)
 {
     return r->rest.len > 0 && r->rest.ptr[0] >= '0' && r->rest.ptr[0] <= '9';
 }
 
 /* Exactly so many digits, whose value is at least min and at most max. */
-static int take_number(struct reader *r, int digits, int min, int max)
+static int take_number(struct clock_reader *r, int digits, int min, int max)
 {
     int value = 0;
 
@@ -71,7 +71,7 @@ static int leap_years_before(int year)
 }
 
 /* Days since 1970-01-01. */
-static int64_t take_date(struct reader *r)
+static int64_t take_date(struct clock_reader *r)
 {
     int year = take_number(r, 4, FIRST_YEAR, 9999);
     expect_char(r, "-");
@@ -86,7 +86,7 @@ static int64_t take_date(struct reader *r)
     return days;
 }
 
-static int take_fraction_ms(struct reader *r)
+static int take_fraction_ms(struct clock_reader *r)
 {
     int ms = 0, digits = 0;
 
@@ -103,7 +103,7 @@ static int take_fraction_ms(struct reader *r)
 }
 
 /* Seconds east of UTC. */
-static int take_offset(struct reader *r)
+static int take_offset(struct clock_reader *r)
 {
     if (take_char(r, "Zz"))
         return 0;
@@ -116,14 +116,14 @@ static int take_offset(struct reader *r)
     return (is_west ? -1 : 1) * minutes * S_PER_MINUTE;
 }
 
-static bool end(const struct reader *r)
+static bool end(const struct clock_reader *r)
 {
     return !r->failed && r->rest.len == 0;
 }
 
 bool clock_read_date(struct text t, int64_t *ret_wall_ms)
 {
-    struct reader r = {t, false};
+    struct clock_reader r = {t, false};
 
     *ret_wall_ms = take_date(&r) * S_PER_DAY * MS_PER_S;
     return end(&r);
@@ -132,7 +132,7 @@ bool clock_read_date(struct text t, int64_t *ret_wall_ms)
 /* A leap second is read as the second after it. */
 bool clock_read_rfc3339(struct text t, int64_t *ret_wall_ms)
 {
-    struct reader r = {t, false};
+    struct clock_reader r = {t, false};
     int64_t seconds = take_date(&r) * S_PER_DAY;
 
     expect_char(&r, "Tt ");

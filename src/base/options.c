@@ -12,7 +12,7 @@ enum { OPTION_NAME_MAX_BYTES = 48 };
 #define ENVIRONMENT_PREFIX "CHATELAINE_"
 
 /* One run of options_read(). */
-struct reader {
+struct option_reader {
     const struct option_table *tables;
     size_t table_count;
     void *target;
@@ -32,7 +32,7 @@ struct setting {
 };
 
 /* Begins the sentence about a mistake, on a line of its own. */
-static struct buf *mistake(struct reader *r)
+static struct buf *mistake(struct option_reader *r)
 {
     if (r->why->len > 0)
         buf_append_char(r->why, '\n');
@@ -41,7 +41,7 @@ static struct buf *mistake(struct reader *r)
 }
 
 /* The same about a value, with its name. */
-static struct buf *mistake_in(struct reader *r, const struct setting *s)
+static struct buf *mistake_in(struct option_reader *r, const struct setting *s)
 {
     struct buf *why = mistake(r);
 
@@ -51,29 +51,15 @@ static struct buf *mistake_in(struct reader *r, const struct setting *s)
     return why;
 }
 
-static void store(const struct reader *r, const struct option_row *row, const void *value, size_t bytes)
-{
-    memcpy((char *)r->target + row->offset, value, bytes);
-}
+/* What each type is in the target. */
+static const size_t SIZES[] = {
+    [OPTION_TEXT] = sizeof(const char *), [OPTION_INTEGER] = sizeof(int64_t), [OPTION_TIME] = sizeof(int64_t),
+    [OPTION_SIZE] = sizeof(int64_t),      [OPTION_FLAG] = sizeof(bool),       [OPTION_CHOICE] = sizeof(int),
+};
 
-static void store_text(const struct reader *r, const struct option_row *row, const char *value)
+static void store(const struct option_reader *r, const struct option_row *row, const void *value)
 {
-    store(r, row, &value, sizeof value);
-}
-
-static void store_integer(const struct reader *r, const struct option_row *row, int64_t value)
-{
-    store(r, row, &value, sizeof value);
-}
-
-static void store_flag(const struct reader *r, const struct option_row *row, bool value)
-{
-    store(r, row, &value, sizeof value);
-}
-
-static void store_choice(const struct reader *r, const struct option_row *row, int value)
-{
-    store(r, row, &value, sizeof value);
+    memcpy((char *)r->target + row->offset, value, SIZES[row->type]);
 }
 
 static bool integer_parse(struct text t, int64_t *ret_value)
@@ -86,17 +72,17 @@ static bool integer_parse(struct text t, int64_t *ret_value)
     return true;
 }
 
-static void set_text(struct reader *r, const struct setting *s)
+static void set_text(struct option_reader *r, const struct setting *s)
 {
     size_t length = strlen(s->value);
     if (s->row->max > 0 && length > (size_t)s->row->max) {
         buf_printf(mistake_in(r, s), " must have at most %lld bytes, not %zu.", (long long)s->row->max, length);
         return;
     }
-    store_text(r, s->row, s->value);
+    store(r, s->row, &s->value);
 }
 
-static void set_integer(struct reader *r, const struct setting *s)
+static void set_integer(struct option_reader *r, const struct setting *s)
 {
     int64_t value;
     if (!integer_parse(text_of(s->value), &value) || value < s->row->min || value > s->row->max) {
@@ -104,7 +90,7 @@ static void set_integer(struct reader *r, const struct setting *s)
                    (long long)s->row->max, s->value);
         return;
     }
-    store_integer(r, s->row, value);
+    store(r, s->row, &value);
 }
 
 static enum quantity_kind quantity_of(const struct option_row *row)
@@ -112,14 +98,14 @@ static enum quantity_kind quantity_of(const struct option_row *row)
     return row->type == OPTION_TIME ? QUANTITY_TIME : QUANTITY_SIZE;
 }
 
-static void set_quantity(struct reader *r, const struct setting *s)
+static void set_quantity(struct option_reader *r, const struct setting *s)
 {
     enum quantity_kind kind = quantity_of(s->row);
     struct buf *why;
     int64_t value;
 
     if (quantity_parse(kind, text_of(s->value), &value) && value >= s->row->min && value <= s->row->max) {
-        store_integer(r, s->row, value);
+        store(r, s->row, &value);
         return;
     }
     why = mistake_in(r, s);
@@ -142,14 +128,14 @@ static bool is_one_of(struct text value, const char *words, int *ret_index)
     return false;
 }
 
-static void set_flag(struct reader *r, const struct setting *s)
+static void set_flag(struct option_reader *r, const struct setting *s)
 {
     int index;
     if (!is_one_of(text_of(s->value), "true|1|yes|on|false|0|no|off", &index)) {
         buf_printf(mistake_in(r, s), " must be true or false, not \"%s\".", s->value);
         return;
     }
-    store_flag(r, s->row, index < 4);
+    store(r, s->row, &(bool){index < 4});
 }
 
 /* "a, b or c" */
@@ -164,7 +150,7 @@ static void print_alternatives(const char *choices, struct buf *out)
     }
 }
 
-static void set_choice(struct reader *r, const struct setting *s)
+static void set_choice(struct option_reader *r, const struct setting *s)
 {
     int index;
     if (!is_one_of(text_of(s->value), s->row->choices, &index)) {
@@ -175,10 +161,10 @@ static void set_choice(struct reader *r, const struct setting *s)
         buf_printf(why, ", not \"%s\".", s->value);
         return;
     }
-    store_choice(r, s->row, index);
+    store(r, s->row, &index);
 }
 
-static uint8_t *origin_of(const struct reader *r, const struct option_row *row)
+static uint8_t *origin_of(const struct option_reader *r, const struct option_row *row)
 {
     uint8_t *before = r->origins;
 
@@ -193,58 +179,25 @@ static uint8_t *origin_of(const struct reader *r, const struct option_row *row)
 }
 
 /* A value that its row refuses is a mistake, and changes nothing but the origin. */
-static void set(struct reader *r, const struct setting *s)
+static void set(struct option_reader *r, const struct setting *s)
 {
+    static void (*const SETTERS[])(struct option_reader * r, const struct setting *s) = {
+        [OPTION_TEXT] = set_text,     [OPTION_INTEGER] = set_integer, [OPTION_TIME] = set_quantity,
+        [OPTION_SIZE] = set_quantity, [OPTION_FLAG] = set_flag,       [OPTION_CHOICE] = set_choice,
+    };
+
     *origin_of(r, s->row) = (uint8_t)s->origin;
-    switch (s->row->type) {
-    case OPTION_TEXT:
-        set_text(r, s);
-        return;
-    case OPTION_INTEGER:
-        set_integer(r, s);
-        return;
-    case OPTION_TIME:
-    case OPTION_SIZE:
-        set_quantity(r, s);
-        return;
-    case OPTION_FLAG:
-        set_flag(r, s);
-        return;
-    case OPTION_CHOICE:
-        set_choice(r, s);
-        return;
-    }
-    UNREACHABLE();
+    SETTERS[s->row->type](r, s);
 }
 
-static void set_to_nothing(const struct reader *r, const struct option_row *row)
-{
-    switch (row->type) {
-    case OPTION_TEXT:
-        store_text(r, row, NULL);
-        break;
-    case OPTION_INTEGER:
-    case OPTION_TIME:
-    case OPTION_SIZE:
-        store_integer(r, row, 0);
-        break;
-    case OPTION_FLAG:
-        store_flag(r, row, false);
-        break;
-    case OPTION_CHOICE:
-        store_choice(r, row, 0);
-        break;
-    }
-}
-
-static void set_default(struct reader *r, const struct option_row *row)
+static void set_default(struct option_reader *r, const struct option_row *row)
 {
     if (row->default_text) {
         set(r, &(struct setting){row, OPTION_FROM_DEFAULT, text_of(row->name), row->default_text, NULL});
         return;
     }
     *origin_of(r, row) = OPTION_FROM_DEFAULT;
-    set_to_nothing(r, row);
+    memset((char *)r->target + row->offset, 0, SIZES[row->type]);
 }
 
 void options_print_variable(const struct option_row *row, struct buf *out)
@@ -278,7 +231,7 @@ const struct option_assignment *options_assigned(const struct option_assignments
 
 /* An empty variable counts as unset: compose files pass on unset variables as empty ones. A file wins over the
  * environment, with an empty value too. */
-static void set_from_variable(struct reader *r, const struct option_row *row)
+static void set_from_variable(struct option_reader *r, const struct option_row *row)
 {
     const struct option_assignment *assigned = options_assigned(r->given, row);
     enum option_origin origin = assigned ? OPTION_FROM_FILE : OPTION_FROM_ENVIRONMENT;
@@ -290,14 +243,14 @@ static void set_from_variable(struct reader *r, const struct option_row *row)
         set(r, &(struct setting){row, origin, text_of(name), value, assigned ? assigned->where : NULL});
 }
 
-static void for_each_row(struct reader *r, void (*fn)(struct reader *, const struct option_row *))
+static void for_each_row(struct option_reader *r, void (*fn)(struct option_reader *, const struct option_row *))
 {
     for (size_t t = 0; t < r->table_count; t++)
         for (size_t i = 0; i < r->tables[t].count; i++)
             fn(r, &r->tables[t].rows[i]);
 }
 
-static const struct option_row *find_row(const struct reader *r, struct text name)
+static const struct option_row *find_row(const struct option_reader *r, struct text name)
 {
     for (size_t t = 0; t < r->table_count; t++)
         for (size_t i = 0; i < r->tables[t].count; i++)
@@ -306,7 +259,7 @@ static const struct option_row *find_row(const struct reader *r, struct text nam
     return NULL;
 }
 
-static const struct option_row *find_letter(const struct reader *r, struct text letter)
+static const struct option_row *find_letter(const struct option_reader *r, struct text letter)
 {
     for (size_t t = 0; t < r->table_count && letter.len == 1; t++)
         for (size_t i = 0; i < r->tables[t].count; i++)
@@ -316,7 +269,7 @@ static const struct option_row *find_letter(const struct reader *r, struct text 
 }
 
 /* The name that was probably meant; NULL when none is near. */
-static const char *nearest_name(const struct reader *r, struct text name)
+static const char *nearest_name(const struct option_reader *r, struct text name)
 {
     struct text_guess guess = {.written = name};
     for (size_t t = 0; t < r->table_count; t++)
@@ -325,7 +278,7 @@ static const char *nearest_name(const struct reader *r, struct text name)
     return guess.found;
 }
 
-static void explain_unknown(struct reader *r, struct text written, struct text name)
+static void explain_unknown(struct option_reader *r, struct text written, struct text name)
 {
     const char *meant = nearest_name(r, name);
     struct buf *why = mistake(r);
@@ -337,7 +290,7 @@ static void explain_unknown(struct reader *r, struct text written, struct text n
         buf_append_str(why, "; --help lists all options.");
 }
 
-static void explain_lack(struct reader *r, struct text written, const char *next_option)
+static void explain_lack(struct option_reader *r, struct text written, const char *next_option)
 {
     struct buf *why = mistake(r);
 
@@ -349,7 +302,7 @@ static void explain_lack(struct reader *r, struct text written, const char *next
 
 /* Reads the option at argv[at], which begins with '-'. Returns how many arguments it takes; 0: that is not known, so
  * nothing behind it can be read. */
-static int read_option(struct reader *r, int argc, char **argv, int at)
+static int read_option(struct option_reader *r, int argc, char **argv, int at)
 {
     struct text rest = text_of(argv[at]), written;
     text_next(&rest, '=', &written);
@@ -378,7 +331,7 @@ static int read_option(struct reader *r, int argc, char **argv, int at)
 }
 
 /* Moves operands to the front, in their order. */
-static int read_arguments(struct reader *r, int argc, char **argv)
+static int read_arguments(struct option_reader *r, int argc, char **argv)
 {
     int rest = 0;
     bool are_options_over = false;
@@ -410,7 +363,7 @@ static void print_source(const struct option_row *row, enum option_origin origin
 }
 
 /* Whoever names a Redis on the command line means it, whatever the environment says. */
-static void choose_form(struct reader *r, const struct option_row *row)
+static void choose_form(struct option_reader *r, const struct option_row *row)
 {
     const struct option_row *other = row->instead_of ? find_row(r, text_of(row->instead_of)) : NULL;
     struct buf *why;
@@ -433,7 +386,7 @@ bool options_read_with_origins(const struct option_table *tables, size_t table_c
                                const struct option_assignments *given, void *target, int argc, char **argv,
                                int *ret_rest, uint8_t *ret_origins, struct buf *ret_why)
 {
-    struct reader r = {tables, table_count, target, given, ret_origins, ret_why, false};
+    struct option_reader r = {tables, table_count, target, given, ret_origins, ret_why, false};
 
     for_each_row(&r, set_default);
     CHECK(!r.has_failed);
