@@ -23,6 +23,15 @@ static inline bool text_equal(struct text a, struct text b)
 {
     return a.len == b.len && (b.len == 0 || memcmp(a.ptr, b.ptr, b.len) == 0);
 }
+/* Of ASCII only. */
+static inline char text_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+static inline bool text_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 /* ASCII case is ignored; for protocol names only, never for secrets. */
 bool text_equal_nocase(struct text a, struct text b);
 static inline bool text_starts_with(struct text t, struct text prefix)

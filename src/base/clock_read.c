@@ -30,7 +30,7 @@ static void expect_char(struct clock_reader *r, const char *any_of)
 
 static bool starts_with_digit(const struct clock_reader *r)
 {
-    return r->rest.len > 0 && r->rest.ptr[0] >= '0' && r->rest.ptr[0] <= '9';
+    return r->rest.len > 0 && text_is_digit(r->rest.ptr[0]);
 }
 
 /* Exactly so many digits, whose value is at least min and at most max. */

@@ -30,11 +30,6 @@ static const struct form {
                        "a whole number and KiB, MiB or GiB; a bare number counts bytes"},
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static const struct unit *find_unit(enum quantity_kind kind, struct text name)
 {
     for (size_t i = 0; i < UNITS_MAX; i++) {
@@ -52,7 +47,7 @@ bool quantity_parse(enum quantity_kind kind, struct text t, int64_t *ret_value)
     uint64_t number;
     size_t digits = 0;
 
-    while (digits < t.len && is_digit(t.ptr[digits]))
+    while (digits < t.len && text_is_digit(t.ptr[digits]))
         digits++;
     unit = digits == t.len ? &FORMS[kind].units[0] : find_unit(kind, text_skip(t, digits));
     if (!unit || !text_to_u64((struct text){t.ptr, digits}, (uint64_t)(INT64_MAX / unit->in_smallest), &number))

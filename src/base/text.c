@@ -15,11 +15,6 @@ struct text text_of(const char *nul_terminated)
     return (struct text){nul_terminated, nul_terminated ? strlen(nul_terminated) : 0};
 }
 
-static unsigned char ascii_lower(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-}
-
 bool text_equal_nocase(struct text a, struct text b)
 {
     if (a.len != b.len)
@@ -27,7 +22,7 @@ bool text_equal_nocase(struct text a, struct text b)
     if (text_equal(a, b)) /* most names are spelled as we spell them */
         return true;
     for (size_t i = 0; i < a.len; i++)
-        if (ascii_lower(a.ptr[i]) != ascii_lower(b.ptr[i]))
+        if (text_lower(a.ptr[i]) != text_lower(b.ptr[i]))
             return false;
     return true;
 }
@@ -82,7 +77,7 @@ bool text_to_u64(struct text t, uint64_t max, uint64_t *ret_value)
 
     uint64_t value = 0;
     for (size_t i = 0; i < t.len; i++) {
-        if (t.ptr[i] < '0' || t.ptr[i] > '9')
+        if (!text_is_digit(t.ptr[i]))
             return false;
         uint64_t digit = (uint64_t)(t.ptr[i] - '0');
         if (value > max / 10 || digit > max - value * 10)

@@ -16,11 +16,6 @@ static size_t count_char(struct text t, char c)
     return count;
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
 bool account_normalise_email(struct text email, char *ret_email)
 {
     const struct text t = text_trim(email);
@@ -29,7 +24,7 @@ bool account_normalise_email(struct text email, char *ret_email)
         secret_within(t) || count_char(t, ' ') || count_char(t, '@') != 1 || t.ptr[0] == '@' || t.ptr[t.len - 1] == '@')
         return false;
     for (size_t i = 0; i < t.len; i++)
-        ret_email[i] = lower(t.ptr[i]);
+        ret_email[i] = text_lower(t.ptr[i]);
     ret_email[t.len] = '\0';
     return true;
 }
@@ -139,7 +134,7 @@ static bool is_run(struct text t)
 {
     bool ascending = true, descending = true;
     for (size_t i = 1; i < t.len; i++) {
-        const char before = lower(t.ptr[i - 1]), here = lower(t.ptr[i]);
+        const char before = text_lower(t.ptr[i - 1]), here = text_lower(t.ptr[i]);
         ascending = ascending && here == next_in_run(before);
         descending = descending && before == next_in_run(here);
     }
@@ -171,7 +166,7 @@ static void add_word(struct context_words *context, struct text word)
 
 static bool is_separator(char c)
 {
-    return (unsigned char)c < 0x80 && !(c >= '0' && c <= '9') && !(lower(c) >= 'a' && lower(c) <= 'z');
+    return (unsigned char)c < 0x80 && !text_is_digit(c) && !(text_lower(c) >= 'a' && text_lower(c) <= 'z');
 }
 
 /* Adds the whole text and each of its words. */

@@ -52,48 +52,11 @@ static const char *const WALKS[] = {
     "a1b2c3d4e5f6g7h8i9j0",
 };
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* The letters that a sign can replace in "leet". */
-static const char *leet_of(char c)
-{
-    switch (c) {
-    case '@':
-    case '4':
-        return "a";
-    case '8':
-        return "b";
-    case '3':
-        return "e";
-    case '6':
-    case '9':
-        return "g";
-    case '1':
-    case '!':
-    case '|':
-        return "il";
-    case '0':
-        return "o";
-    case '5':
-    case '$':
-        return "s";
-    case '7':
-    case '+':
-        return "t";
-    case '2':
-        return "z";
-    default:
-        return "";
-    }
-}
+static const char *const LEET[256] = {
+    ['@'] = "a",  ['4'] = "a", ['8'] = "b", ['3'] = "e", ['6'] = "g", ['9'] = "g", ['1'] = "il", ['!'] = "il",
+    ['|'] = "il", ['0'] = "o", ['5'] = "s", ['$'] = "s", ['7'] = "t", ['+'] = "t", ['2'] = "z",
+};
 
 /* The cost of the word at the beginning of t; 0: t does not begin with it. */
 static unsigned word_cost(struct text t, struct text word, unsigned cost)
@@ -102,10 +65,10 @@ static unsigned word_cost(struct text t, struct text word, unsigned cost)
     if (word.len == 0 || word.len > t.len)
         return 0;
     for (size_t i = 0; i < word.len; i++) {
-        const char given = t.ptr[i], wanted = lower(word.ptr[i]);
-        if (lower(given) == wanted)
+        const char given = t.ptr[i], wanted = text_lower(word.ptr[i]), *letters = LEET[(uint8_t)given];
+        if (text_lower(given) == wanted)
             has_capitals = has_capitals || given != wanted;
-        else if (strchr(leet_of(given), wanted))
+        else if (letters && strchr(letters, wanted))
             has_leet = true;
         else
             return 0;
@@ -119,7 +82,7 @@ static unsigned char_cost(char c)
         return COST_LETTER;
     if (c >= 'A' && c <= 'Z')
         return COST_CAPITAL;
-    if (is_digit(c))
+    if (text_is_digit(c))
         return COST_DIGIT;
     return strchr("!?. ", c) && c ? COST_MARK : COST_OTHER;
 }
@@ -128,7 +91,7 @@ static unsigned char_cost(char c)
 static size_t sequence_length(struct text t, int step)
 {
     size_t len = 1;
-    while (len < t.len && lower(t.ptr[len]) == lower(t.ptr[len - 1]) + step)
+    while (len < t.len && text_lower(t.ptr[len]) == text_lower(t.ptr[len - 1]) + step)
         len++;
     return len;
 }
@@ -140,7 +103,7 @@ static size_t walk_length(struct text t, const char *row, int step)
     size_t longest = 0;
     for (size_t from = 0; from < row_len; from++) {
         size_t len = 0, at = from;
-        while (len < t.len && at < row_len && lower(t.ptr[len]) == row[at]) {
+        while (len < t.len && at < row_len && text_lower(t.ptr[len]) == row[at]) {
             len++;
             at += (size_t)step; /* below 0 it wraps beyond the end */
         }
@@ -152,7 +115,7 @@ static size_t walk_length(struct text t, const char *row, int step)
 static bool is_year(struct text t)
 {
     return t.len >= YEAR_CHARS && (text_starts_with(t, TEXT("19")) || text_starts_with(t, TEXT("20"))) &&
-           is_digit(t.ptr[2]) && is_digit(t.ptr[3]);
+           text_is_digit(t.ptr[2]) && text_is_digit(t.ptr[3]);
 }
 
 /* best[i]: the cost of the cheapest way to cut the first i bytes. */

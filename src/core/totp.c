@@ -41,7 +41,7 @@ static bool is_code(struct text t)
     if (t.len != TOTP_DIGITS)
         return false;
     for (size_t i = 0; i < t.len; i++)
-        if (t.ptr[i] < '0' || t.ptr[i] > '9')
+        if (!text_is_digit(t.ptr[i]))
             return false;
     return true;
 }

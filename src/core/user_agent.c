@@ -36,18 +36,10 @@ static const struct known_name SYSTEMS[] = {
     {{"CrOS", 4}, "ChromeOS"},   {{"Macintosh", 9}, "macOS"}, {{"Linux", 5}, "Linux"},
 };
 
-static bool contains(struct text t, struct text part)
-{
-    for (size_t i = 0; t.ptr && i + part.len <= t.len; i++)
-        if (text_starts_with(text_skip(t, i), part))
-            return true;
-    return false;
-}
-
 static const char *find_name(struct text t, const struct known_name *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (contains(t, names[i].token))
+        if (t.len && memmem(t.ptr, t.len, names[i].token.ptr, names[i].token.len))
             return names[i].name;
     return NULL;
 }
