@@ -7,9 +7,8 @@
 enum { HEADERS_AT_FIRST = 24 };
 
 /* The record is a cleanup's data, because nginx keeps those through internal redirects. */
-static void end_record(void *record)
+static void end_record(UNUSED void *record)
 {
-    (void)record;
 }
 
 static struct checked_request *record_of(const ngx_http_request_t *r)

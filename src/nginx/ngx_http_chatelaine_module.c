@@ -175,13 +175,12 @@ static bool make_policy(ngx_conf_t *cf, struct main_conf *main)
     return true;
 }
 
-static char *read_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+static char *read_table(ngx_conf_t *cf, UNUSED ngx_command_t *cmd, void *conf)
 {
     const ngx_str_t *arguments = cf->args->elts;
     struct main_conf *main = conf;
     ngx_str_t value;
 
-    (void)cmd;
     if (main->path.len)
         return "is duplicate";
     if (arguments[1].data[0] != '/' || arguments[1].len >= sizeof((struct chatelaine_table *)NULL)->path)
@@ -205,12 +204,11 @@ static char *read_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return NGX_CONF_OK;
 }
 
-static char *read_check(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+static char *read_check(ngx_conf_t *cf, UNUSED ngx_command_t *cmd, void *conf)
 {
     const ngx_str_t *arguments = cf->args->elts;
     struct location_conf *location = conf;
 
-    (void)cmd;
     if (location->uri.data)
         return "is duplicate";
     if (arguments[1].data[0] != '/' && ngx_strcmp(arguments[1].data, "off") != 0)
@@ -246,14 +244,13 @@ static char *read_row(ngx_conf_t *cf, struct location_conf *location)
     return NGX_CONF_OK;
 }
 
-static char *read_scope(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+static char *read_scope(ngx_conf_t *cf, UNUSED ngx_command_t *cmd, void *conf)
 {
     const ngx_str_t *arguments = cf->args->elts;
     struct location_conf *location = conf;
     bool has_read = false, has_write = false;
     ngx_str_t value;
 
-    (void)cmd;
     if (location->row.data)
         return "is duplicate";
     for (ngx_uint_t i = 1; i < cf->args->nelts; i++) {
@@ -270,10 +267,9 @@ static char *read_scope(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 /* Before the check, and where there is none. */
-static ngx_int_t variable_is_unknown(ngx_http_request_t *r, ngx_http_variable_value_t *value, uintptr_t data)
+static ngx_int_t variable_is_unknown(UNUSED ngx_http_request_t *r, ngx_http_variable_value_t *value,
+                                     UNUSED uintptr_t data)
 {
-    (void)r;
-    (void)data;
     value->not_found = 1;
     return NGX_OK;
 }

@@ -119,9 +119,8 @@ ngx_int_t table_begin(ngx_cycle_t *cycle)
     return NGX_OK;
 }
 
-void table_end(ngx_cycle_t *cycle)
+void table_end(UNUSED ngx_cycle_t *cycle)
 {
-    (void)cycle;
     if (worker.timer.timer_set)
         ngx_del_timer(&worker.timer);
     if (worker.timer.handler)

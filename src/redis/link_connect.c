@@ -334,24 +334,21 @@ static bool greeting_is_good(struct redis_link *link, const struct redis_reply *
 
 /* Redis says that it has no such command, even to those who have not logged in. A Sentinel says that there is no such
  * master, or that one must log in. */
-static void on_kind(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_kind(void *arg, UNUSED enum redis_outcome outcome, const struct redis_reply *reply)
 {
-    (void)outcome;
     if (reply->type == REPLY_ERROR && text_starts_with(reply->text, TEXT("ERR unknown command")))
         link_lose(arg,
                   "this is no Sentinel: name Sentinels behind redis-sentinel://, or write redis:// for this Redis");
 }
 
-static void on_greeting(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_greeting(void *arg, UNUSED enum redis_outcome outcome, const struct redis_reply *reply)
 {
-    (void)outcome;
     (void)greeting_is_good(arg, reply);
 }
 
 /* The name only helps in CLIENT LIST, so a Redis that forbids it is accepted. */
-static void on_name(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_name(UNUSED void *arg, UNUSED enum redis_outcome outcome, UNUSED const struct redis_reply *reply)
 {
-    (void)arg, (void)outcome, (void)reply;
 }
 
 /* Explains a missing right, or what Redis answered instead. */
@@ -365,13 +362,12 @@ static void refuse_answer(struct redis_link *link, const struct redis_reply *rep
 
 /* A replica may lack acknowledged changes. The address may lead to one: a name for several servers, a demoted master,
  * or outdated news from Sentinel. */
-static void on_role(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_role(void *arg, UNUSED enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
     char why[LINK_TROUBLE_BYTES] = "it is a replica: point --redis at the master";
     struct text role;
 
-    (void)outcome;
     if (link->resolver)
         snprintf(why, sizeof why, "it is a replica, although %s names it as the master", link->resolver->what);
     if (!reply_text(reply_at(reply, 0), &role))
@@ -382,12 +378,11 @@ static void on_role(void *arg, enum redis_outcome outcome, const struct redis_re
         link_lose(link, why);
 }
 
-static void on_server(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_server(void *arg, UNUSED enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
     struct text info, run_id;
 
-    (void)outcome;
     if (!reply_text(reply, &info)) {
         refuse_answer(link, reply);
         return;
@@ -412,11 +407,10 @@ static void become_ready(struct redis_link *link)
         link->ready(link->arg, true);
 }
 
-static void on_ping(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_ping(void *arg, UNUSED enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 
-    (void)outcome;
     if (!greeting_is_good(link, reply))
         return;
     if (link->subscription)
@@ -449,11 +443,10 @@ static bool is_confirmation(const struct redis_link *link, const struct redis_re
     return reply_text(reply_at(reply, 0), &kind) && text_equal(kind, wanted);
 }
 
-static void on_subscribed(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+static void on_subscribed(void *arg, UNUSED enum redis_outcome outcome, const struct redis_reply *reply)
 {
     struct redis_link *link = arg;
 
-    (void)outcome;
     if (!is_confirmation(link, reply)) {
         (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
         return;

@@ -96,9 +96,8 @@ static void *create_nil(const redisReadTask *task)
 }
 
 /* The arena owns all replies, including one that hiredis abandons half-built. */
-static void free_nothing(void *reply)
+static void free_nothing(UNUSED void *reply)
 {
-    (void)reply;
 }
 
 #if HIREDIS_MAJOR >= 1
@@ -106,14 +105,13 @@ static void *create_array(const redisReadTask *task, size_t count)
 {
     return create_array_of(task, count);
 }
-static void *refuse_double(const redisReadTask *task, double value, char *bytes, size_t count)
+static void *refuse_double(UNUSED const redisReadTask *task, UNUSED double value, UNUSED char *bytes,
+                           UNUSED size_t count)
 {
-    (void)task, (void)value, (void)bytes, (void)count;
     return NULL;
 }
-static void *refuse_bool(const redisReadTask *task, int value)
+static void *refuse_bool(UNUSED const redisReadTask *task, UNUSED int value)
 {
-    (void)task, (void)value;
     return NULL;
 }
 static const redisReplyObjectFunctions REPLY_FUNCTIONS = {

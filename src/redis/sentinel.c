@@ -163,20 +163,18 @@ static void on_questions_state(void *arg, bool is_up)
         redis_round_begin(&peer->sentinel->rounds);
 }
 
-static size_t name_channels(void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
+static size_t name_channels(UNUSED void *arg, struct text ret_channels[REDIS_CHANNELS_MAX])
 {
-    (void)arg;
     ret_channels[0] = TEXT("+switch-master");
     return 1;
 }
 
 /* "<name> <old host> <old port> <new host> <new port>". It carries no epoch, so it only starts a round. */
-static bool on_event(void *arg, struct text channel, struct text payload)
+static bool on_event(void *arg, UNUSED struct text channel, struct text payload)
 {
     struct redis_sentinel *sentinel = ((struct sentinel_peer *)arg)->sentinel;
     struct text name;
 
-    (void)channel;
     if (text_next(&payload, ' ', &name) && text_equal(name, text_of(sentinel->master_name)))
         redis_round_begin(&sentinel->rounds);
     return true;

@@ -68,11 +68,10 @@ static void read_replies(struct redis_wire *wire)
     }
 }
 
-static void lend_input(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+static void lend_input(uv_handle_t *handle, UNUSED size_t suggested, uv_buf_t *ret_buf)
 {
     struct redis_wire *wire = handle->data;
 
-    (void)suggested;
     *ret_buf = uv_buf_init(wire->input, INPUT_BYTES);
 }
 

@@ -94,9 +94,8 @@ bool pair_is_valid_now(const struct pair *pair, const struct tls_pem *pem, struc
 }
 
 /* A service has nobody to ask for a passphrase. OpenSSL would ask on the terminal. */
-static int give_no_passphrase(char *ret_phrase, int room, int rwflag, void *was_asked)
+static int give_no_passphrase(UNUSED char *ret_phrase, UNUSED int room, UNUSED int rwflag, void *was_asked)
 {
-    (void)ret_phrase, (void)room, (void)rwflag;
     *(bool *)was_asked = true;
     return -1;
 }

@@ -11,12 +11,11 @@ static const unsigned char PROTOCOL[] = "\x08http/1.1";
 enum { PROTOCOL_BYTES = sizeof PROTOCOL - 1 };
 
 /* RFC 7301, section 3.2: no common protocol is an error, so that a client cannot speak another one. */
-static int choose_protocol(SSL *ssl, const unsigned char **ret_chosen, unsigned char *ret_bytes,
-                           const unsigned char *offered, unsigned bytes, void *arg)
+static int choose_protocol(UNUSED SSL *ssl, const unsigned char **ret_chosen, unsigned char *ret_bytes,
+                           const unsigned char *offered, unsigned bytes, UNUSED void *arg)
 {
     unsigned char *chosen;
 
-    (void)ssl, (void)arg;
     if (SSL_select_next_proto(&chosen, ret_bytes, PROTOCOL, PROTOCOL_BYTES, offered, bytes) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     *ret_chosen = chosen;

@@ -43,9 +43,8 @@ static int lent_write(BIO *bio, const char *bytes, size_t count, size_t *ret_cou
     return !session->out->failed;
 }
 
-static long lent_control(BIO *bio, int command, long number, void *arg)
+static long lent_control(UNUSED BIO *bio, int command, UNUSED long number, UNUSED void *arg)
 {
-    (void)bio, (void)number, (void)arg;
     return command == BIO_CTRL_FLUSH;
 }
 
