@@ -38,13 +38,11 @@ struct redis_target {
     char host[REDIS_HOST_BYTES]; /* or the socket's path; empty with seeds */
     uint16_t port;
     unsigned db; /* 0 in a cluster */
-    char user[REDIS_USER_BYTES];
-    char password[REDIS_PASSWORD_BYTES];
+    struct redis_login login;
     unsigned seed_count; /* 0 with REDIS_AT_HOST */
     struct redis_address seeds[REDIS_SEEDS_MAX];
     char master_name[REDIS_MASTER_NAME_BYTES]; /* with Sentinels */
-    char sentinel_user[REDIS_USER_BYTES];      /* of all Sentinels; those above are the master's, or of all nodes */
-    char sentinel_password[REDIS_PASSWORD_BYTES];
+    struct redis_login sentinel_login;         /* of all Sentinels; the one above is the master's, or of all nodes */
     struct redis_access *access; /* NULL: users and passwords stay as they are here; else the present ones are there */
 };
 /* False: ret_why gets one sentence, which never quotes the password. */

@@ -93,15 +93,15 @@ static void refuse(struct files_access *files, struct text why)
             log_text("why", why));
 }
 
-static void take_login(struct files_access *files, enum redis_peer peer, const char *user, const char *password)
+static void take_login(struct files_access *files, enum redis_peer peer, const struct redis_login *read)
 {
     struct redis_login *login = &files->access.now[peer];
 
-    if (secure_equal(text_of(login->user), text_of(user)) && secure_equal(text_of(login->password), text_of(password)))
+    if (secure_equal(text_of(login->user), text_of(read->user)) &&
+        secure_equal(text_of(login->password), text_of(read->password)))
         return;
-    snprintf(login->user, sizeof login->user, "%s", user);
-    secure_wipe(login->password, sizeof login->password);
-    snprintf(login->password, sizeof login->password, "%s", password);
+    memcpy(login->user, read->user, sizeof login->user);
+    memcpy(login->password, read->password, sizeof login->password);
     login->version++;
     LOG(LOG_INFO, "new user or password for Redis: connections are renewed, one after another",
         log_str("file", peer == REDIS_PEER_SERVER ? files->settings->redis_file : files->settings->sentinel_auth_file));
@@ -129,8 +129,8 @@ static void read_again(struct files_access *files)
             refuse(files, buf_text(&why));
         } else {
             files->why[0] = '\0';
-            take_login(files, REDIS_PEER_SERVER, target.user, target.password);
-            take_login(files, REDIS_PEER_SENTINEL, target.sentinel_user, target.sentinel_password);
+            take_login(files, REDIS_PEER_SERVER, &target.login);
+            take_login(files, REDIS_PEER_SENTINEL, &target.sentinel_login);
         }
     }
     secure_wipe(&target, sizeof target);
@@ -160,15 +160,12 @@ struct redis_access *redis_access_create(const struct settings *settings, const 
                                          struct redis_tls *tls)
 {
     struct files_access *files = mem_alloc(sizeof *files);
-    struct redis_login *now = files->access.now;
 
     files->settings = settings;
     files->tls = tls;
     files->place = *target;
-    memcpy(now[REDIS_PEER_SERVER].user, target->user, sizeof target->user);
-    memcpy(now[REDIS_PEER_SERVER].password, target->password, sizeof target->password);
-    memcpy(now[REDIS_PEER_SENTINEL].user, target->sentinel_user, sizeof target->sentinel_user);
-    memcpy(now[REDIS_PEER_SENTINEL].password, target->sentinel_password, sizeof target->sentinel_password);
+    files->access.now[REDIS_PEER_SERVER] = target->login;
+    files->access.now[REDIS_PEER_SENTINEL] = target->sentinel_login;
     (void)file_stamp_renew(&files->address_file, settings->redis_file);
     (void)file_stamp_renew(&files->sentinel_file, settings->sentinel_auth_file);
     files->access.look = look;

@@ -33,15 +33,15 @@ static void show_target(const struct redis_target *target, struct buf *out)
 
     store_target_print(target, &url);
     rest = buf_text(&url);
-    if (!target->password[0]) {
+    if (!target->login.password[0]) {
         buf_append_text(out, rest);
     } else if (target->is_unix) {
         buf_append_text(out, rest);
         buf_append_char(out, target->db > 0 ? '&' : '?');
-        buf_printf(out, target->user[0] ? "user=%s&" : "%s", target->user);
+        buf_printf(out, target->login.user[0] ? "user=%s&" : "%s", target->login.user);
         buf_append_str(out, "password=[hidden]");
     } else if (text_next(&rest, '/', &scheme)) {
-        buf_printf(out, "%.*s//%s:[hidden]@%.*s", TEXT_ARG(scheme), target->user, TEXT_ARG(text_skip(rest, 1)));
+        buf_printf(out, "%.*s//%s:[hidden]@%.*s", TEXT_ARG(scheme), target->login.user, TEXT_ARG(text_skip(rest, 1)));
     }
 }
 

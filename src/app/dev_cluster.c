@@ -176,7 +176,7 @@ static void former_open(struct former *former)
     const struct dev_home *home = former->redis->home;
     struct redis_target target = {.is_unix = true};
 
-    snprintf(target.password, sizeof target.password, "%s", home->redis_password);
+    snprintf(target.login.password, sizeof target.login.password, "%s", home->redis_password);
     for (unsigned i = 0; i < DEV_CLUSTER_SERVERS; i++) {
         snprintf(target.host, sizeof target.host, "%s", home->servers[i].socket);
         former->links[i] = redis_link_create(former->redis->loop, &target, &settings, NULL, NULL);

@@ -38,7 +38,8 @@ static struct redis_link *link_of(struct list *node)
 
 static bool is_old(const struct redis_access *access, const struct redis_link *link)
 {
-    return link->login_version != access->now[link->to_sentinel ? REDIS_PEER_SENTINEL : REDIS_PEER_SERVER].version;
+    return link->target.login.version !=
+           access->now[link->to_sentinel ? REDIS_PEER_SENTINEL : REDIS_PEER_SERVER].version;
 }
 
 /* A ready one that was connected with what the files said before; NULL: none. ret_any: one is left, ready or not. */

@@ -132,8 +132,7 @@ struct redis_cluster *redis_cluster_create(uv_loop_t *loop, const struct redis_t
 
     cluster->loop = loop;
     cluster->target.tls = target->tls;
-    memcpy(cluster->target.user, target->user, sizeof cluster->target.user);
-    memcpy(cluster->target.password, target->password, sizeof cluster->target.password);
+    cluster->target.login = target->login;
     cluster->target.access = target->access;
     cluster->tls = tls;
     cluster->timeout_ms = timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS;

@@ -346,8 +346,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     CHECK(!target->tls || settings->tls);
     link->loop = loop;
     link->target = *target;
-    memcpy(link->proven.user, target->user, sizeof link->proven.user);
-    memcpy(link->proven.password, target->password, sizeof link->proven.password);
+    link->proven = target->login;
     link->durations = settings->durations;
     link->timeout_ms = settings->timeout_ms;
     link->backoff_max_ms = settings->backoff_max_ms ? settings->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS;

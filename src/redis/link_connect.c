@@ -191,17 +191,7 @@ static void take_login(struct redis_link *link)
     if (!access)
         return;
     access->look(access);
-    const struct redis_login *login = link->uses_proven ? &link->proven : &access->now[peer_of(link)];
-    memcpy(link->target.user, login->user, sizeof link->target.user);
-    memcpy(link->target.password, login->password, sizeof link->target.password);
-    link->login_version = login->version;
-}
-
-static void note_accepted(struct redis_link *link)
-{
-    memcpy(link->proven.user, link->target.user, sizeof link->proven.user);
-    memcpy(link->proven.password, link->target.password, sizeof link->proven.password);
-    link->proven.version = link->login_version;
+    link->target.login = link->uses_proven ? link->proven : access->now[peer_of(link)];
 }
 
 /* A new password may be in the file before Redis knows it, or may be wrong. A trial must show that it is right. */
@@ -274,12 +264,12 @@ static void greeting_begin(struct redis_link *link)
     link->state = LINK_GREETING;
     if (link->to_sentinel)
         is_sent = link_send(link, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), TEXT("-")}, on_kind, link);
-    if (t->password[0]) {
-        struct text auth[] = {TEXT("AUTH"), text_of(t->user), text_of(t->password)};
-        struct text auth_standard_user[] = {TEXT("AUTH"), text_of(t->password)};
+    if (t->login.password[0]) {
+        struct text auth[] = {TEXT("AUTH"), text_of(t->login.user), text_of(t->login.password)};
+        struct text auth_standard_user[] = {TEXT("AUTH"), text_of(t->login.password)};
 
-        is_sent &= t->user[0] ? link_send(link, 3, auth, on_greeting, link)
-                              : link_send(link, 2, auth_standard_user, on_greeting, link);
+        is_sent &= t->login.user[0] ? link_send(link, 3, auth, on_greeting, link)
+                                    : link_send(link, 2, auth_standard_user, on_greeting, link);
     }
     if (t->db) {
         snprintf(text, sizeof text, "%u", t->db);
@@ -401,7 +391,7 @@ static void become_ready(struct redis_link *link)
     link->has_tried = true;
     link->ready_since_ms = uv_now(link->loop);
     link->trouble[0] = '\0';
-    note_accepted(link);
+    link->proven = link->target.login;
     log_ready(link);
     if (link->ready)
         link->ready(link->arg, true);

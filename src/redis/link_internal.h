@@ -34,10 +34,9 @@ struct redis_successor {
 
 struct redis_link {
     uv_loop_t *loop;
-    struct redis_target target; /* with the login of the current connection */
-    struct list access_node;    /* in target.access->links */
-    struct redis_login proven;  /* what was accepted last, or was given at first */
-    unsigned login_version;
+    struct redis_target target;        /* with the login of the current connection */
+    struct list access_node;           /* in target.access->links */
+    struct redis_login proven;         /* what was accepted last, or was given at first */
     bool uses_proven;                  /* the next connection, because Redis refused what the files say */
     struct redis_successor *successor; /* NULL: the link is not being renewed */
     unsigned unsubscribing;            /* channels that the successor is taking over, until Redis confirms each */

@@ -123,7 +123,6 @@ static void swap_connections(struct redis_link *link, struct redis_link *next)
     CHECK(link->state == LINK_READY && next->state == LINK_READY && link->calls_max == next->calls_max);
     swap(&link->target, &next->target, sizeof link->target);
     swap(&link->proven, &next->proven, sizeof link->proven);
-    swap(&link->login_version, &next->login_version, sizeof link->login_version);
     swap(&link->run_id, &next->run_id, sizeof link->run_id);
     swap(&link->misled, &next->misled, sizeof link->misled);
     swap(&link->channels, &next->channels, sizeof link->channels);

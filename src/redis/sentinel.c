@@ -64,7 +64,8 @@ static const struct redis_subscription EVENTS = {
 static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct redis_target *all, unsigned index,
                       struct redis_tls *tls, uint32_t timeout_ms)
 {
-    struct redis_target target = {.port = all->seeds[index].port, .tls = all->tls, .access = all->access};
+    struct redis_target target = {
+        .port = all->seeds[index].port, .tls = all->tls, .login = all->sentinel_login, .access = all->access};
     struct redis_link_settings settings = {
         .name = "sentinel",
         .durations = HISTOGRAM_REDIS_SENTINEL,
@@ -77,8 +78,6 @@ static void peer_open(struct sentinel_peer *peer, uv_loop_t *loop, const struct 
     };
 
     memcpy(target.host, all->seeds[index].host, sizeof target.host);
-    memcpy(target.user, all->sentinel_user, sizeof target.user);
-    memcpy(target.password, all->sentinel_password, sizeof target.password);
     peer->questions = redis_link_create(loop, &target, &settings, on_questions_state, peer);
     settings.name = "sentinel-events";
     settings.subscription = &EVENTS;

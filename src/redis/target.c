@@ -62,8 +62,8 @@ static bool parse_user(struct text *rest, struct redis_target *target, struct bu
     if (!text_next(&password, ':', &user) || !password.ptr)
         return refuse(ret_why, "The Redis address has a user without a password: write redis://user:password@host, or "
                                "redis://:password@host.");
-    if (!decode_into(user, target->user, sizeof target->user) ||
-        !decode_into(password, target->password, sizeof target->password))
+    if (!decode_into(user, target->login.user, sizeof target->login.user) ||
+        !decode_into(password, target->login.password, sizeof target->login.password))
         return refuse(ret_why,
                       "The user or password in the Redis address is too long or not percent-encoded correctly.");
     return true;
@@ -185,9 +185,9 @@ static bool parse_parameter(struct text parameter, struct redis_target *target)
     if (text_equal(name, TEXT("db")))
         return parse_db(value, &target->db);
     if (text_equal(name, TEXT("user")))
-        return decode_into(value, target->user, sizeof target->user);
+        return decode_into(value, target->login.user, sizeof target->login.user);
     if (text_equal(name, TEXT("password")))
-        return decode_into(value, target->password, sizeof target->password);
+        return decode_into(value, target->login.password, sizeof target->login.password);
     return false;
 }
 
@@ -205,7 +205,7 @@ static bool parse_unix(struct text rest, struct redis_target *target, struct buf
     while (text_next(&query, '&', &parameter))
         if (!parse_parameter(parameter, target))
             return refuse(ret_why, "After '?' the Redis address takes only db=N, user=… and password=….");
-    if (target->user[0] && !target->password[0])
+    if (target->login.user[0] && !target->login.password[0])
         return refuse(ret_why, "The Redis address has a user without a password.");
     return true;
 }
@@ -240,12 +240,12 @@ bool redis_target_add_sentinel_auth(struct text line, struct redis_target *targe
 
     if (!text_next(&password, ':', &user) || password.len == 0)
         return refuse(ret_why, "The file must hold one line: user:password, or :password for the default user.");
-    if (user.len >= sizeof target->sentinel_user || password.len >= sizeof target->sentinel_password)
+    if (user.len >= sizeof target->sentinel_login.user || password.len >= sizeof target->sentinel_login.password)
         return refuse(ret_why, "The Sentinels' user may have up to 127 bytes, their password up to 255.");
     if (memchr(line.ptr, '\0', line.len) || memchr(line.ptr, '\n', line.len))
         return refuse(ret_why, "The file must hold one line of text.");
-    snprintf(target->sentinel_user, sizeof target->sentinel_user, "%.*s", TEXT_ARG(user));
-    snprintf(target->sentinel_password, sizeof target->sentinel_password, "%.*s", TEXT_ARG(password));
+    snprintf(target->sentinel_login.user, sizeof target->sentinel_login.user, "%.*s", TEXT_ARG(user));
+    snprintf(target->sentinel_login.password, sizeof target->sentinel_login.password, "%.*s", TEXT_ARG(password));
     return true;
 }
 

@@ -275,7 +275,7 @@ static void open_nodes(void)
 /* seeds: how many of the nodes, the first ones. */
 static void open_links(unsigned seeds)
 {
-    struct redis_target target = {.found = REDIS_BY_CLUSTER, .seed_count = seeds, .user = "app", .password = "of-all"};
+    struct redis_target target = {.found = REDIS_BY_CLUSTER, .seed_count = seeds, .login = {"app", "of-all", 0}};
     struct redis_link_settings settings = {
         .name = "link", .timeout_ms = PATIENCE_MS, .backoff_max_ms = 100, .calls_max = 8, .to_master = true};
 

@@ -201,8 +201,8 @@ Test(redis_link, greets_with_user_database_and_name)
 {
     open_world();
     struct redis_target target = fake_target();
-    snprintf(target.user, sizeof target.user, "app");
-    snprintf(target.password, sizeof target.password, "p w");
+    snprintf(target.login.user, sizeof target.login.user, "app");
+    snprintf(target.login.password, sizeof target.login.password, "p w");
     target.db = 3;
     open_link(&target, 10);
     until(is_ready, NULL);
@@ -217,7 +217,7 @@ Test(redis_link, greets_with_the_password_alone)
 {
     open_world();
     struct redis_target target = fake_target();
-    snprintf(target.password, sizeof target.password, "secret");
+    snprintf(target.login.password, sizeof target.login.password, "secret");
     rule("CLIENT", FAKE_ANSWER, "-NOPERM no\r\n", 0);
     open_link(&target, 10);
     until(is_ready, NULL);
@@ -255,7 +255,7 @@ Test(redis_link, waits_until_the_greeting_is_answered_well)
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         open_world();
         struct redis_target target = fake_target();
-        snprintf(target.password, sizeof target.password, "secret");
+        snprintf(target.login.password, sizeof target.login.password, "secret");
         target.db = 1;
         const char *trouble = CASES[i].trouble;
         if (CASES[i].action == FAKE_SILENT)

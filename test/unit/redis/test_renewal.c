@@ -105,7 +105,7 @@ static void open_world_at(bool master, const struct redis_subscription *subscrip
                                                  .calls_max = 100,
                                                  .subscription = subscription,
                                                  .to_master = master};
-    struct redis_target target = {.host = "127.0.0.1", .password = "first", .access = &w.access};
+    struct redis_target target = {.host = "127.0.0.1", .login.password = "first", .access = &w.access};
 
     memset(&w, 0, sizeof w);
     sim_kernel_enter();
@@ -171,7 +171,7 @@ static bool was_asked(void *command)
 
 static bool uses(const char *password)
 {
-    return redis_link_is_ready(w.link) && strcmp(w.link->target.password, password) == 0;
+    return redis_link_is_ready(w.link) && strcmp(w.link->target.login.password, password) == 0;
 }
 
 static bool uses_second(void *arg)

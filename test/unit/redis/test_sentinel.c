@@ -120,10 +120,8 @@ static void open_links(void)
 {
     struct redis_target target = {.master_name = "keys",
                                   .seed_count = PEERS,
-                                  .user = "app",
-                                  .password = "of-redis",
-                                  .sentinel_user = "watcher",
-                                  .sentinel_password = "of-sentinels"};
+                                  .login = {"app", "of-redis", 0},
+                                  .sentinel_login = {"watcher", "of-sentinels", 0}};
     struct redis_link_settings settings = {
         .name = "link", .timeout_ms = PATIENCE_MS, .backoff_max_ms = 100, .calls_max = 4, .to_master = true};
 

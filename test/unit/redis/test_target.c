@@ -30,13 +30,13 @@ Test(redis_target, reads_what_is_right)
         {"redis://host/15", {.host = "host", .port = 6379, .db = 15}},
         {"redis://[::1]:65535/2", {.host = "::1", .port = 65535, .db = 2}},
         {"redis://[fe80::1]", {.host = "fe80::1", .port = 6379}},
-        {"redis://:secret@host", {.host = "host", .port = 6379, .password = "secret"}},
-        {"redis://app:p%40s:s%2F@h:7/3", {.host = "h", .port = 7, .db = 3, .user = "app", .password = "p@s:s/"}},
+        {"redis://:secret@host", {.host = "host", .port = 6379, .login.password = "secret"}},
+        {"redis://app:p%40s:s%2F@h:7/3", {.host = "h", .port = 7, .db = 3, .login = {"app", "p@s:s/", 0}}},
         {"rediss://host:6380/1", {.host = "host", .port = 6380, .db = 1, .tls = true}},
-        {"redis://app:a@b@host", {.host = "host", .port = 6379, .user = "app", .password = "a@b"}},
+        {"redis://app:a@b@host", {.host = "host", .port = 6379, .login = {"app", "a@b", 0}}},
         {"unix:/run/redis.sock", {.is_unix = true, .host = "/run/redis.sock"}},
         {"unix:///run/redis.sock?db=4", {.is_unix = true, .host = "/run/redis.sock", .db = 4}},
-        {"unix:/a%20b?user=u&password=p%26q", {.is_unix = true, .host = "/a b", .user = "u", .password = "p&q"}},
+        {"unix:/a%20b?user=u&password=p%26q", {.is_unix = true, .host = "/a b", .login = {"u", "p&q", 0}}},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -48,8 +48,8 @@ Test(redis_target, reads_what_is_right)
         cr_assert_eq(got.port, wanted->port, "%s", CASES[i].url);
         cr_assert_eq(got.db, wanted->db, "%s", CASES[i].url);
         cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
-        cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
-        cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
+        cr_assert_str_eq(got.login.user, wanted->login.user, "%s", CASES[i].url);
+        cr_assert_str_eq(got.login.password, wanted->login.password, "%s", CASES[i].url);
     }
 }
 
@@ -67,11 +67,7 @@ Test(redis_target, reads_sentinels)
           .master_name = "my-master_1.2",
           .db = 7}},
         {"redis-sentinel://app:p%40,s@a,b:3/keys/",
-         {.seed_count = 2,
-          .seeds = {{"a", 26379}, {"b", 3}},
-          .master_name = "keys",
-          .user = "app",
-          .password = "p@,s"}},
+         {.seed_count = 2, .seeds = {{"a", 26379}, {"b", 3}}, .master_name = "keys", .login = {"app", "p@,s", 0}}},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -86,8 +82,8 @@ Test(redis_target, reads_sentinels)
         }
         cr_assert_eq(got.db, wanted->db, "%s", CASES[i].url);
         cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
-        cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
-        cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
+        cr_assert_str_eq(got.login.user, wanted->login.user, "%s", CASES[i].url);
+        cr_assert_str_eq(got.login.password, wanted->login.password, "%s", CASES[i].url);
         cr_assert_eq(got.found, REDIS_BY_SENTINEL, "%s", CASES[i].url);
         cr_assert(got.host[0] == '\0' && got.port == 0 && !got.is_unix, "%s", CASES[i].url);
     }
@@ -104,7 +100,7 @@ Test(redis_target, reads_the_seeds_of_a_cluster)
         {"redis-cluster://a:1,[::1]:2,10.0.0.3/0",
          {.seed_count = 3, .seeds = {{"a", 1}, {"::1", 2}, {"10.0.0.3", 6379}}}},
         {"redis-cluster://app:p%40,s@a,b:3",
-         {.seed_count = 2, .seeds = {{"a", 6379}, {"b", 3}}, .user = "app", .password = "p@,s"}},
+         {.seed_count = 2, .seeds = {{"a", 6379}, {"b", 3}}, .login = {"app", "p@,s", 0}}},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -116,8 +112,8 @@ Test(redis_target, reads_the_seeds_of_a_cluster)
         for (unsigned s = 0; s < got.seed_count; s++)
             cr_assert(redis_address_equal(&got.seeds[s], &wanted->seeds[s]), "%s", CASES[i].url);
         cr_assert_eq(got.tls, wanted->tls, "%s", CASES[i].url);
-        cr_assert_str_eq(got.user, wanted->user, "%s", CASES[i].url);
-        cr_assert_str_eq(got.password, wanted->password, "%s", CASES[i].url);
+        cr_assert_str_eq(got.login.user, wanted->login.user, "%s", CASES[i].url);
+        cr_assert_str_eq(got.login.password, wanted->login.password, "%s", CASES[i].url);
         cr_assert(got.host[0] == '\0' && got.port == 0 && got.db == 0 && !got.is_unix, "%s", CASES[i].url);
     }
 }
@@ -139,7 +135,7 @@ Test(redis_target, reads_what_sentinels_ask_for)
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        struct redis_target got = {.user = "app"};
+        struct redis_target got = {.login.user = "app"};
         struct buf why;
 
         buf_init(&why, 1024);
@@ -147,9 +143,9 @@ Test(redis_target, reads_what_sentinels_ask_for)
                      CASES[i].line);
         cr_assert_eq(why.len == 0, CASES[i].user != NULL, "%s", CASES[i].line);
         cr_assert(why.len == 0 || !memmem(why.ptr, why.len, "hunter2", 7), "%s", CASES[i].line);
-        cr_assert_str_eq(got.sentinel_user, CASES[i].user ? CASES[i].user : "");
-        cr_assert_str_eq(got.sentinel_password, CASES[i].password ? CASES[i].password : "");
-        cr_assert_str_eq(got.user, "app", "the master's stays");
+        cr_assert_str_eq(got.sentinel_login.user, CASES[i].user ? CASES[i].user : "");
+        cr_assert_str_eq(got.sentinel_login.password, CASES[i].password ? CASES[i].password : "");
+        cr_assert_str_eq(got.login.user, "app", "the master's stays");
         buf_finish(&why);
     }
 }

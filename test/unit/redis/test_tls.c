@@ -115,7 +115,7 @@ static void open_link_within(uint32_t timeout_ms, bool tls)
     const struct redis_link_settings settings = {
         .name = "reads", .timeout_ms = timeout_ms, .backoff_max_ms = 100, .calls_max = CALLS_MAX, .tls = &w.tls};
     const struct redis_target target = {
-        .host = "127.0.0.1", .port = fake_redis_port(w.fake), .tls = tls, .password = "secret"};
+        .host = "127.0.0.1", .port = fake_redis_port(w.fake), .tls = tls, .login.password = "secret"};
 
     w.link = redis_link_create(&w.loop, &target, &settings, on_ready, NULL);
 }
