@@ -37,5 +37,3 @@ struct reply_field {
 MUST_CHECK bool reply_record(const struct redis_reply *reply, const struct reply_field *fields, size_t count,
                              void *ret_record);
 #define REPLY_RECORD(reply, table, ret_record) reply_record(reply, table, sizeof(table) / sizeof *(table), ret_record)
-/* The value of that name; NULL: there is none. */
-const struct redis_reply *reply_named(const struct redis_reply *reply, struct text name);

@@ -24,6 +24,10 @@ MUST_CHECK bool reply_integer(const struct redis_reply *reply, int64_t *ret_valu
 MUST_CHECK bool reply_count(const struct redis_reply *reply, uint64_t *ret_count); /* an integer not below 0 */
 /* items[index], or NULL if the reply is no array or too short. */
 const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index);
+/* The value behind that name, in an array of alternating names and values; NULL: there is none. */
+const struct redis_reply *reply_named(const struct redis_reply *reply, struct text name);
+/* The same if it is a string; {NULL, 0}: there is none. */
+struct text reply_named_text(const struct redis_reply *reply, struct text name);
 /* The value of "name:" in INFO's output; {NULL, 0}: there is none. */
 struct text reply_info_value(struct text info, struct text name);
 /* The first word of an error reply: "NOSCRIPT", "READONLY", "LOADING", …; {NULL, 0}: not an error. */

@@ -49,16 +49,6 @@ bool value_id(const struct redis_reply *value, void *ret, size_t kind)
     return reply_id(value, (enum id_kind)kind, ret);
 }
 
-const struct redis_reply *reply_named(const struct redis_reply *reply, struct text name)
-{
-    struct text found;
-
-    for (size_t i = 0; reply_text(reply_at(reply, i), &found); i += 2)
-        if (text_equal(found, name))
-            return reply_at(reply, i + 1);
-    return NULL;
-}
-
 bool reply_record(const struct redis_reply *reply, const struct reply_field *fields, size_t count, void *ret_record)
 {
     for (size_t i = 0; i < count; i++) {

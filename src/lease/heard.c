@@ -110,17 +110,6 @@ static bool knows_no_entry(const struct heard *heard)
     return strcmp(heard->known.id, NO_ENTRY) == 0;
 }
 
-static struct text field_of(const struct redis_reply *fields, struct text wanted)
-{
-    struct text name, value;
-
-    for (size_t i = 0; fields && i + 1 < fields->count; i += 2)
-        if (reply_text(reply_at(fields, i), &name) && text_equal(name, wanted) &&
-            reply_text(reply_at(fields, i + 1), &value))
-            return value;
-    return (struct text){0};
-}
-
 /* What one change ended, of which each key has an entry. */
 struct heard_change {
     struct change_name name;
@@ -136,9 +125,9 @@ static void keep_change(const struct heard *heard, struct heard_change *change)
 
 static struct change_name name_of(const struct redis_reply *entry)
 {
-    struct change_name name = {.maker = field_of(reply_at(entry, 1), TEXT("chain"))};
+    struct change_name name = {.maker = reply_named_text(reply_at(entry, 1), TEXT("chain"))};
 
-    if (!text_to_u64(field_of(reply_at(entry, 1), TEXT("number")), INT64_MAX, &name.number))
+    if (!text_to_u64(reply_named_text(reply_at(entry, 1), TEXT("number")), INT64_MAX, &name.number))
         name.maker = (struct text){0};
     return name;
 }
@@ -151,17 +140,20 @@ static bool is_same_change(struct change_name a, struct change_name b)
 /* Entries of nodes of earlier versions do not say since when a key is revoked, and are not kept. */
 static bool read_ending(const struct redis_reply *fields, struct heard_ending *ret_ending)
 {
-    struct text revoked = field_of(fields, TEXT("revoked")), replaced = field_of(fields, TEXT("replaced_at")),
-                at = replaced.ptr ? replaced : field_of(fields, TEXT("at")), key = field_of(fields, TEXT("id"));
+    struct text revoked = reply_named_text(fields, TEXT("revoked")),
+                replaced = reply_named_text(fields, TEXT("replaced_at")),
+                at = replaced.ptr ? replaced : reply_named_text(fields, TEXT("at")),
+                key = reply_named_text(fields, TEXT("id"));
     uint64_t ms = 0, said = 0;
 
     if ((!id_parse(ID_KEY, key, &ret_ending->subject) && !id_parse(ID_DEVICE, key, &ret_ending->subject)) ||
-        !id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &ret_ending->account) || (!revoked.ptr && !at.ptr))
+        !id_parse(ID_ACCOUNT, reply_named_text(fields, TEXT("account")), &ret_ending->account) ||
+        (!revoked.ptr && !at.ptr))
         return false;
     ret_ending->what = revoked.ptr ? ENDING_REVOKED : at.len > 0 ? ENDING_SCHEDULED : ENDING_WITHDRAWN;
     if (ret_ending->what != ENDING_WITHDRAWN && !text_to_u64(revoked.ptr ? revoked : at, INT64_MAX, &ms))
         return false;
-    if (ret_ending->what != ENDING_REVOKED && !text_to_u64(field_of(fields, TEXT("said")), INT64_MAX, &said))
+    if (ret_ending->what != ENDING_REVOKED && !text_to_u64(reply_named_text(fields, TEXT("said")), INT64_MAX, &said))
         return false;
     ret_ending->at_ms = (int64_t)ms;
     ret_ending->said_ms = (int64_t)said;

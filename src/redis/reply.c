@@ -65,6 +65,23 @@ const struct redis_reply *reply_at(const struct redis_reply *reply, size_t index
     return reply->items[index];
 }
 
+const struct redis_reply *reply_named(const struct redis_reply *reply, struct text name)
+{
+    struct text found;
+
+    for (size_t i = 0; reply_text(reply_at(reply, i), &found); i += 2)
+        if (text_equal(found, name))
+            return reply_at(reply, i + 1);
+    return NULL;
+}
+
+struct text reply_named_text(const struct redis_reply *reply, struct text name)
+{
+    struct text value;
+
+    return reply_text(reply_named(reply, name), &value) ? value : (struct text){0};
+}
+
 struct text reply_info_value(struct text info, struct text name)
 {
     struct text line, value;

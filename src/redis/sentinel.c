@@ -263,16 +263,11 @@ static void round_end(void *arg)
         redis_resolver_tell_failure(&sentinel->resolver, trouble_of(sentinel, text));
 }
 
-/* An array of alternating names and values. */
 static int64_t field_of(const struct redis_reply *reply, struct text name, int64_t otherwise)
 {
-    struct text field;
     int64_t value;
 
-    for (size_t i = 0; reply_at(reply, i + 1); i += 2)
-        if (reply_text(reply_at(reply, i), &field) && text_equal(field, name))
-            return reply_integer(reply_at(reply, i + 1), &value) ? value : otherwise;
-    return otherwise;
+    return reply_integer(reply_named(reply, name), &value) ? value : otherwise;
 }
 
 /* reply: NULL if there is none. */

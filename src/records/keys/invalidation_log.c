@@ -9,13 +9,6 @@ static bool read_position(const struct redis_reply *reply, struct log_position *
     return reply_text(reply, &text) && log_position_parse(text, ret_position);
 }
 
-static struct text field_of(const struct redis_reply *fields, struct text wanted)
-{
-    struct text value;
-
-    return reply_text(reply_named(fields, wanted), &value) ? value : (struct text){0};
-}
-
 static enum invalidation_kind kind_of_key(struct text id, struct text at, struct invalidation *invalidation)
 {
     uint64_t at_ms;
@@ -34,16 +27,16 @@ static enum invalidation_kind kind_of_key(struct text id, struct text at, struct
 
 static struct text end_of(const struct redis_reply *fields)
 {
-    struct text replaced = field_of(fields, TEXT("replaced_at"));
+    struct text replaced = reply_named_text(fields, TEXT("replaced_at"));
 
-    return replaced.ptr ? replaced : field_of(fields, TEXT("at"));
+    return replaced.ptr ? replaced : reply_named_text(fields, TEXT("at"));
 }
 
 static enum invalidation_kind kind_of(const struct redis_reply *fields, struct invalidation *invalidation)
 {
-    struct text key = field_of(fields, TEXT("id")), state = field_of(fields, TEXT("state"));
+    struct text key = reply_named_text(fields, TEXT("id")), state = reply_named_text(fields, TEXT("state"));
 
-    if (!id_parse(ID_ACCOUNT, field_of(fields, TEXT("account")), &invalidation->account))
+    if (!id_parse(ID_ACCOUNT, reply_named_text(fields, TEXT("account")), &invalidation->account))
         return INVALIDATION_UNREADABLE;
     if (key.ptr)
         return kind_of_key(key, end_of(fields), invalidation);

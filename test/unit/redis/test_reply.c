@@ -76,6 +76,26 @@ Test(reply, at_is_null_outside)
     cr_assert_null(reply_at(NULL, 0));
 }
 
+Test(reply, named_values_follow_their_names)
+{
+    const struct redis_reply texts[] = {{.type = REPLY_STRING, .text = TEXT("id")},
+                                        {.type = REPLY_STRING, .text = TEXT("at")},
+                                        {.type = REPLY_STRING, .text = TEXT("at")},
+                                        {.type = REPLY_NIL}};
+    const struct redis_reply *const items[] = {&texts[0], &texts[1], &texts[2], &texts[3]};
+    const struct redis_reply pairs = {.type = REPLY_ARRAY, .count = 4, .items = items},
+                             odd = {.type = REPLY_ARRAY, .count = 3, .items = items};
+
+    cr_expect_eq(reply_named(&pairs, TEXT("id")), &texts[1]);
+    cr_expect_eq(reply_named(&pairs, TEXT("at")), &texts[3], "a value is no name");
+    cr_expect_null(reply_named(&pairs, TEXT("i")));
+    cr_expect_null(reply_named(&odd, TEXT("at")), "its value is missing");
+    cr_expect_null(reply_named(NULL, TEXT("id")));
+    cr_expect(text_equal(reply_named_text(&pairs, TEXT("id")), TEXT("at")));
+    cr_expect_null(reply_named_text(&pairs, TEXT("at")).ptr, "nil is no text");
+    cr_expect_null(reply_named_text(&pairs, TEXT("by")).ptr);
+}
+
 Test(reply, error_kind_is_the_first_word)
 {
     static const struct {
