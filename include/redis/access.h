@@ -3,6 +3,7 @@
  * and once a second all links that still use what was there before are renewed, one after another. A link that cannot
  * be renewed stays in use. Loop thread only. */
 #pragma once
+#include "base/callback.h"
 #include "base/list.h"
 #include "base/text.h"
 #include "redis/target.h"
@@ -27,8 +28,7 @@ struct redis_access {
     char down_finder[ACCESS_WHY_BYTES]; /* the first Sentinel or node of a cluster that does not answer */
     unsigned finders_down;
     bool is_timer_closed;
-    void (*closed)(void *arg); /* NULL: not closing */
-    void *closed_arg;
+    struct callback closed; /* NULL: not closing */
 };
 
 /* look and now are set. */

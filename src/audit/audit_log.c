@@ -2,6 +2,7 @@
 
 #include "base/append_file.h"
 #include "base/background.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
@@ -73,10 +74,8 @@ struct audit_log {
     char trouble[WHY_BYTES]; /* empty: none */
     struct log_pause trouble_pause;
     uv_idle_t idle; /* starts the next group in the next turn, so that it is complete */
-    void (*synced)(void *arg);
-    void *synced_arg;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback synced;
+    struct callback closed;
 };
 
 /* The file's end */
@@ -194,8 +193,7 @@ void audit_log_name(struct audit_log *log, const char *node)
 
 void audit_log_watch(struct audit_log *log, void (*synced)(void *arg), void *arg)
 {
-    log->synced = synced;
-    log->synced_arg = arg;
+    log->synced = (struct callback){synced, arg};
 }
 
 /* Closing */
@@ -203,15 +201,13 @@ void audit_log_watch(struct audit_log *log, void (*synced)(void *arg), void *arg
 static void on_idle_closed(uv_handle_t *idle)
 {
     struct audit_log *log = idle->data;
-    void (*closed)(void *arg) = log->closed;
-    void *arg = log->closed_arg;
+    const struct callback closed = log->closed;
 
     close(log->fd);
     buf_finish(&log->out);
     free(log->path);
     free(log);
-    if (closed)
-        closed(arg);
+    callback_run(closed);
 }
 
 static void on_patience_closed(uv_handle_t *patience)
@@ -230,8 +226,7 @@ void audit_log_close(struct audit_log *log, void (*closed)(void *arg), void *arg
 {
     CHECK(!log->is_closing && list_empty(&log->waiting));
     log->is_closing = true;
-    log->closed = closed;
-    log->closed_arg = arg;
+    log->closed = (struct callback){closed, arg};
     if (!log->is_writing)
         close_handles(log);
 }
@@ -424,8 +419,7 @@ static void end_group(struct audit_log *log, const char *why)
         note_trouble(log, why);
     buf_clear(&log->out);
     tell_group(log, !why);
-    if (log->synced)
-        log->synced(log->synced_arg);
+    callback_run(log->synced);
     if (!list_empty(&log->waiting))
         wake(log);
     else if (log->is_closing)

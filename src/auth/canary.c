@@ -1,5 +1,6 @@
 #include "auth/canary.h"
 
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/histogram.h"
@@ -61,8 +62,7 @@ struct canary {
     char name[NODE_BYTES], process[2 * PROCESS_BYTES + 1];
     bool is_stopped;
     unsigned open; /* timers, and calls under way */
-    void (*ended)(void *arg);
-    void *ended_arg;
+    struct callback ended;
     unsigned part_count;
     struct canary_part parts[];
 };
@@ -72,15 +72,14 @@ static void visit(struct canary_part *part);
 
 static void part_ended(struct canary *canary)
 {
-    void (*ended)(void *arg) = canary->ended;
-    void *arg = canary->ended_arg;
+    const struct callback ended = canary->ended;
 
-    if (--canary->open > 0 || !ended)
+    if (--canary->open > 0 || !ended.run)
         return;
     for (unsigned i = 0; i < canary->part_count; i++)
         secret_wipe(&canary->parts[i].secret);
     free(canary);
-    ended(arg);
+    callback_run(ended);
 }
 
 static void call_begins(struct canary_part *part)
@@ -461,8 +460,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void canary_close(struct canary *canary, void (*ended)(void *arg), void *arg)
 {
-    canary->ended = ended;
-    canary->ended_arg = arg;
+    canary->ended = (struct callback){ended, arg};
     for (unsigned i = 0; i < canary->part_count; i++)
         uv_close((uv_handle_t *)&canary->parts[i].timer, on_timer_closed);
 }

@@ -85,9 +85,8 @@ void key_checker_destroy(struct key_checker *checker)
 
 bool key_checker_stop(struct key_checker *checker, void (*stopped)(void *arg), void *arg)
 {
-    CHECK(!checker->stopped);
-    checker->stopped = stopped;
-    checker->stopped_arg = arg;
+    CHECK(!checker->stopped.run);
+    checker->stopped = (struct callback){stopped, arg};
     return checker->refreshes > 0;
 }
 

@@ -1,6 +1,7 @@
 /* Shared by key_check.c (cache lookups) and key_read.c (store reads). */
 #pragma once
 #include "auth/key_check.h"
+#include "base/callback.h"
 #include "base/log.h"
 #include "key_cache_internal.h"
 
@@ -36,9 +37,8 @@ struct key_checker {
     struct log_pause altered_pause;
     struct list reads[KEY_READ_LISTS]; /* struct key_read, by digest */
     unsigned refreshes;                /* those of them that refresh a key */
-    void (*stopped)(void *arg);        /* when there are none any more; NULL: not stopping */
-    void *stopped_arg;
-    unsigned part_count; /* a power of two */
+    struct callback stopped;           /* when there are none any more; NULL: not stopping */
+    unsigned part_count;               /* a power of two */
     struct checker_part parts[];
 };
 

@@ -171,7 +171,8 @@ void key_read_refresh(struct key_checker *checker)
 {
     uint32_t number;
 
-    while (!checker->stopped && checker->refreshes < REFRESHES_MAX && key_cache_next_in_use(checker->cache, &number))
+    while (!checker->stopped.run && checker->refreshes < REFRESHES_MAX &&
+           key_cache_next_in_use(checker->cache, &number))
         refresh(checker, number);
 }
 
@@ -179,10 +180,10 @@ void key_read_refresh(struct key_checker *checker)
 static void refreshed(struct key_checker *checker, bool is_failure)
 {
     checker->refreshes--;
-    if (!checker->stopped && !is_failure)
+    if (!checker->stopped.run && !is_failure)
         key_read_refresh(checker);
-    else if (checker->stopped && checker->refreshes == 0)
-        checker->stopped(checker->stopped_arg);
+    else if (checker->stopped.run && checker->refreshes == 0)
+        callback_run(checker->stopped);
 }
 
 static void read_decided(struct key_read *read, enum store_result result, const struct key_principal *key)

@@ -1,5 +1,6 @@
 #include "auth/password.h"
 #include "base/background.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/histogram.h"
@@ -33,8 +34,7 @@ struct password_pool {
     uint64_t hash_ns; /* recent time per hash */
     struct log_pause failure_pause;
     bool is_shut;
-    void (*closed)(void *arg); /* set while closing */
-    void *closed_arg;
+    struct callback closed; /* set while closing */
 };
 
 struct job {
@@ -80,10 +80,9 @@ struct password_pool *password_pool_create(uv_loop_t *loop, struct keyring *keyr
 static void pool_closed(uv_handle_t *handle)
 {
     struct password_pool *pool = handle->data;
-    void (*closed)(void *arg) = pool->closed;
-    void *arg = pool->closed_arg;
+    const struct callback closed = pool->closed;
     free(pool);
-    closed(arg);
+    callback_run(closed);
 }
 
 static unsigned waiting_count(const struct password_pool *pool)
@@ -93,7 +92,7 @@ static unsigned waiting_count(const struct password_pool *pool)
 
 static void close_if_idle(struct password_pool *pool)
 {
-    if (pool->closed && list_empty(&pool->running) && waiting_count(pool) == 0 && list_empty(&pool->finished) &&
+    if (pool->closed.run && list_empty(&pool->running) && waiting_count(pool) == 0 && list_empty(&pool->finished) &&
         !uv_is_closing((uv_handle_t *)&pool->finisher))
         uv_close((uv_handle_t *)&pool->finisher, pool_closed);
 }
@@ -387,9 +386,8 @@ void password_pool_shut(struct password_pool *pool)
 
 void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!pool->closed);
-    pool->closed = closed;
-    pool->closed_arg = arg;
+    CHECK(!pool->closed.run);
+    pool->closed = (struct callback){closed, arg};
     password_pool_shut(pool);
     close_if_idle(pool);
 }

@@ -1,4 +1,5 @@
 #include "auth/table_listener.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -29,15 +30,14 @@ struct table_listener {
     size_t reader_count;
     struct log_pause pause;
     unsigned open; /* handles that are not closed yet */
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 static void release(struct table_listener *listener)
 {
     if (--listener->open > 0)
         return;
-    listener->closed(listener->closed_arg);
+    callback_run(listener->closed);
     free(listener);
 }
 
@@ -169,7 +169,7 @@ struct table_listener *table_listener_create(uv_loop_t *loop, struct shared_tabl
 
 void table_listener_look(struct table_listener *listener)
 {
-    if (listener->closed || !unix_socket_is_lost(&listener->socket))
+    if (listener->closed.run || !unix_socket_is_lost(&listener->socket))
         return;
     CHECK(uv_poll_stop(&listener->poll) == 0);
     unix_socket_listen_again(&listener->socket);
@@ -185,9 +185,8 @@ void table_listener_close(struct table_listener *listener, void (*closed)(void *
 {
     struct list *node;
 
-    CHECK(!listener->closed);
-    listener->closed = closed;
-    listener->closed_arg = arg;
+    CHECK(!listener->closed.run);
+    listener->closed = (struct callback){closed, arg};
     (void)shared_table_count_uses(listener->table, shared_table_slots(listener->table));
     while ((node = list_first(&listener->readers)))
         reader_end(LIST_ENTRY(node, struct table_reader, node));

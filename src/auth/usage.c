@@ -1,4 +1,5 @@
 #include "auth/usage.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -43,11 +44,9 @@ struct writer {
 struct usage {
     uint32_t interval_ms;
     uv_timer_t deadline; /* of a drain */
-    void (*drained)(void *arg);
-    void *drained_arg;
+    struct callback drained;
     unsigned open; /* timers that are not closed yet, and batches under way */
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
     unsigned count; /* a power of two */
     struct writer writers[];
 };
@@ -103,7 +102,7 @@ static bool has_work(const struct writer *writer)
 /* Waiting for the interval to end, not for a retry, and not closing. */
 static bool is_waiting(const struct writer *writer)
 {
-    return !has_work(writer) && !writer->usage->closed;
+    return !has_work(writer) && !writer->usage->closed.run;
 }
 
 /* Of a single partition no bucket is computed. */
@@ -145,7 +144,7 @@ static uint32_t urgent_in_ms(const struct writer *writer)
 static uint32_t wait_ms(const struct writer *writer)
 {
     const uint32_t interval_ms = writer->usage->interval_ms;
-    if (writer->usage->drained || is_getting_full(writer))
+    if (writer->usage->drained.run || is_getting_full(writer))
         return 0;
     if (!writer->is_urgent)
         return interval_ms;
@@ -186,13 +185,13 @@ void usage_prefetch_second(const struct usage *usage, unsigned bucket, const str
 
 static void finish_drain(struct usage *usage)
 {
-    void (*drained)(void *arg) = usage->drained;
-    if (!drained)
+    const struct callback drained = usage->drained;
+    if (!drained.run)
         return;
-    usage->drained = NULL;
-    if (!usage->closed)
+    usage->drained = (struct callback){0};
+    if (!usage->closed.run)
         CHECK(uv_timer_stop(&usage->deadline) == 0);
-    drained(usage->drained_arg);
+    callback_run(drained);
 }
 
 /* Everything that the writer gathered is written. */
@@ -262,7 +261,7 @@ static void on_tick(uv_timer_t *timer)
         return;
     }
     schedule(writer, writer->usage->interval_ms);
-    if (writer->usage->drained)
+    if (writer->usage->drained.run)
         writer_drained(writer);
 }
 
@@ -270,8 +269,7 @@ static void free_if_closed(struct usage *usage)
 {
     if (usage->open)
         return;
-    void (*closed)(void *arg) = usage->closed;
-    void *arg = usage->closed_arg;
+    const struct callback closed = usage->closed;
     finish_drain(usage);
     for (unsigned i = 0; i < usage->count; i++) {
         struct writer *writer = &usage->writers[i];
@@ -281,7 +279,7 @@ static void free_if_closed(struct usage *usage)
         refusal_table_finish(&writer->refusing);
     }
     free(usage);
-    closed(arg);
+    callback_run(closed);
 }
 
 static void batch_written(struct writer *writer)
@@ -316,7 +314,7 @@ static void batch_done(void *arg, enum store_result result)
     usage->open--;
     if (result == STORE_OK)
         batch_written(writer);
-    if (usage->closed)
+    if (usage->closed.run)
         free_if_closed(usage);
     else if (result != STORE_OK)
         schedule(writer, next_backoff(writer));
@@ -333,9 +331,8 @@ static void on_deadline(uv_timer_t *timer)
 
 void usage_drain(struct usage *usage, uint32_t timeout_ms, void (*done)(void *arg), void *arg)
 {
-    CHECK(!usage->drained && !usage->closed);
-    usage->drained = done;
-    usage->drained_arg = arg;
+    CHECK(!usage->drained.run && !usage->closed.run);
+    usage->drained = (struct callback){done, arg};
     CHECK(uv_timer_start(&usage->deadline, on_deadline, timeout_ms, 0) == 0);
     for (unsigned i = 0; i < usage->count; i++) {
         usage->writers[i].is_drained = false;
@@ -353,9 +350,8 @@ static void timer_closed(uv_handle_t *handle)
 
 void usage_close(struct usage *usage, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!usage->closed);
-    usage->closed = closed;
-    usage->closed_arg = arg;
+    CHECK(!usage->closed.run);
+    usage->closed = (struct callback){closed, arg};
     for (unsigned i = 0; i < usage->count; i++) {
         usage->writers[i].ticker.data = usage;
         uv_close((uv_handle_t *)&usage->writers[i].ticker, timer_closed);

@@ -377,13 +377,12 @@ void watch_feed_drain(struct watch_feed *feed)
 
 static void try_end(struct watch_feed *feed)
 {
-    void (*closed)(void *arg) = feed->closed;
-    void *arg = feed->closed_arg;
+    const struct callback closed = feed->closed;
 
     if (!feed->is_closing || feed->reads > 0 || !feed->is_ticker_closed)
         return;
     free(feed);
-    closed(arg);
+    callback_run(closed);
 }
 
 static void on_ticker_closed(uv_handle_t *handle)
@@ -398,8 +397,7 @@ void watch_feed_close(struct watch_feed *feed, void (*closed)(void *arg), void *
 {
     CHECK(!feed->is_closing && list_empty(&feed->watchers));
     feed->is_closing = true;
-    feed->closed = closed;
-    feed->closed_arg = arg;
+    feed->closed = (struct callback){closed, arg};
     for (unsigned i = 0; i < feed->count; i++)
         membership_set_watch(feed->parts[i].member, NULL, NULL);
     uv_close((uv_handle_t *)&feed->ticker, on_ticker_closed);

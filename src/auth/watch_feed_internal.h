@@ -2,6 +2,7 @@
  * for and what a watcher may rely on. */
 #pragma once
 #include "auth/watch_feed.h"
+#include "base/callback.h"
 #include "base/list.h"
 #include "watch_waits_internal.h"
 
@@ -58,8 +59,7 @@ struct watch_feed {
     uint64_t withheld_until_ns; /* no barrier is acknowledged before */
     struct watch_waits waits;
     bool is_closing, is_ticker_closed;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
     unsigned count;
     struct feed_part parts[];
 };

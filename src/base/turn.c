@@ -1,4 +1,5 @@
 #include "base/turn.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/turn_clock.h"
@@ -9,8 +10,7 @@ struct turn {
     uv_prepare_t before_wait; /* of the loop */
     uv_check_t after_wait;
     bool is_running;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 static size_t count_waiting(const struct turn *turn)
@@ -103,11 +103,10 @@ void turn_add(struct turn *turn, struct turn_part *part)
 static void on_closed(uv_handle_t *after_wait)
 {
     struct turn *turn = after_wait->data;
-    void (*closed)(void *arg) = turn->closed;
-    void *arg = turn->closed_arg;
+    const struct callback closed = turn->closed;
 
     free(turn);
-    closed(arg);
+    callback_run(closed);
 }
 
 static void on_before_wait_closed(uv_handle_t *before_wait)
@@ -119,7 +118,6 @@ static void on_before_wait_closed(uv_handle_t *before_wait)
 
 void turn_close(struct turn *turn, void (*closed)(void *arg), void *arg)
 {
-    turn->closed = closed;
-    turn->closed_arg = arg;
+    turn->closed = (struct callback){closed, arg};
     uv_close((uv_handle_t *)&turn->before_wait, on_before_wait_closed);
 }

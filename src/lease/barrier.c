@@ -1,4 +1,5 @@
 #include "lease/barrier.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/histogram.h"
@@ -62,8 +63,7 @@ struct barriers {
     uint64_t next_name;
     uv_timer_t timer; /* for the next barrier that ends by time */
     struct log_pause forced_pause;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -484,18 +484,16 @@ void barriers_fail(struct barriers *barriers)
 static void on_closed(uv_handle_t *handle)
 {
     struct barriers *barriers = handle->data;
-    void (*closed)(void *arg) = barriers->closed;
-    void *arg = barriers->closed_arg;
+    const struct callback closed = barriers->closed;
 
     CHECK(list_empty(&barriers->under_way));
     free(barriers);
-    closed(arg);
+    callback_run(closed);
 }
 
 void barriers_close(struct barriers *barriers, void (*closed)(void *arg), void *arg)
 {
     barriers_fail(barriers);
-    barriers->closed = closed;
-    barriers->closed_arg = arg;
+    barriers->closed = (struct callback){closed, arg};
     uv_close((uv_handle_t *)&barriers->timer, on_closed);
 }

@@ -1,4 +1,5 @@
 #include "lease/ending_logs.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -28,8 +29,7 @@ struct comparison {
     bool is_running, is_reading, is_first;
     comparison_done *done;
     void *done_arg;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 static void read_on(struct comparison *comparison);
@@ -61,18 +61,16 @@ bool comparison_is_running(const struct comparison *comparison)
 
 static void finish_close(struct comparison *comparison)
 {
-    void (*closed)(void *arg) = comparison->closed;
-    void *arg = comparison->closed_arg;
+    const struct callback closed = comparison->closed;
 
     telling_destroy(comparison->telling);
     free(comparison);
-    closed(arg);
+    callback_run(closed);
 }
 
 void comparison_close(struct comparison *comparison, void (*closed)(void *arg), void *arg)
 {
-    comparison->closed = closed;
-    comparison->closed_arg = arg;
+    comparison->closed = (struct callback){closed, arg};
     if (!comparison->is_reading)
         finish_close(comparison);
 }
@@ -132,7 +130,7 @@ static void on_read(void *arg, const struct logged_ending *endings, size_t count
     struct comparison *comparison = arg;
 
     comparison->is_reading = false;
-    if (comparison->closed) {
+    if (comparison->closed.run) {
         finish_close(comparison);
         return;
     }

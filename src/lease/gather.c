@@ -1,4 +1,5 @@
 #include "lease/gather.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -53,8 +54,7 @@ struct gathering {
     struct comparison *comparison;
     char id[STORE_ID_CHARS + 1], former[STORE_ID_CHARS + 1]; /* as in struct store_names */
     uv_timer_t timer;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
     bool is_stopped, is_running;
 
     uint64_t connection; /* of the `changes` link, counted */
@@ -116,13 +116,12 @@ static void forget_chains(struct gathering *gathering)
 static void on_comparison_closed(void *arg)
 {
     struct gathering *gathering = arg;
-    void (*closed)(void *arg) = gathering->closed;
-    void *closed_arg = gathering->closed_arg;
+    const struct callback closed = gathering->closed;
 
     forget_chains(gathering);
     telling_destroy(gathering->telling);
     free(gathering);
-    closed(closed_arg);
+    callback_run(closed);
 }
 
 static void on_closed(uv_handle_t *timer)
@@ -135,8 +134,7 @@ static void on_closed(uv_handle_t *timer)
 void gathering_close(struct gathering *gathering, void (*closed)(void *arg), void *arg)
 {
     gathering->is_stopped = true;
-    gathering->closed = closed;
-    gathering->closed_arg = arg;
+    gathering->closed = (struct callback){closed, arg};
     uv_close((uv_handle_t *)&gathering->timer, on_closed);
 }
 

@@ -1,4 +1,5 @@
 #include "lease/lease.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include <stdlib.h>
@@ -13,8 +14,7 @@ struct lease {
     struct suspensions *suspensions;
     struct identity *identity;
     struct membership *member; /* NULL: none */
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 struct lease *lease_create(const struct lease_settings *settings)
@@ -37,15 +37,14 @@ struct lease *lease_create(const struct lease_settings *settings)
 static void on_gathering_closed(void *arg)
 {
     struct lease *lease = arg;
-    void (*closed)(void *arg) = lease->closed;
-    void *closed_arg = lease->closed_arg;
+    const struct callback closed = lease->closed;
 
     identity_destroy(lease->identity);
     suspensions_destroy(lease->suspensions);
     kept_destroy(lease->kept);
     chains_destroy(lease->chains);
     free(lease);
-    closed(closed_arg);
+    callback_run(closed);
 }
 
 static void on_barriers_closed(void *arg)
@@ -58,8 +57,7 @@ static void on_barriers_closed(void *arg)
 void lease_close(struct lease *lease, void (*closed)(void *arg), void *arg)
 {
     CHECK(!lease->member);
-    lease->closed = closed;
-    lease->closed_arg = arg;
+    lease->closed = (struct callback){closed, arg};
     barriers_close(lease->barriers, on_barriers_closed, lease);
 }
 

@@ -617,15 +617,14 @@ static void on_ticker_closed(uv_handle_t *handle)
 
 static void try_end(struct membership *member)
 {
-    void (*closed)(void *arg) = member->closed;
-    void *arg = member->closed_arg;
+    const struct callback closed = member->closed;
 
     if (!member->is_closing || member->link || !member->is_ticker_closed || member->is_under_way ||
         member->is_leave_under_way || heard_is_reading(member->heard))
         return;
     heard_destroy(member->heard);
     free(member);
-    closed(arg);
+    callback_run(closed);
 }
 
 void membership_close(struct membership *member, void (*closed)(void *arg), void *arg)
@@ -637,8 +636,7 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
     lease_note(member);
     count_leases(-weight_of(member), 0);
     member->is_leaving = member->is_closing = true;
-    member->closed = closed;
-    member->closed_arg = arg;
+    member->closed = (struct callback){closed, arg};
     barriers_set_lease(member->with.barriers, 0);
     member->on_left(member->left_arg);
     redis_group_remove(member->settings->group, member->link);

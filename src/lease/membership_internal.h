@@ -1,5 +1,6 @@
 /* What membership.c and membership_messages.c share. */
 #pragma once
+#include "base/callback.h"
 #include "base/log.h"
 #include "core/limits.h"
 #include "lease/chains.h"
@@ -62,8 +63,7 @@ struct membership {
     bool is_closing, is_ticker_closed;
     void (*on_left)(void *arg);
     void *left_arg;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 /* Of a membership ("node:"), or of invalidations ("inv", ""). */

@@ -75,8 +75,8 @@ static void note_all_renewed(struct redis_access *access)
 
 static void finish_close(struct redis_access *access)
 {
-    if (access->closed && access->is_timer_closed && !access->renewal)
-        access->closed(access->closed_arg);
+    if (access->closed.run && access->is_timer_closed && !access->renewal)
+        callback_run(access->closed);
 }
 
 static void on_renewal_ended(void *arg, const struct redis_renewal_result *result)
@@ -84,7 +84,7 @@ static void on_renewal_ended(void *arg, const struct redis_renewal_result *resul
     struct redis_access *access = arg;
 
     access->renewal = NULL;
-    if (access->closed) {
+    if (access->closed.run) {
         finish_close(access);
         return;
     }
@@ -111,7 +111,7 @@ static void renew_next(struct redis_access *access)
 
 void redis_access_renew(struct redis_access *access)
 {
-    if (access->closed)
+    if (access->closed.run)
         return;
     access->look(access);
     for (size_t i = 0; i < REDIS_PEERS; i++)
@@ -194,8 +194,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void redis_access_close(struct redis_access *access, void (*closed)(void *arg), void *arg)
 {
-    access->closed = closed;
-    access->closed_arg = arg;
+    access->closed = (struct callback){closed, arg};
     if (access->renewal)
         redis_renewal_cancel(access->renewal);
     uv_close((uv_handle_t *)&access->timer, on_timer_closed);

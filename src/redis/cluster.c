@@ -351,8 +351,7 @@ static void round_end(void *arg)
 
 static void part_closed(struct redis_cluster *cluster)
 {
-    void (*closed)(void *arg) = cluster->closed;
-    void *arg = cluster->closed_arg;
+    const struct callback closed = cluster->closed;
 
     if (--cluster->open > 0)
         return;
@@ -360,7 +359,7 @@ static void part_closed(struct redis_cluster *cluster)
     cluster_roster_set(&cluster->roster, NULL);
     secure_wipe(&cluster->target, sizeof cluster->target);
     free(cluster);
-    closed(arg);
+    callback_run(closed);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -373,8 +372,7 @@ void redis_cluster_close(struct redis_cluster *cluster, void (*closed)(void *arg
     CHECK(!cluster->is_closing);
     cluster_slots_check_unused(cluster);
     cluster->is_closing = true;
-    cluster->closed = closed;
-    cluster->closed_arg = arg;
+    cluster->closed = (struct callback){closed, arg};
     while (!list_empty(&cluster->peers))
         peer_close(peer_of(list_first(&cluster->peers)));
     redis_rounds_stop(&cluster->rounds, on_timer_closed);

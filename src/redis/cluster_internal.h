@@ -1,5 +1,6 @@
 /* A Redis Cluster: cluster.c asks its nodes, and cluster_slots.c decides what their answers say of each slot. */
 #pragma once
+#include "base/callback.h"
 #include "cluster_topology.h"
 #include "redis/cluster.h"
 
@@ -20,8 +21,7 @@ struct redis_cluster {
 
     unsigned open; /* links and timer still open */
     bool is_closing;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 /* cluster.c */

@@ -391,15 +391,13 @@ static void on_handle_closed(uv_handle_t *handle)
     while (link->failure_count > 0)
         failures_tell(link);
 
-    void (*closed)(void *arg) = link->closed;
-    void *arg = link->closed_arg;
+    const struct callback closed = link->closed;
     secure_wipe(&link->target, sizeof link->target);
     secure_wipe(&link->proven, sizeof link->proven);
     free(link->calls);
     free(link->failures);
     free(link);
-    if (closed)
-        closed(arg);
+    callback_run(closed);
 }
 
 static void close_handles_when_done(struct redis_link *link)
@@ -444,8 +442,7 @@ void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *
     if (link->wire)
         calls_fail(link);
     link->state = LINK_CLOSING;
-    link->closed = closed;
-    link->closed_arg = arg;
+    link->closed = (struct callback){closed, arg};
     link_set_trouble(link, "%s: closed", link->where);
     CHECK(uv_timer_stop(&link->timer) == 0);
     if (link->connect)

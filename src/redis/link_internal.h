@@ -2,6 +2,7 @@
  * losing a connection). */
 #pragma once
 #include "base/attr.h"
+#include "base/callback.h"
 #include "base/log.h"
 #include "redis/link.h"
 #include "wire.h"
@@ -89,8 +90,7 @@ struct redis_link {
      * this turn leaves at once, whichever handle queued it. */
     uv_idle_t idle;
     unsigned handles_open;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 /* link.c */

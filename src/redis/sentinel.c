@@ -1,5 +1,6 @@
 #include "redis/sentinel.h"
 
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -43,8 +44,7 @@ struct redis_sentinel {
 
     unsigned open; /* links and timer still open while closing */
     bool is_closing;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
 };
 
 static void on_questions_state(void *arg, bool is_up);
@@ -343,13 +343,12 @@ struct sentinel_census redis_sentinel_census(const struct redis_sentinel *sentin
 
 static void part_closed(struct redis_sentinel *sentinel)
 {
-    void (*closed)(void *arg) = sentinel->closed;
-    void *arg = sentinel->closed_arg;
+    const struct callback closed = sentinel->closed;
 
     if (--sentinel->open > 0)
         return;
     free(sentinel);
-    closed(arg);
+    callback_run(closed);
 }
 
 static void on_link_closed(void *arg)
@@ -366,8 +365,7 @@ void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *
 {
     CHECK(!sentinel->is_closing && list_empty(&sentinel->resolver.followers));
     sentinel->is_closing = true;
-    sentinel->closed = closed;
-    sentinel->closed_arg = arg;
+    sentinel->closed = (struct callback){closed, arg};
     sentinel->open = 2 * sentinel->peer_count + 1;
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
         redis_link_close(sentinel->peers[i].questions, on_link_closed, sentinel);

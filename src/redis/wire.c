@@ -1,4 +1,5 @@
 #include "wire.h"
+#include "base/callback.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
@@ -30,8 +31,7 @@ struct redis_wire {
     uv_write_t write;
     uint64_t handed;
     bool is_writing, is_broken, is_closing, has_read;
-    void (*closed)(void *arg);
-    void *closed_arg;
+    struct callback closed;
     char input[INPUT_BYTES];
 };
 
@@ -162,8 +162,7 @@ struct redis_wire *redis_wire_create(union redis_stream *stream, struct tls_sess
 static void on_closed(uv_handle_t *handle)
 {
     struct redis_wire *wire = handle->data;
-    void (*closed)(void *arg) = wire->closed;
-    void *arg = wire->closed_arg;
+    const struct callback closed = wire->closed;
 
     redis_reader_destroy(wire->reader);
     tls_session_free(wire->tls);
@@ -173,7 +172,7 @@ static void on_closed(uv_handle_t *handle)
     buf_wipe(&wire->writing);
     free(wire->stream);
     free(wire);
-    closed(arg);
+    callback_run(closed);
 }
 
 /* close_notify, if the kernel takes it at once: nobody waits for a peer that is given up. */
@@ -194,8 +193,7 @@ void redis_wire_close(struct redis_wire *wire, void (*closed)(void *arg), void *
     CHECK(!wire->is_closing);
     say_goodbye(wire);
     wire->is_closing = true;
-    wire->closed = closed;
-    wire->closed_arg = arg;
+    wire->closed = (struct callback){closed, arg};
     uv_close(&wire->stream->handle, on_closed);
 }
 

@@ -154,7 +154,7 @@ static bool is_closed(void *arg)
 
 static void close_world(void)
 {
-    if (!w.access.closed)
+    if (!w.access.closed.run)
         redis_access_close(&w.access, on_access_closed, NULL);
     if (w.link)
         redis_link_close(w.link, on_link_closed, NULL);
