@@ -47,8 +47,6 @@ void password_hash_now(struct keyring *keyring, struct text user, struct text pa
                        char ret_hash[PASSWORD_HASH_BYTES]);
 /* The generation of the master key that a hash needs; false if that key is not here. */
 MUST_CHECK bool password_hash_generation(struct keyring *keyring, const char *hash, size_t *ret_generation);
-/* Whether the text has that form. Verifying uses its pepper and cost; a cost above 17 is refused. */
-MUST_CHECK bool password_hash_valid(const char *hash);
 bool password_hash_is_bound(const char *hash);
 /* Binds a hash of an earlier version to that user. False: it is not one, or its master key is not here. */
 MUST_CHECK bool password_hash_bind_older(struct keyring *keyring, struct text user, const char *hash,

@@ -8,7 +8,6 @@
  * a key, at most 254 bytes) and lower-cases ASCII
  * letters, so that a user has one spelling. ret_email has room for EMAIL_MAX_BYTES + 1 and is NUL-terminated. */
 MUST_CHECK bool account_normalise_email(struct text email, char *ret_email);
-MUST_CHECK bool account_name_valid(struct text name);
 
 /* A user's rights in the account; each role also has those of the ones before it. Records and clients know them by
  * name, so their numbers may change. */

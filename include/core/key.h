@@ -116,8 +116,7 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key);
  * everything before m except <revoked>. Unknown lines are left alone. The MAC binds them too, unless they follow m,
  * where fields that change belong: `end` and `confirm`, which only scripts write (the prelude). A record of the first
  * version has only the first line, and perhaps `end`. */
-enum { KEY_VERSION = 2, KEY_FIELDS_MAX_BYTES = 512 };
-enum { KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
+enum { KEY_FIELDS_MAX_BYTES = 512, KEY_TEXT_MAX_BYTES = KEY_NAME_MAX_BYTES + 160 + KEY_FIELDS_MAX_BYTES };
 /* digest: of the secret, under the current master key. */
 void key_encode(const struct key_record *key, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                 struct buf *out);

@@ -9,7 +9,6 @@ struct json;
 enum {
     RECEIPT_KID_CHARS = 43,         /* a JWK thumbprint (RFC 7638) in base64url */
     RECEIPT_MAX_BYTES = 4096,       /* of the JWS; an origin is at most 1024 bytes */
-    RECEIPT_TEXT_MAX_BYTES = 1024,  /* of a claim */
     RECEIPT_JWKS_MAX_BYTES = 16384, /* of a JWK set that is read */
 };
 

@@ -32,6 +32,4 @@ void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *
 /* For links to that master. Lives as long as the Sentinel object. */
 struct redis_resolver *redis_sentinel_resolver(struct redis_sentinel *sentinel);
 
-/* How many replicas could be promoted, including those that are down: the highest of the Sentinels' latest counts. */
-int64_t redis_sentinel_replicas(const struct redis_sentinel *sentinel);
 struct sentinel_census redis_sentinel_census(const struct redis_sentinel *sentinel);

@@ -44,7 +44,7 @@ int account_create_run(const struct command_line *line)
 
     if (code != EXIT_DONE)
         return code;
-    if (!account_name_valid(text_of(line->name)))
+    if (!label_valid(text_of(line->name)))
         return refuse_name(line->name);
     code = command_open(line, &client, NULL);
     if (code != EXIT_DONE)

@@ -409,12 +409,6 @@ void password_hash_now(struct keyring *keyring, struct text user, struct text pa
     secure_wipe(peppered, sizeof peppered);
 }
 
-bool password_hash_valid(const char *hash)
-{
-    struct password_hash parsed;
-    return password_hash_parse(text_of(hash), &parsed);
-}
-
 bool password_hash_generation(struct keyring *keyring, const char *hash, size_t *ret_generation)
 {
     struct password_hash parsed;

@@ -17,6 +17,7 @@ struct password_hash {
     uint8_t derived[PASSWORD_DERIVED_BYTES];
 };
 
+/* A cost above PASSWORD_COST_DEFAULT is refused. */
 MUST_CHECK bool password_hash_parse(struct text t, struct password_hash *ret_hash);
 void password_hash_print(const struct password_hash *hash, char ret_text[PASSWORD_HASH_BYTES]);
 /* A stand-in for a user who does not exist: it takes the usual work, and nothing matches it. */

@@ -29,11 +29,6 @@ bool account_normalise_email(struct text email, char *ret_email)
     return true;
 }
 
-bool account_name_valid(struct text name)
-{
-    return label_valid(name);
-}
-
 static const struct text ROLE_NAMES[ROLE_COUNT] = {
     [ROLE_AUDITOR] = {"auditor", 7},
     [ROLE_RESPONDER] = {"responder", 9},

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Each byte may become an escape of six. */
-enum { TEXT_MAX_BYTES = 1000, NAME_MAX_BYTES = 64, ESCAPE_BYTES = 6, TEXTS = 8, FIXED_BYTES = 700, TAG_CHARS = 43 };
+enum { TEXT_MAX_BYTES = 1000, NAME_MAX_BYTES = 64, ESCAPE_BYTES = 6, TEXTS = 8, FIXED_BYTES = 700 };
 
 _Static_assert(ESCAPE_BYTES *(TEXTS *TEXT_MAX_BYTES + AUDIT_LINE_DATA_MAX * (TEXT_MAX_BYTES + NAME_MAX_BYTES)) +
                        FIXED_BYTES <=

@@ -204,12 +204,7 @@ static void tell(struct telling *telling)
 /* Nodes begin at different places, so that each ending is told soon by one of them. */
 static size_t some_start(const struct kept_ending *list, size_t count)
 {
-    uint32_t random;
-
-    if (count == 0)
-        return 0;
-    random_secret(&random, sizeof random);
-    for (size_t i = 0, at = random % count; i < count; i++, at = (at + 1) % count)
+    for (size_t i = 0, at = count > 0 ? random_below((uint32_t)count) : 0; i < count; i++, at = (at + 1) % count)
         if (at == 0 || list[at - 1].completes)
             return at;
     return 0;

@@ -18,53 +18,40 @@ void redis_resolver_ask(struct redis_resolver *resolver, struct redis_follower *
     resolver->ask(resolver);
 }
 
-static void tell_all(struct redis_resolver *resolver, void (*tell)(struct redis_follower *follower, const void *what),
-                     const void *what)
+/* To all of them, or (has_moved false) to those that are asking. A NULL master is unknown; why: the reason. */
+static void tell_all(struct redis_resolver *resolver, bool has_moved, const struct redis_address *master,
+                     const char *why)
 {
     struct list told, *node;
 
     list_init(&told);
     while ((node = list_take(&resolver->followers))) {
+        struct redis_follower *follower = LIST_ENTRY(node, struct redis_follower, node);
+
         list_append(&told, node);
-        tell(LIST_ENTRY(node, struct redis_follower, node), what);
+        if (has_moved) {
+            follower->on_moved(follower->arg, master);
+        } else if (follower->is_asking) {
+            follower->is_asking = false;
+            follower->on_master(follower->arg, master, why);
+        }
     }
     list_append_all(&resolver->followers, &told);
 }
 
-static void tell_moved(struct redis_follower *follower, const void *what)
-{
-    follower->on_moved(follower->arg, what);
-}
-
-static void tell_master(struct redis_follower *follower, const void *what)
-{
-    if (!follower->is_asking)
-        return;
-    follower->is_asking = false;
-    follower->on_master(follower->arg, what, NULL);
-}
-
-static void tell_failure(struct redis_follower *follower, const void *what)
-{
-    if (!follower->is_asking)
-        return;
-    follower->is_asking = false;
-    follower->on_master(follower->arg, NULL, what);
-}
-
 void redis_resolver_tell_moved(struct redis_resolver *resolver, const struct redis_address *master)
 {
-    tell_all(resolver, tell_moved, master);
+    tell_all(resolver, true, master, NULL);
 }
 
 void redis_resolver_tell_master(struct redis_resolver *resolver, const struct redis_address *master)
 {
-    tell_all(resolver, tell_master, master);
+    tell_all(resolver, false, master, NULL);
 }
 
 void redis_resolver_tell_failure(struct redis_resolver *resolver, const char *why)
 {
-    tell_all(resolver, tell_failure, why);
+    tell_all(resolver, false, NULL, why);
 }
 
 /* Rounds */

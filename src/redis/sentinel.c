@@ -320,13 +320,10 @@ static void on_address_answered(void *arg, enum redis_outcome outcome, const str
     redis_round_answered(&sentinel->rounds);
 }
 
+/* The highest of the Sentinels' latest counts. */
 static int64_t replicas(const struct redis_resolver *resolver)
 {
-    return redis_sentinel_replicas(LIST_ENTRY(resolver, const struct redis_sentinel, resolver));
-}
-
-int64_t redis_sentinel_replicas(const struct redis_sentinel *sentinel)
-{
+    const struct redis_sentinel *sentinel = LIST_ENTRY(resolver, const struct redis_sentinel, resolver);
     int64_t most = 0;
 
     for (unsigned i = 0; i < sentinel->peer_count; i++)

@@ -1,4 +1,5 @@
 #include "core/account.h"
+#include "core/label.h"
 
 #include "leak_guard.h"
 
@@ -53,12 +54,12 @@ Test(account, judges_names)
 {
     char text[201];
     memset(text, 'n', sizeof text);
-    cr_assert(account_name_valid(TEXT("North Clinic")));
-    cr_assert(account_name_valid((struct text){text, 200}));
-    cr_assert_not(account_name_valid((struct text){text, 201}));
-    cr_assert_not(account_name_valid(TEXT("")));
-    cr_assert_not(account_name_valid(TEXT("a\x1b[1m")));
-    cr_assert_not(account_name_valid(TEXT("\xfe")));
+    cr_assert(label_valid(TEXT("North Clinic")));
+    cr_assert(label_valid((struct text){text, 200}));
+    cr_assert_not(label_valid((struct text){text, 201}));
+    cr_assert_not(label_valid(TEXT("")));
+    cr_assert_not(label_valid(TEXT("a\x1b[1m")));
+    cr_assert_not(label_valid(TEXT("\xfe")));
 }
 
 Test(account, roles_are_ordered_and_have_names)

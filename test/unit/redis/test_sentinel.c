@@ -232,9 +232,16 @@ Test(redis_sentinel, needs_one_that_knows)
     close_all();
 }
 
+static int64_t replicas(void)
+{
+    const struct redis_resolver *resolver = redis_sentinel_resolver(w.sentinel);
+
+    return resolver->replicas(resolver);
+}
+
 static bool knows_replicas(void *count)
 {
-    return redis_sentinel_replicas(w.sentinel) == *(int64_t *)count;
+    return replicas() == *(int64_t *)count;
 }
 
 static void until_replicas(int64_t count)
@@ -249,14 +256,14 @@ Test(redis_sentinel, counts_the_replicas_of_whoever_knows_most)
     name_at_all(0, 1);
     open_links();
     until(are_links_ready, NULL);
-    cr_assert_eq(redis_sentinel_replicas(w.sentinel), 0);
+    cr_assert_eq(replicas(), 0);
     count(0, 2);
     count(1, 3);
     until_replicas(3);
     fake_redis_go_away(w.peers[1]);
     unsigned knowing = 2;
     until(is_census_taken, &knowing);
-    cr_assert_eq(redis_sentinel_replicas(w.sentinel), 3, "as it last told");
+    cr_assert_eq(replicas(), 3, "as it last told");
     fake_redis_come_back(w.peers[1]);
     count(1, 1);
     until_replicas(2);
