@@ -36,7 +36,7 @@ static const uint32_t NO_ENTRY = UINT32_MAX;
  * their generation is an earlier one: removing each at once would take the event loop 0.1 to 0.5 s for a million. */
 enum { GENERATION_MAX = 7 };
 
-struct entry {
+struct cache_entry {
     uint8_t inner[KEPT_BYTES];
     uint32_t digest_hash; /* pieces of its digest; the lowest byte is the bucket */
     struct key_packed key;
@@ -55,7 +55,7 @@ struct queue {
 };
 
 struct key_cache {
-    struct entry *entries;
+    struct cache_entry *entries;
     /* Open addressing with linear probing and no tombstones. A slot is 0, or an entry's number + 1 in the bits of
      * number_mask and a piece of its inner hash above them, which avoids most reads of other entries. */
     uint32_t *slots;
@@ -79,8 +79,8 @@ struct key_cache {
     struct key_shares *shares; /* NULL: the cache is not shared */
 };
 
-#define ENTRY_BYTES                                                                                     \
-    (sizeof(struct entry) + SLOTS_PER_ENTRY * (sizeof(uint32_t) + sizeof(uint32_t) / SLOTS_PER_CHAIN) + \
+#define ENTRY_BYTES                                                                                           \
+    (sizeof(struct cache_entry) + SLOTS_PER_ENTRY * (sizeof(uint32_t) + sizeof(uint32_t) / SLOTS_PER_CHAIN) + \
      sizeof(uint16_t))
 #define FIXED_BYTES (sizeof(struct key_cache) + UNKNOWN_KEYS_SLOTS * sizeof(struct unknown_key))
 
@@ -163,7 +163,7 @@ void key_cache_destroy(struct key_cache *cache)
     free(cache);
 }
 
-static uint32_t number_of(const struct key_cache *cache, const struct entry *entry)
+static uint32_t number_of(const struct key_cache *cache, const struct cache_entry *entry)
 {
     return (uint32_t)(entry - cache->entries);
 }
@@ -190,7 +190,7 @@ static uint32_t entry_number(const struct key_cache *cache, uint32_t slot)
     return (slot & cache->number_mask) - 1;
 }
 
-static struct entry *entry_at(const struct key_cache *cache, size_t at)
+static struct cache_entry *entry_at(const struct key_cache *cache, size_t at)
 {
     return &cache->entries[entry_number(cache, cache->slots[at])];
 }
@@ -228,12 +228,12 @@ static uint32_t digest_hash_of(const uint8_t *digest)
     return (load32(digest + AT_HOME) & ~(uint32_t)(BUCKETS - 1)) | bucket_of_digest(digest);
 }
 
-static unsigned bucket_of(const struct entry *entry)
+static unsigned bucket_of(const struct cache_entry *entry)
 {
     return entry->digest_hash & (BUCKETS - 1);
 }
 
-static bool is_current(const struct key_cache *cache, const struct entry *entry)
+static bool is_current(const struct key_cache *cache, const struct cache_entry *entry)
 {
     return entry->generation == cache->generation[bucket_of(entry)];
 }
@@ -243,14 +243,14 @@ static uint32_t *chain_of(const struct key_cache *cache, uint32_t digest_hash)
     return &cache->chains[scale(digest_hash, cache->slot_count / SLOTS_PER_CHAIN)];
 }
 
-static void chain(struct key_cache *cache, struct entry *entry)
+static void chain(struct key_cache *cache, struct cache_entry *entry)
 {
     uint32_t *first = chain_of(cache, entry->digest_hash);
     entry->chained = *first;
     *first = number_of(cache, entry) + 1;
 }
 
-static void unchain(struct key_cache *cache, const struct entry *entry)
+static void unchain(struct key_cache *cache, const struct cache_entry *entry)
 {
     const uint32_t number = number_of(cache, entry) + 1;
     uint32_t *link = chain_of(cache, entry->digest_hash);
@@ -261,12 +261,12 @@ static void unchain(struct key_cache *cache, const struct entry *entry)
 
 /* The two queues: an entry is in one of them, or free */
 
-static struct queue *queue_of(struct key_cache *cache, const struct entry *entry)
+static struct queue *queue_of(struct key_cache *cache, const struct cache_entry *entry)
 {
     return entry->in_main ? &cache->main : &cache->trial;
 }
 
-static void enqueue(struct key_cache *cache, struct entry *entry, bool in_main)
+static void enqueue(struct key_cache *cache, struct cache_entry *entry, bool in_main)
 {
     const uint32_t number = number_of(cache, entry);
     entry->in_main = in_main;
@@ -281,7 +281,7 @@ static void enqueue(struct key_cache *cache, struct entry *entry, bool in_main)
     queue->count++;
 }
 
-static void dequeue(struct key_cache *cache, struct entry *entry)
+static void dequeue(struct key_cache *cache, struct cache_entry *entry)
 {
     struct queue *queue = queue_of(cache, entry);
     if (entry->older == NO_ENTRY)
@@ -295,7 +295,7 @@ static void dequeue(struct key_cache *cache, struct entry *entry)
     queue->count--;
 }
 
-static void unshare(struct key_cache *cache, const struct entry *entry)
+static void unshare(struct key_cache *cache, const struct cache_entry *entry)
 {
     if (cache->shares)
         key_shares_remove(cache->shares, number_of(cache, entry));
@@ -307,7 +307,7 @@ static void unshare_bucket(struct key_cache *cache, unsigned bucket)
         key_shares_clear_bucket(cache->shares, bucket);
 }
 
-static void remove_entry(struct key_cache *cache, struct entry *entry)
+static void remove_entry(struct key_cache *cache, struct cache_entry *entry)
 {
     unshare(cache, entry);
     empty_slot(cache, find_slot(cache, entry->inner));
@@ -339,14 +339,14 @@ static bool take_ghost(struct key_cache *cache, const uint8_t *inner)
     return true;
 }
 
-static void count_use(struct entry *entry)
+static void count_use(struct cache_entry *entry)
 {
     if (entry->uses < USES_MAX)
         entry->uses++;
 }
 
 /* The oldest entry gets another round if it was used enough. However often readers used it, they count once. */
-static bool spare(struct key_cache *cache, struct entry *oldest)
+static bool spare(struct key_cache *cache, struct cache_entry *oldest)
 {
     if (cache->shares && key_shares_take_use(cache->shares, number_of(cache, oldest), KEY_SHARES_EVICTION))
         count_use(oldest);
@@ -358,7 +358,7 @@ static bool spare(struct key_cache *cache, struct entry *oldest)
     return true;
 }
 
-static struct entry *oldest_to_examine(struct key_cache *cache)
+static struct cache_entry *oldest_to_examine(struct key_cache *cache)
 {
     const struct queue *queue = cache->trial.count * TRIAL_SHARE >= cache->capacity ? &cache->trial : &cache->main;
     return &cache->entries[queue->oldest];
@@ -367,7 +367,7 @@ static struct entry *oldest_to_examine(struct key_cache *cache)
 /* Only for a full cache, in which the queue that oldest_to_examine() picks is never empty. */
 static void evict(struct key_cache *cache)
 {
-    struct entry *entry = oldest_to_examine(cache);
+    struct cache_entry *entry = oldest_to_examine(cache);
     for (int spared = 0; spared < SPARED_MAX && spare(cache, entry); spared++)
         entry = oldest_to_examine(cache);
     if (!entry->in_main)
@@ -375,18 +375,18 @@ static void evict(struct key_cache *cache)
     remove_entry(cache, entry);
 }
 
-static struct entry *take_free_entry(struct key_cache *cache)
+static struct cache_entry *take_free_entry(struct key_cache *cache)
 {
     if (cache->first_free == NO_ENTRY)
         return &cache->entries[cache->touched++];
-    struct entry *entry = &cache->entries[cache->first_free];
+    struct cache_entry *entry = &cache->entries[cache->first_free];
     cache->first_free = entry->newer;
     return entry;
 }
 
 /* Growing */
 
-static void point_to(struct key_cache *cache, struct entry *entry)
+static void point_to(struct key_cache *cache, struct cache_entry *entry)
 {
     cache->slots[find_slot(cache, entry->inner)] = tag_of(cache, entry->inner) | (number_of(cache, entry) + 1);
     chain(cache, entry);
@@ -416,13 +416,13 @@ static void grow_index(struct key_cache *cache)
 
 /* Entries */
 
-static struct entry *add(struct key_cache *cache, const uint8_t *inner, const uint8_t *digest)
+static struct cache_entry *add(struct key_cache *cache, const uint8_t *inner, const uint8_t *digest)
 {
     if (key_cache_count(cache) == cache->capacity)
         evict(cache);
     else if ((key_cache_count(cache) + 1) * SLOTS_PER_ENTRY > cache->slot_count)
         grow_index(cache);
-    struct entry *entry = take_free_entry(cache);
+    struct cache_entry *entry = take_free_entry(cache);
     if (cache->shares)
         key_shares_forget(cache->shares, number_of(cache, entry));
     memcpy(entry->inner, inner, KEPT_BYTES);
@@ -438,7 +438,7 @@ static void forget_records(struct key_cache *cache, const uint8_t *digest)
 {
     const uint32_t hash = digest_hash_of(digest);
     for (uint32_t next, number = *chain_of(cache, hash); number; number = next) {
-        struct entry *entry = &cache->entries[number - 1];
+        struct cache_entry *entry = &cache->entries[number - 1];
         next = entry->chained;
         if (entry->digest_hash == hash)
             remove_entry(cache, entry);
@@ -450,7 +450,7 @@ static void forget_records(struct key_cache *cache, const uint8_t *digest)
 static void move_hand(struct key_cache *cache, size_t to)
 {
     for (; cache->hand < to; cache->hand++) {
-        struct entry *entry = &cache->entries[cache->hand];
+        struct cache_entry *entry = &cache->entries[cache->hand];
         if (entry->is_free)
             continue;
         if (entry->was_met || !is_current(cache, entry))
@@ -487,7 +487,7 @@ void key_cache_prefetch_entry(const struct key_cache *cache, const uint8_t inner
     for (size_t at = home_of(cache, inner); cache->slots[at]; at = slot_after(cache, at)) {
         if ((cache->slots[at] & ~cache->number_mask) != tag)
             continue;
-        mem_prefetch(entry_at(cache, at), sizeof(struct entry));
+        mem_prefetch(entry_at(cache, at), sizeof(struct cache_entry));
         return;
     }
 }
@@ -498,7 +498,7 @@ bool key_cache_find(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST_
     const size_t at = find_slot(cache, inner);
     if (!cache->slots[at])
         return false;
-    struct entry *entry = entry_at(cache, at);
+    struct cache_entry *entry = entry_at(cache, at);
     if (!is_current(cache, entry))
         return false;
     count_use(entry);
@@ -517,7 +517,7 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
 {
     unknown_keys_forget(cache->unknown, digest);
     const size_t at = find_slot(cache, inner);
-    struct entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
+    struct cache_entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
     CHECK(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
     if (!is_current(cache, entry) || memcmp(&entry->key, key, sizeof *key) != 0)
         unshare(cache, entry);
@@ -548,7 +548,7 @@ void key_cache_count_use(struct key_cache *cache, uint32_t number)
 /* Whether the hand will remove it, although readers use it. */
 static bool is_to_be_refreshed(struct key_cache *cache, uint32_t number)
 {
-    const struct entry *entry = &cache->entries[number];
+    const struct cache_entry *entry = &cache->entries[number];
     return key_shares_take_use(cache->shares, number, KEY_SHARES_REFRESH) && entry->was_met && is_current(cache, entry);
 }
 
@@ -607,7 +607,7 @@ void key_cache_clear(struct key_cache *cache)
 static void remove_stale(struct key_cache *cache)
 {
     for (size_t i = 0; i < cache->touched; i++) {
-        struct entry *entry = &cache->entries[i];
+        struct cache_entry *entry = &cache->entries[i];
         if (!entry->is_free && !is_current(cache, entry))
             remove_entry(cache, entry);
         entry->generation = 0;

@@ -38,7 +38,7 @@ struct expected {
     bool *were_found;
 };
 
-struct chain {
+struct audit_chain {
     char name[AUDIT_CHAIN_CHARS + 1], node[AUDIT_NODE_BYTES];
     uint64_t known; /* a witness has verified it up to this line; 0: none has */
     char known_mac[MAC_KEPT_CHARS];
@@ -71,9 +71,9 @@ static void *array_add(struct array *array)
     return item;
 }
 
-static struct chain *chain_at(const struct audit_verifier *v, size_t i)
+static struct audit_chain *chain_at(const struct audit_verifier *v, size_t i)
 {
-    return (struct chain *)(void *)v->chains.items + i;
+    return (struct audit_chain *)(void *)v->chains.items + i;
 }
 
 static struct record *record_at(const struct audit_verifier *v, size_t i)
@@ -96,7 +96,7 @@ struct audit_verifier *audit_verifier_create(struct keyring *keyring)
     struct audit_verifier *v = mem_alloc(sizeof *v);
 
     v->keyring = keyring;
-    v->chains.bytes = sizeof(struct chain);
+    v->chains.bytes = sizeof(struct audit_chain);
     v->records.bytes = sizeof(struct record);
     v->sightings.bytes = sizeof(struct sighting);
     v->findings.bytes = sizeof(struct audit_finding);
@@ -142,7 +142,7 @@ static struct audit_finding *find(struct audit_verifier *v, enum audit_finding_k
 /* The chains of a deployment are few; the last one is nearly always the right one. */
 static uint32_t chain_of(struct audit_verifier *v, const char *name, const char *node)
 {
-    struct chain *chain;
+    struct audit_chain *chain;
 
     if (v->chains.count > 0 && strcmp(chain_at(v, v->last_chain)->name, name) == 0)
         return v->last_chain;
@@ -286,7 +286,7 @@ static struct audit_finding *find_in(struct audit_verifier *v, enum audit_findin
 {
     CHECK(record);
     struct audit_finding *finding = find(v, kind, file_name(v, record->file), record->line);
-    const struct chain *chain = chain_at(v, record->chain);
+    const struct audit_chain *chain = chain_at(v, record->chain);
 
     finding->chain = chain->name;
     finding->node = chain->node;
@@ -332,7 +332,7 @@ static void judge_gap(struct audit_verifier *v, const struct record *before, con
 /* before: the line with the next lower number, NULL: there is none. What an altered line claims proves nothing. */
 static void judge_step(struct audit_verifier *v, const struct record *before, const struct record *record)
 {
-    const struct chain *chain = chain_at(v, record->chain);
+    const struct audit_chain *chain = chain_at(v, record->chain);
     uint64_t expected = before ? before->seq + 1 : record->seq <= chain->known ? record->seq : chain->known + 1;
 
     if (record->is_altered)

@@ -24,7 +24,7 @@ enum {
 #define NO_ENTRY "0-0"
 
 /* An entry of the stream of one Redis process. */
-struct entry {
+struct stream_entry {
     char id[ENTRY_ID_CHARS + 1]; /* empty: none */
     char run_id[REDIS_RUN_ID_CHARS + 1];
 };
@@ -35,9 +35,9 @@ struct heard {
     struct heard_events events;
     void *arg;
 
-    struct entry known;
-    struct entry named; /* by the reply of the latest heartbeat */
-    bool is_echoed;     /* that heartbeat */
+    struct stream_entry known;
+    struct stream_entry named; /* by the reply of the latest heartbeat */
+    bool is_echoed;            /* that heartbeat */
 
     const struct redis_link *subscribed; /* while reading; NULL: nothing is read */
     void (*done)(void *arg, enum caught_up result);

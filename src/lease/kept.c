@@ -20,10 +20,10 @@ struct owner {
     size_t count;
 };
 
-struct entry {
-    struct list node;     /* of all, as they were added; the entries of a change follow each other */
-    struct list of_owner; /* those of its account */
-    struct entry *next;   /* in its bucket: of the same subjects, the latest first */
+struct kept_entry {
+    struct list node;        /* of all, as they were added; the entries of a change follow each other */
+    struct list of_owner;    /* those of its account */
+    struct kept_entry *next; /* in its bucket: of the same subjects, the latest first */
     struct owner *owner;
     uint64_t heard_ns, number;
     int64_t at_ms, said_ms;
@@ -37,7 +37,7 @@ struct entry {
 struct kept {
     struct list entries;
     size_t count;
-    struct entry *subjects[BUCKETS];
+    struct kept_entry *subjects[BUCKETS];
     struct owner *owners[BUCKETS];
 };
 
@@ -67,9 +67,9 @@ static void owner_drop(struct kept *kept, struct owner *owner)
     free(owner);
 }
 
-static void entry_drop(struct kept *kept, struct entry *entry)
+static void entry_drop(struct kept *kept, struct kept_entry *entry)
 {
-    struct entry **place = &kept->subjects[bucket_of(entry->subject)];
+    struct kept_entry **place = &kept->subjects[bucket_of(entry->subject)];
 
     while (*place != entry)
         place = &(*place)->next;
@@ -83,16 +83,16 @@ static void entry_drop(struct kept *kept, struct entry *entry)
     free(entry);
 }
 
-static struct entry *oldest(struct kept *kept)
+static struct kept_entry *oldest(struct kept *kept)
 {
     struct list *node = list_first(&kept->entries);
 
-    return node ? LIST_ENTRY(node, struct entry, node) : NULL;
+    return node ? LIST_ENTRY(node, struct kept_entry, node) : NULL;
 }
 
 void kept_destroy(struct kept *kept)
 {
-    struct entry *entry;
+    struct kept_entry *entry;
 
     while ((entry = oldest(kept)))
         entry_drop(kept, entry);
@@ -102,7 +102,7 @@ void kept_destroy(struct kept *kept)
 static void drop_old(struct kept *kept)
 {
     uint64_t now_ns = clock_boot_ns();
-    struct entry *entry;
+    struct kept_entry *entry;
 
     while ((entry = oldest(kept)) && now_ns - entry->heard_ns > KEPT_NS)
         entry_drop(kept, entry);
@@ -127,7 +127,7 @@ static void push_out(struct kept *kept)
 
     metric_add(METRIC_KEPT_PUSHED_OUT, (int64_t)count);
     while (count-- > 0)
-        entry_drop(kept, LIST_ENTRY(list_first(&owner->entries), struct entry, of_owner));
+        entry_drop(kept, LIST_ENTRY(list_first(&owner->entries), struct kept_entry, of_owner));
 }
 
 /* Adding */
@@ -149,10 +149,10 @@ static struct owner *owner_of(struct kept *kept, const struct id *account)
     return owner;
 }
 
-static struct entry *entry_of(const struct kept *kept, const struct id *subject)
+static struct kept_entry *entry_of(const struct kept *kept, const struct id *subject)
 {
     uint8_t ulid[ULID_BYTES];
-    struct entry *entry;
+    struct kept_entry *entry;
 
     id_to_bytes(subject, ulid);
     for (entry = kept->subjects[bucket_of(ulid)]; entry; entry = entry->next)
@@ -162,9 +162,9 @@ static struct entry *entry_of(const struct kept *kept, const struct id *subject)
 }
 
 /* Told by its first key, because a change is heard as a whole. */
-static bool is_kept(const struct kept *kept, const struct entry *like, const struct id *subject)
+static bool is_kept(const struct kept *kept, const struct kept_entry *like, const struct id *subject)
 {
-    for (const struct entry *entry = entry_of(kept, subject); entry; entry = entry->next)
+    for (const struct kept_entry *entry = entry_of(kept, subject); entry; entry = entry->next)
         if (entry->has_maker && entry->number == like->number &&
             memcmp(entry->maker, like->maker, sizeof like->maker) == 0)
             return true;
@@ -174,15 +174,15 @@ static bool is_kept(const struct kept *kept, const struct entry *like, const str
 /* Nodes hear several times of a change without a place: from whoever repeats it, too. */
 static bool says_no_more(const struct kept *kept, const struct heard_ending *ending)
 {
-    const struct entry *entry = entry_of(kept, &ending->subject);
+    const struct kept_entry *entry = entry_of(kept, &ending->subject);
 
     return entry && entry->what == ending->what && entry->at_ms == ending->at_ms && entry->said_ms == ending->said_ms;
 }
 
 /* The latest in front. What was missed comes behind what was heard since. */
-static void put_in_bucket(struct kept *kept, struct entry *entry)
+static void put_in_bucket(struct kept *kept, struct kept_entry *entry)
 {
-    struct entry **place = &kept->subjects[bucket_of(entry->subject)];
+    struct kept_entry **place = &kept->subjects[bucket_of(entry->subject)];
 
     while (*place && (*place)->heard_ns > entry->heard_ns)
         place = &(*place)->next;
@@ -190,9 +190,9 @@ static void put_in_bucket(struct kept *kept, struct entry *entry)
     *place = entry;
 }
 
-static void add(struct kept *kept, const struct entry *like, const struct heard_ending *ending)
+static void add(struct kept *kept, const struct kept_entry *like, const struct heard_ending *ending)
 {
-    struct entry *entry = mem_alloc(sizeof *entry);
+    struct kept_entry *entry = mem_alloc(sizeof *entry);
 
     *entry = *like;
     entry->kind = (uint8_t)id_kind_of(id_text(&ending->subject));
@@ -213,7 +213,7 @@ static void add(struct kept *kept, const struct entry *like, const struct heard_
 static void add_all(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count,
                     uint64_t heard_ns)
 {
-    struct entry like = {.heard_ns = heard_ns, .number = change.number, .together = (uint16_t)count};
+    struct kept_entry like = {.heard_ns = heard_ns, .number = change.number, .together = (uint16_t)count};
 
     like.has_maker = decode_hex(change.maker, like.maker, sizeof like.maker);
     drop_old(kept);
@@ -272,9 +272,9 @@ bool ending_read(struct text text, struct heard_ending *ret_ending)
 
 /* The latest change of a key or account counts; but that a key was revoked counts for ever. What a key says of its end
  * tells which is later, in whatever order it was heard. */
-static bool is_overtaken(const struct kept *kept, const struct entry *entry, const struct id *subject)
+static bool is_overtaken(const struct kept *kept, const struct kept_entry *entry, const struct id *subject)
 {
-    const struct entry *other = entry_of(kept, subject);
+    const struct kept_entry *other = entry_of(kept, subject);
 
     if (entry->what == ENDING_REVOKED)
         return false;
@@ -287,7 +287,7 @@ static bool is_overtaken(const struct kept *kept, const struct entry *entry, con
     return false;
 }
 
-static void copy(const struct kept *kept, const struct entry *entry, struct kept_ending *ret)
+static void copy(const struct kept *kept, const struct kept_entry *entry, struct kept_ending *ret)
 {
     id_from_bytes(entry->kind, entry->subject, &ret->subject);
     ret->what = is_overtaken(kept, entry, &ret->subject) ? ENDING_OVERTAKEN : (enum ending_what)entry->what;
@@ -313,7 +313,7 @@ struct kept_ending *kept_list(struct kept *kept, bool (*wanted)(void *arg, struc
 
     drop_old(kept);
     for (struct list *node = kept->entries.next; node != &kept->entries; node = node->next) {
-        const struct entry *entry = LIST_ENTRY(node, struct entry, node);
+        const struct kept_entry *entry = LIST_ENTRY(node, struct kept_entry, node);
         struct kept_ending ending = {0};
 
         copy(kept, entry, &ending);

@@ -136,7 +136,7 @@ static void add_copy(struct audit_part *part, const struct copy *copy)
 /* Events */
 
 /* The events of one reply. */
-struct batch {
+struct audit_batch {
     struct audit_part *part;
     size_t due;
     bool has_failed;
@@ -145,11 +145,11 @@ struct batch {
 };
 
 struct pending {
-    struct batch *batch;
+    struct audit_batch *batch;
     struct copy copy;
 };
 
-static void batch_part_over(struct batch *batch, bool is_synced)
+static void batch_part_over(struct audit_batch *batch, bool is_synced)
 {
     batch->has_failed |= !is_synced;
     if (--batch->due > 0)
@@ -161,7 +161,7 @@ static void batch_part_over(struct batch *batch, bool is_synced)
 static void on_logged(void *arg, bool is_synced)
 {
     struct pending *pending = arg;
-    struct batch *batch = pending->batch;
+    struct audit_batch *batch = pending->batch;
 
     if (is_synced)
         add_copy(batch->part, &pending->copy);
@@ -214,18 +214,18 @@ static bool read_event(const struct redis_reply *item, struct audit_event *ret_e
            reply_chars(reply_at(item, 4), ret_copy->name, sizeof ret_copy->name);
 }
 
-static struct batch *batch_begin(struct audit_part *part, size_t due, audit_logged *done, void *arg)
+static struct audit_batch *batch_begin(struct audit_part *part, size_t due, audit_logged *done, void *arg)
 {
-    struct batch *batch = mem_alloc(sizeof *batch);
+    struct audit_batch *batch = mem_alloc(sizeof *batch);
 
-    *batch = (struct batch){.part = part, .due = due, .done = done, .arg = arg};
+    *batch = (struct audit_batch){.part = part, .due = due, .done = done, .arg = arg};
     return batch;
 }
 
 static void log_events(void *arg, const struct redis_reply *events, audit_logged *done, void *done_arg)
 {
     struct audit_part *part = arg;
-    struct batch *batch = batch_begin(part, events->count, done, done_arg);
+    struct audit_batch *batch = batch_begin(part, events->count, done, done_arg);
     struct audit_event event;
     struct id account;
 
@@ -261,7 +261,7 @@ static struct text taken_from(const struct redis_reply *item)
 }
 
 /* Whoever writes to Redis may have left something else there. It is told, and goes. */
-static void take_over(struct audit_part *part, const struct redis_reply *item, struct batch *batch)
+static void take_over(struct audit_part *part, const struct redis_reply *item, struct audit_batch *batch)
 {
     struct pending *pending = mem_alloc(sizeof *pending);
     struct audit_event event;
@@ -352,7 +352,7 @@ static void unlogged_found(void *arg, enum store_result result, const struct red
         part->is_taking = false;
         return;
     }
-    struct batch *batch = batch_begin(part, reply->count - 4, on_taken_over, part);
+    struct audit_batch *batch = batch_begin(part, reply->count - 4, on_taken_over, part);
     for (size_t i = 4; i < reply->count; i++)
         take_over(part, reply_at(reply, i), batch);
 }

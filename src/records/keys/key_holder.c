@@ -65,7 +65,7 @@ static void find_answered(void *arg, enum store_result result, const struct key_
 
 /* Revoking */
 
-struct revoke_call {
+struct holder_call {
     const struct partitions *partitions;
     struct audit_source source;
     struct key_record key; /* as found */
@@ -76,7 +76,7 @@ struct revoke_call {
 static void key_was_found(void *arg, enum store_result result, const struct key_record *key);
 static void key_was_revoked(void *arg, enum store_result result, const struct key_record *key);
 
-static void revoke_finish(struct revoke_call *call, enum store_result result, const struct key_record *key)
+static void revoke_finish(struct holder_call *call, enum store_result result, const struct key_record *key)
 {
     call->done(call->arg, result, key);
     free(call);
@@ -85,16 +85,16 @@ static void revoke_finish(struct revoke_call *call, enum store_result result, co
 void key_holder_revoke(const struct partitions *partitions, const struct token_digests *secret,
                        const struct audit_source *source, key_held_revoked *done, void *arg)
 {
-    struct revoke_call *call = mem_alloc(sizeof *call);
+    struct holder_call *call = mem_alloc(sizeof *call);
 
-    *call = (struct revoke_call){.partitions = partitions, .source = *source, .done = done, .arg = arg};
+    *call = (struct holder_call){.partitions = partitions, .source = *source, .done = done, .arg = arg};
     key_holder_find(partitions, secret, key_was_found, call);
 }
 
 /* The record is sealed to its digest, so the key that is revoked is the one with this secret. */
 static void key_was_found(void *arg, enum store_result result, const struct key_record *key)
 {
-    struct revoke_call *call = arg;
+    struct holder_call *call = arg;
 
     if (result != STORE_OK) {
         revoke_finish(call, result, NULL);
@@ -113,7 +113,7 @@ static void key_was_found(void *arg, enum store_result result, const struct key_
 
 static void key_was_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
-    struct revoke_call *call = arg;
+    struct holder_call *call = arg;
 
     revoke_finish(call, result, result == STORE_OK ? key : &call->key);
 }

@@ -53,11 +53,11 @@ struct session_call {
     session_found *done;
     void *arg;
     struct session_record session;
-    struct session_notices notices; /* of the session */
-    struct creation *creation;      /* of a new session; else NULL */
+    struct session_notices notices;    /* of the session */
+    struct session_creation *creation; /* of a new session; else NULL */
 };
 
-struct creation {
+struct session_creation {
     const struct partitions *partitions;
     struct session_start start;
     struct session_limits limits;
@@ -183,7 +183,7 @@ static void presented_ended(void *arg, enum store_result result)
 
 static void creation_finish(struct session_call *call)
 {
-    const struct creation *creation = call->creation;
+    const struct session_creation *creation = call->creation;
     struct store *elsewhere = presented_elsewhere(call);
 
     throttle_succeed(creation->partitions, &creation->start.attempt);
@@ -245,9 +245,10 @@ void session_store_create(const struct partitions *partitions, const struct sess
                           void *arg)
 {
     struct session_call *call = mem_alloc(sizeof *call);
-    struct creation *creation = mem_alloc(sizeof *creation);
+    struct session_creation *creation = mem_alloc(sizeof *creation);
 
-    *creation = (struct creation){.partitions = partitions, .start = *start, .limits = *limits, .source = *source};
+    *creation =
+        (struct session_creation){.partitions = partitions, .start = *start, .limits = *limits, .source = *source};
     *call = (struct session_call){.store = partition_of_account(partitions, &start->account),
                                   .is_change = true,
                                   .done = done,
@@ -277,7 +278,7 @@ static void creation_seal(struct session_call *call, struct record_mac *ret_mac)
 static void creation_send(void *arg)
 {
     struct session_call *call = arg;
-    const struct creation *creation = call->creation;
+    const struct session_creation *creation = call->creation;
     const struct session_start *start = &creation->start;
     const struct user_record *verified = start->verified;
     struct record_mac mac;
@@ -316,7 +317,7 @@ static void creation_begin(struct session_call *call)
 static void creation_checked(void *arg, enum store_result result, const struct throttle_verdict *verdict)
 {
     struct session_call *call = arg;
-    const struct creation *creation = call->creation;
+    const struct session_creation *creation = call->creation;
 
     call->session.retry_after_s = verdict->retry_after_s;
     if (result != STORE_OK)
