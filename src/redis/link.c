@@ -25,7 +25,7 @@ static void on_wire_closed(void *arg);
 static void on_timer(uv_timer_t *timer);
 static void on_idle(uv_idle_t *idle);
 
-static const struct redis_wire_events WIRE_EVENTS = {link_on_secured, on_reply, on_broken};
+static const struct redis_wire_events WIRE_EVENTS = {link_greet, on_reply, on_broken};
 
 /* Timers */
 

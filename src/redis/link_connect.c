@@ -19,7 +19,6 @@ static enum redis_peer peer_of(const struct redis_link *link);
 static void connect_begin(struct redis_link *link);
 static void on_connected(void *arg, int status, union redis_stream *stream);
 static void secure(struct redis_link *link, union redis_stream *stream);
-static void greeting_begin(struct redis_link *link);
 static void on_kind(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_greeting(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
 static void on_name(void *arg, enum redis_outcome outcome, const struct redis_reply *reply);
@@ -235,7 +234,7 @@ static void on_connected(void *arg, int status, union redis_stream *stream)
         return;
     }
     link_take_wire(link, stream, NULL);
-    greeting_begin(link);
+    link_greet(link);
 }
 
 /* The handshake has what is left of the attempt's time. */
@@ -249,14 +248,10 @@ static void secure(struct redis_link *link, union redis_stream *stream)
     redis_wire_begin_handshake(link->wire);
 }
 
-void link_on_secured(void *arg)
-{
-    greeting_begin(arg);
-}
-
 /* Pipelined. PING is last because a Redis that is still loading refuses it but answers the others. */
-static void greeting_begin(struct redis_link *link)
+void link_greet(void *arg)
 {
+    struct redis_link *link = arg;
     const struct redis_target *t = &link->target;
     char text[64];
     bool is_sent = true;

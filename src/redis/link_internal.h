@@ -110,8 +110,8 @@ void link_drop_wire(struct redis_link *link);
 /* link_connect.c */
 
 void link_attempt(struct redis_link *link);
-/* The TLS handshake is complete. */
-void link_on_secured(void *arg);
+/* The connection is made, and its TLS handshake complete if it has one. arg: the link. */
+void link_greet(void *arg);
 /* The only way in which a connection ends while the link lives. */
 void link_lose(struct redis_link *link, const char *why);
 void link_name_place(struct redis_link *link);

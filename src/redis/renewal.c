@@ -36,18 +36,15 @@ struct held_lengths {
 
 /* The end */
 
-static void part_closed(struct redis_renewal *renewal)
+static void part_closed(void *arg)
 {
+    struct redis_renewal *renewal = arg;
+
     if (--renewal->open > 0)
         return;
     renewal->ended(renewal->arg, &renewal->result);
     buf_wipe(&renewal->held);
     free(renewal);
-}
-
-static void on_next_closed(void *arg)
-{
-    part_closed(arg);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -63,7 +60,7 @@ static void end(struct redis_renewal *renewal)
     if (renewal->link)
         renewal->link->successor = NULL;
     renewal->link = NULL;
-    redis_link_close(renewal->next, on_next_closed, renewal);
+    redis_link_close(renewal->next, part_closed, renewal);
     uv_close((uv_handle_t *)&renewal->timer, on_timer_closed);
 }
 

@@ -338,19 +338,15 @@ struct sentinel_census redis_sentinel_census(const struct redis_sentinel *sentin
 
 /* Closing */
 
-static void part_closed(struct redis_sentinel *sentinel)
+static void part_closed(void *arg)
 {
+    struct redis_sentinel *sentinel = arg;
     const struct callback closed = sentinel->closed;
 
     if (--sentinel->open > 0)
         return;
     free(sentinel);
     callback_run(closed);
-}
-
-static void on_link_closed(void *arg)
-{
-    part_closed(arg);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -365,8 +361,8 @@ void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *
     sentinel->closed = (struct callback){closed, arg};
     sentinel->open = 2 * sentinel->peer_count + 1;
     for (unsigned i = 0; i < sentinel->peer_count; i++) {
-        redis_link_close(sentinel->peers[i].questions, on_link_closed, sentinel);
-        redis_link_close(sentinel->peers[i].events, on_link_closed, sentinel);
+        redis_link_close(sentinel->peers[i].questions, part_closed, sentinel);
+        redis_link_close(sentinel->peers[i].events, part_closed, sentinel);
     }
     redis_rounds_stop(&sentinel->rounds, on_timer_closed);
 }

@@ -67,7 +67,7 @@ bool context_add_pair(struct tls_context *context, const struct tls_pair *pair, 
     CHECK(context->pair_count < TLS_PAIRS_MAX);
     if (!pair_read(pair, room, ret_why))
         return false;
-    not_after_s = pair_not_after_s(room);
+    not_after_s = pem_not_after_s(room->leaf);
     if (context->pair_count == 0 || not_after_s < context->not_after_s)
         context->not_after_s = not_after_s;
     context->pair_count++;

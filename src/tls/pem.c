@@ -150,11 +150,6 @@ int64_t pem_not_after_s(const X509 *certificate)
     return seconds_of(X509_get0_notAfter(certificate));
 }
 
-int64_t pair_not_after_s(const struct pair *pair)
-{
-    return pem_not_after_s(pair->leaf);
-}
-
 bool pem_trust(X509_STORE *store, const struct tls_pem *pem, struct buf *ret_why)
 {
     STACK_OF(X509) *all = pem_read_certificates(pem, ret_why);

@@ -22,7 +22,6 @@ MUST_CHECK bool pair_is_valid_now(const struct pair *pair, const struct tls_pem 
 void pair_finish(struct pair *pair);
 /* Whether the certificate is for that host name. */
 bool pair_covers(const struct pair *pair, const char *name);
-int64_t pair_not_after_s(const struct pair *pair);
 /* Seconds since 1970. */
 int64_t pem_not_after_s(const X509 *certificate);
 /* The certificates as trust anchors. */
