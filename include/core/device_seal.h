@@ -14,14 +14,15 @@ struct seal {
     char scopes[SCOPES_TEXT_BYTES];
 };
 
-/* A device's request. */
-struct device_wish {
+/* What a device asked for, as the MACs bind it. */
+struct sealed_device {
     const uint8_t *code_digest; /* KEYRING_DIGEST_BYTES, of the device code */
     struct text client, name;
     scope_set scopes;
 };
 
 /* The texts must outlive the seal. */
-void seal_enrolment(struct seal *seal, const struct device_wish *wish,
+void seal_enrolment(struct seal *seal, const struct sealed_device *sealed,
                     const uint8_t user_code_digest[KEYRING_DIGEST_BYTES]);
-void seal_approval(struct seal *seal, const struct device_wish *wish, const struct id *account, const struct id *user);
+void seal_approval(struct seal *seal, const struct sealed_device *sealed, const struct id *account,
+                   const struct id *user);

@@ -189,22 +189,22 @@ static bool read_enrolment(struct visit_call *call, const struct redis_reply *re
            reply_chars(reply_at(reply, 8), call->mac.text, sizeof call->mac.text);
 }
 
-static struct device_wish visit_wish(const struct visit_call *call)
+static struct sealed_device visit_sealed(const struct visit_call *call)
 {
-    return (struct device_wish){call->code_digest, call->enrolment.client, call->enrolment.name,
-                                call->enrolment.scopes};
+    return (struct sealed_device){call->code_digest, call->enrolment.client, call->enrolment.name,
+                                  call->enrolment.scopes};
 }
 
 /* A pending enrolment must match the MAC of its beginning: that proves that it belongs to this code and what it asks
  * for. A decided one is only shown, and nothing depends on that. Nor does a denial depend on it. */
 static enum store_result visit_believe(const struct visit_call *call)
 {
-    const struct device_wish wish = visit_wish(call);
+    const struct sealed_device sealed = visit_sealed(call);
     struct seal seal;
 
     if (call->enrolment.status != DEVICE_IS_PENDING || call->kind == VISIT_DENIES)
         return STORE_OK;
-    seal_enrolment(&seal, &wish, call->user_code.of[call->tries - 1]);
+    seal_enrolment(&seal, &sealed, call->user_code.of[call->tries - 1]);
     return store_believe(call->store, &seal.record, text_of(call->mac.text), "enrolment", call->enrolment.name);
 }
 
@@ -266,7 +266,7 @@ static void visit_deny(struct visit_call *call, store_done *done)
 
 static void approval_write(struct visit_call *call)
 {
-    const struct device_wish wish = visit_wish(call);
+    const struct sealed_device sealed = visit_sealed(call);
     const struct store_settings *limits = store_limits(call->home);
     struct script_args args;
     struct seal seal;
@@ -277,14 +277,14 @@ static void approval_write(struct visit_call *call)
     }
     call->mac.text[0] = '\0'; /* approved already: nothing was verified, so nothing is sealed */
     if (call->enrolment.status == DEVICE_IS_PENDING) {
-        seal_approval(&seal, &wish, &call->account, &call->user);
+        seal_approval(&seal, &sealed, &call->account, &call->user);
         record_mac_make(store_keyring(call->home), &seal.record, &call->mac);
     }
     args_begin(&args);
     args_add_hex(&args, call->code_digest, sizeof call->code_digest);
     args_add(&args, id_text(&call->account));
-    args_add(&args, wish.name);
-    args_add_int(&args, wish.scopes);
+    args_add(&args, sealed.name);
+    args_add_int(&args, sealed.scopes);
     args_add(&args, text_of(call->mac.text));
     args_add_actor(&args, call->home, &call->source);
     args_add_key_limits(&args, call->home, limits->device_keys_max);

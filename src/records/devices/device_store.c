@@ -50,7 +50,7 @@ static void begin_counted(void *arg, enum store_result result, const struct thro
 static void begin_write(struct begin_call *call)
 {
     const struct device_request *request = call->request;
-    const struct device_wish wish = {request->code_digest, request->client, request->name, request->scopes};
+    const struct sealed_device sealed = {request->code_digest, request->client, request->name, request->scopes};
     struct store *store = partition_of_digest(call->partitions, request->user_code_digest);
     struct script_args args;
     struct record_mac mac;
@@ -60,7 +60,7 @@ static void begin_write(struct begin_call *call)
         begin_finish(call, STORE_UNAVAILABLE, 0);
         return;
     }
-    seal_enrolment(&seal, &wish, request->user_code_digest);
+    seal_enrolment(&seal, &sealed, request->user_code_digest);
     record_mac_make(store_keyring(store), &seal.record, &mac);
     args_begin(&args);
     args_add_hex(&args, request->code_digest, KEYRING_DIGEST_BYTES);
@@ -281,8 +281,8 @@ static void poll_approved(struct poll_call *call, const struct redis_reply *repl
         poll_malformed(call, STORE_UNAVAILABLE);
         return;
     }
-    const struct device_wish wish = {code_digest(call), call->client, call->poll.name, call->poll.scopes};
-    seal_approval(&seal, &wish, &call->poll.account, &call->poll.approver);
+    const struct sealed_device sealed = {code_digest(call), call->client, call->poll.name, call->poll.scopes};
+    seal_approval(&seal, &sealed, &call->poll.account, &call->poll.approver);
     enum store_result result =
         store_believe(call->store, &seal.record, text_of(call->mac.text), "enrolment", id_text(&call->poll.account));
     if (result == STORE_OK) {
