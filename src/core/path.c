@@ -1,5 +1,4 @@
 #include "core/path.h"
-#include "base/encode.h"
 
 #include <string.h>
 
@@ -21,11 +20,22 @@ static const uint8_t CLASSES[256] = {
 
 enum { ESCAPE_CHARS = 3, UTF8_MAX_BYTES = 4 };
 
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* The byte that an escape at the beginning of t decodes to, or -1. */
 static int read_escape(struct text t)
 {
-    uint8_t byte;
-    return t.len >= ESCAPE_CHARS && t.ptr[0] == '%' && decode_hex((struct text){t.ptr + 1, 2}, &byte, 1) ? byte : -1;
+    if (t.len < ESCAPE_CHARS || t.ptr[0] != '%')
+        return -1;
+    const int high = hex_value(t.ptr[1]), low = hex_value(t.ptr[2]);
+    return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
 struct path_output {
@@ -157,9 +167,7 @@ static int take_byte(struct text *rest)
 static bool begins_with_hex_digits(struct text rest)
 {
     const int first = take_byte(&rest), second = take_byte(&rest);
-    const char digits[] = {(char)first, (char)second};
-    uint8_t byte;
-    return decode_hex((struct text){digits, sizeof digits}, &byte, 1);
+    return hex_value((char)first) >= 0 && hex_value((char)second) >= 0;
 }
 
 /* Characters that NFKC turns into "." "/" "\\" "%" "?" "#" or ";", or into text that contains one of them (Unicode 16);
