@@ -72,3 +72,9 @@ add_executable(port ${CMAKE_CURRENT_LIST_DIR}/port.c)
 target_link_libraries(port PRIVATE test_support)
 add_test(NAME meta_ports COMMAND ${CMAKE_CURRENT_LIST_DIR}/ports $<TARGET_FILE:port>)
 set_tests_properties(meta_ports PROPERTIES TIMEOUT 600)
+
+# The end of a failed run says why.
+add_executable(canary_assertion ${CMAKE_CURRENT_LIST_DIR}/canary_assertion.c)
+target_link_libraries(canary_assertion PRIVATE deps::criterion)
+add_test(NAME meta_run COMMAND ${CMAKE_CURRENT_LIST_DIR}/run $<TARGET_FILE:canary_assertion>)
+set_tests_properties(meta_run PROPERTIES TIMEOUT 300)
