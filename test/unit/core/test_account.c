@@ -272,7 +272,7 @@ Test(account, refuses_far_more_than_three_thousand_common_passwords)
     static const char *const TAILS[] = {"1234",  "12345!", "2024",  "2025!",  "2026!!", "123456", "!!!!", "1999",
                                         "@2026", "111111", "4321!", "qwerty", "000",    "_2023",  "1!"};
     struct text words = COMMON_WORDS, word;
-    unsigned refused = 0, taken = 0;
+    unsigned tried = 0;
 
     while (text_next(&words, ',', &word))
         for (size_t tail = 0; tail < 2 * (sizeof TAILS / sizeof TAILS[0]); tail++) {
@@ -282,11 +282,10 @@ Test(account, refuses_far_more_than_three_thousand_common_passwords)
                 password[0] = (char)(password[0] - 'a' + 'A');
             if (strlen(password) < PASSWORD_MIN_CHARS)
                 continue;
-            refused += account_check_password(text_of(password), NULL) == PASSWORD_COMMON;
-            taken += account_check_password(text_of(password), NULL) != PASSWORD_COMMON;
+            cr_expect_eq(account_check_password(text_of(password), NULL), PASSWORD_COMMON, "%s", password);
+            tried++;
         }
-    cr_expect_gt(refused, 3000, "%u", refused);
-    cr_expect_eq(taken, 0, "%u", taken);
+    cr_expect_gt(tried, 3000, "%u", tried);
 }
 
 Test(account, prepares_passwords_in_one_form)
