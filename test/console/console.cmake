@@ -12,6 +12,6 @@ add_npm_test(console_firefox console node run.js firefox firefox.test.js)
 add_npm_test(console_firefox_life console node run.js firefox life.test.js)
 set_tests_properties(${console_names} console_firefox console_firefox_life PROPERTIES
                      LABELS "browser;console" TIMEOUT 1200 PROCESSORS 2)
-add_test(NAME console_assets COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DFOLDER=${PROJECT_BINARY_DIR}/assets
+add_measured_test(NAME console_assets COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DFOLDER=${PROJECT_BINARY_DIR}/assets
                                      -P ${CMAKE_CURRENT_LIST_DIR}/assets.cmake)
 set_tests_properties(console_assets PROPERTIES LABELS console TIMEOUT 300)
