@@ -83,29 +83,14 @@ revoke_and_try() {
 
 # --- a light load -----------------------------------------------------------------------------------------------------
 
-# Two clients, which pause between requests, so that what is tested has the machine. Each request has a connection of its
-# own; each status is recorded with the phase of its request, and of an answer that is not 200 when it came, who asked and
-# what it says.
-load_pids=()
-load_worker() { # URL HEADER
-    local line phase answer=$dir/load.answer$BASHPID
-    while [ ! -e "$dir/load.enough" ]; do
-        phase=$(<"$dir/load.phase")
-        line=$(curl -s -o "$answer" -w '%{http_code} %{time_total} %header{x-request-id}' --max-time 20 -H "$2" "$1") || true
-        [[ $line == "200 "* ]] || phase+=" $(date +%T.%3N) $(tr -d '\n' <"$answer" | head -c 300)"
-        echo "$line $phase"
-        sleep 0.05
-    done
-}
-start_load() { # URL HEADER
-    local worker
+# start_load URL HEADER: the clients of load.js.
+start_load() {
     rm -f "$dir"/load.*
     echo 'before' >"$dir/load.phase"
-    for worker in 1 2; do
-        load_worker "$@" >"$dir/load.$worker" &
-        load_pids+=($!)
-        pids+=($!)
-    done
+    : >"$dir/load.1" && : >"$dir/load.2"
+    node test/support/load.js "$dir" "$@" &
+    load_pid=$!
+    pids+=("$load_pid")
 }
 load_phase() {
     say "$*"
@@ -122,13 +107,12 @@ load_goes_on() {
         done
     done
 }
-# end_load: prints the number of requests. Fails if one was not answered 200, or a client had ended early.
+# end_load: prints the number of requests. Fails if one was not answered 200, or the clients had ended early.
 end_load() {
-    local worker ended=0
-    for worker in "${load_pids[@]}"; do kill -0 "$worker" || ended=1; done
+    local ended=0
+    kill -0 "$load_pid" || ended=1
     touch "$dir/load.enough"
-    for worker in "${load_pids[@]}"; do forget "$worker"; done
-    load_pids=()
+    forget "$load_pid"
     cat "$dir"/load.[12] | sort >"$dir/load.all"
     say "$(awk '{if ($2 > most) most = $2} END {printf "%d requests, the longest took %.2f s", NR, most}' "$dir/load.all")"
     ! grep -v '^200 ' "$dir/load.all" >&2 && [ "$ended" = 0 ]

@@ -14,6 +14,8 @@ node_listen=127.0.0.1:0    # where they listen
 export CHATELAINE_TEST_PASSWORD_COST=${CHATELAINE_TEST_PASSWORD_COST:-10}
 PATH=$PATH:/usr/sbin # nginx and haproxy are there, and Debian's users do not look there
 
+exec {never}<> <(:)                            # nobody writes there
+sleep() { read -rt "$1" -u "$never" || true; } # without a process, because loops that wait would mostly start those
 say() { printf '\033[1m[%s]\033[0m %s\n' "$name" "$*" >&2; }
 die() {
     say "$*"
