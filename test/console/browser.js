@@ -1,6 +1,6 @@
 // A browser that takes nothing amiss: every console error, uncaught exception and breach of the Content-Security-Policy
 // on any page is kept, and tests fail by it.
-import {chromium} from 'playwright-core';
+import {createRequire} from 'node:module';
 
 import {PASSWORD, PATIENCE_MS, until} from '../support/deployment.js';
 import {FOREIGN_FIELDS, watchForeignText} from './foreign.js';
@@ -9,7 +9,10 @@ export const CHROMIUM = process.env.CHATELAINE_CHROMIUM ?? '/usr/bin/chromium-he
 export const FIREFOX = process.env.CHATELAINE_FIREFOX ?? '/usr/bin/firefox-esr';
 const SIZES = {wide: {width: 1280, height: 860}, narrow: {width: 320, height: 720}};
 
+// Loaded here, because run.js needs no browser; and by require, because import looks through all of it for names first.
 export async function launch() {
+    const {chromium} = createRequire(import.meta.url)('playwright-core');
+
     return await chromium.launch({
         executablePath: CHROMIUM,
         args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'],
