@@ -2,7 +2,7 @@
 import {ACCOUNT} from './account_texts.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
-import {announce, foreign, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {notice} from './form.js';
 import {exactTime, timeElement} from './format.js';
 import {passwordForm} from './change_password.js';
@@ -34,7 +34,7 @@ function means(title, text, state, buttonText, run) {
         'div',
         {class: 'means'},
         h('div', null, h('h3', null, title), h('p', {class: 'faint'}, text), state),
-        h('button', {type: 'button', class: 'secondary', onclick: run}, buttonText),
+        newButton('secondary', run, buttonText),
     );
 }
 

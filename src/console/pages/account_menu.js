@@ -1,5 +1,5 @@
 // The email in the corner: who is signed in, the way to My account, and signing out.
-import {foreign, h, icon, newId, show} from './dom.js';
+import {foreign, h, icon, newButton, newId, show} from './dom.js';
 import {roleName} from './roles.js';
 import {currentSession, signOut} from './session.js';
 import {explain} from './parts.js';
@@ -9,7 +9,7 @@ export function accountMenu() {
     const {user} = currentSession();
     const id = newId('menu');
     const problem = h('div', {role: 'alert'});
-    const leave = h('button', {type: 'button', class: 'menu-row', onclick: run}, icon('out'), TEXTS.session.signOut);
+    const leave = newButton('menu-row', run, [icon('out'), TEXTS.session.signOut]);
     const panel = h(
         'div',
         {class: 'menu-panel', id, hidden: true},
@@ -28,19 +28,11 @@ export function accountMenu() {
         leave,
         problem,
     );
-    const button = h(
-        'button',
-        {
-            'type': 'button',
-            'class': 'menu-button',
-            'aria-expanded': 'false',
-            'aria-controls': id,
-            'aria-label': TEXTS.accountMenu(user.email),
-            'onclick': () => (panel.hidden ? open() : close()),
-        },
-        icon('person'),
-        h('span', {class: 'menu-email'}, foreign(user.email)),
-        icon('down'),
+    const button = newButton(
+        'menu-button',
+        () => (panel.hidden ? open() : close()),
+        [icon('person'), h('span', {class: 'menu-email'}, foreign(user.email)), icon('down')],
+        {'aria-expanded': 'false', 'aria-controls': id, 'aria-label': TEXTS.accountMenu(user.email)},
     );
     const element = h('div', {class: 'account-menu', onkeydown: typed, onfocusout: left}, button, panel);
     let isWorking = false;

@@ -1,13 +1,13 @@
 // A dialog that says what will happen, acts when the user agrees, and then says what did happen.
 import {openDialog} from './dialog.js';
-import {announce, h, newId, show} from './dom.js';
+import {announce, h, newButton, newId, show} from './dom.js';
 import {foot, notice, workingForm} from './form.js';
 import {explain} from './parts.js';
 import {TEXTS} from './texts.js';
 
 // The button that ends a dialog. It gets the focus.
 export function closeFoot(dialog, text = TEXTS.close, ...more) {
-    const button = h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, text);
+    const button = newButton('primary', () => dialog.close(), text);
 
     setTimeout(() => button.isConnected && button.focus());
     return foot(null, ...more, button);

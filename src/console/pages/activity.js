@@ -2,7 +2,7 @@
 import {ACTIVITY} from './activity_texts.js';
 import {currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
-import {announce, h, icon, newId, show} from './dom.js';
+import {announce, h, icon, newButton, newId, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
 import {typeOptions} from './events_texts.js';
 import {saveFile} from './file.js';
@@ -60,7 +60,7 @@ function filterForm(state, book, change, clear) {
     const plain = (name) => ({value: state[name], change: change(name)});
     const typeId = newId('type');
     const type = chooser({label: ACTIVITY.type, value: state.type, change: change('type'), options: types});
-    const clearButton = h('button', {type: 'button', class: 'plain small clear', onclick: clear}, ACTIVITY.clear);
+    const clearButton = newButton('plain small clear', clear, ACTIVITY.clear);
 
     type.id = typeId;
     return {

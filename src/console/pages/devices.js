@@ -2,7 +2,7 @@
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {ACTIVATE, DEVICES} from './devices_texts.js';
-import {foreign, h, icon, show} from './dom.js';
+import {foreign, h, icon, newButton, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
 import {clockTime, exactTime, timeElement, timeInWords} from './format.js';
 import {emptyState, explain, facts, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
@@ -256,7 +256,7 @@ function confirmStep(code, enrolment, {decided, back}) {
         h(
             'div',
             {class: 'decide'},
-            h('button', {type: 'button', class: 'plain', onclick: back}, TEXTS.cancel),
+            newButton('plain', back, TEXTS.cancel),
             mayAs('responder') ? deny.element : null,
             mayAs('developer') ? approve.element : null,
         ),
@@ -270,7 +270,7 @@ function endStep(kind, title, text, again) {
         h(
             'div',
             {class: 'actions'},
-            h('button', {type: 'button', class: 'secondary', onclick: again}, ACTIVATE.another),
+            newButton('secondary', again, ACTIVATE.another),
             h('a', {class: 'button primary', href: '/console/devices'}, ACTIVATE.toDevices),
         ),
     ];

@@ -1,5 +1,5 @@
 // Modal dialogs and the side sheet. The browser's <dialog> keeps the focus inside and restores it afterwards.
-import {h, icon, newId, show} from './dom.js';
+import {h, icon, newButton, newId, show} from './dom.js';
 import {TEXTS} from './texts.js';
 
 const mayCloseNow = new Map(); // per open dialog
@@ -22,11 +22,7 @@ export function openDialog({title, shape = 'box', content, mayClose = () => true
     const body = h('div', {class: 'dialog-body'}, content);
     const isFree = () => !isFixed && !dialog.querySelector('form[data-working]') && mayClose();
     const tryClose = () => isFree() && dialog.close();
-    const cross = h(
-        'button',
-        {'type': 'button', 'class': 'plain icon-only', 'aria-label': TEXTS.close, 'onclick': tryClose},
-        icon('close'),
-    );
+    const cross = newButton('plain icon-only', tryClose, icon('close'), {'aria-label': TEXTS.close});
     const dialog = h(
         'dialog',
         {'class': `${shape} ${name ?? ''}`, 'aria-labelledby': titleId},

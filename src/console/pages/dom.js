@@ -26,6 +26,10 @@ export function svg(tag, properties, ...children) {
     return build(document.createElementNS(SVG, tag), properties, children);
 }
 
+// A button that submits nothing. content: as children of h(). attributes: further ones.
+export const newButton = (className, run, content, attributes) =>
+    h('button', {type: 'button', class: className, onclick: run, ...attributes}, content);
+
 // Text that others chose: names, emails, what browsers and devices call themselves.
 
 // They turn the direction of what stands after them. Names of earlier versions may hold some, and the end of an isolate

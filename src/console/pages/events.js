@@ -1,6 +1,6 @@
 // Events of the audit trail: as rows of a table, and one by one with everything that is known.
 import {openDialog} from './dialog.js';
-import {foreign, h, icon, plainJson} from './dom.js';
+import {foreign, h, icon, newButton, plainJson} from './dom.js';
 import {EVENTS, eventSentence, reasonWords, typeName} from './events_texts.js';
 import {foot} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeElement, zoneName} from './format.js';
@@ -99,16 +99,7 @@ function eventRow(event, open) {
         h(
             'td',
             {class: 'action-cell'},
-            h(
-                'button',
-                {
-                    'type': 'button',
-                    'class': 'plain icon-only',
-                    'aria-label': EVENTS.details(sentence(event)),
-                    'onclick': () => open(event),
-                },
-                icon('older'),
-            ),
+            newButton('plain icon-only', () => open(event), icon('older'), {'aria-label': EVENTS.details(sentence(event))}),
         ),
     );
 }
@@ -202,10 +193,7 @@ export function openEvent(event, closed) {
             h('div', {class: 'event-links'}, furtherLinks(event, actor, target)),
             h('div', {class: 'try-head'}, h('h3', null, EVENTS.raw), copyButton(raw, TEXTS.copy, 'plain small')),
             h('pre', {tabindex: '0'}, h('code', null, raw)),
-            foot(
-                null,
-                h('button', {type: 'button', class: 'secondary', onclick: () => dialog.close()}, TEXTS.close),
-            ),
+            foot(null, newButton('secondary', () => dialog.close(), TEXTS.close)),
         ],
     });
 }

@@ -1,5 +1,5 @@
 // Fields with their labels, hints and errors, and a form that shows when it is busy.
-import {h, icon, newId, show} from './dom.js';
+import {h, icon, newButton, newId, show} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
 
@@ -39,24 +39,18 @@ export function passwordField(attributes, {label = TEXTS.signIn.password, hint} 
         'data-secret': true,
         ...attributes,
     });
-    const toggle = h(
-        'button',
-        {
-            'type': 'button',
-            'class': 'plain small',
-            'aria-pressed': 'false',
-            'onclick': () => {
-                const shown = input.type === 'text';
+    const turn = () => {
+        const shown = input.type === 'text';
 
-                input.type = shown ? 'password' : 'text';
-                toggle.textContent = shown ? TEXTS.signIn.showPassword : TEXTS.signIn.hidePassword;
-                toggle.setAttribute('aria-pressed', String(!shown));
-            },
-        },
-        TEXTS.signIn.showPassword,
-    );
+        input.type = shown ? 'password' : 'text';
+        toggle.textContent = shown ? TEXTS.signIn.showPassword : TEXTS.signIn.hidePassword;
+        toggle.setAttribute('aria-pressed', String(!shown));
+    };
+    const toggle = newButton('plain small', turn, TEXTS.signIn.showPassword, {
+        'aria-pressed': 'false',
+        'aria-label': `${TEXTS.signIn.showPassword} ${label.toLowerCase()}`,
+    });
 
-    toggle.setAttribute('aria-label', `${TEXTS.signIn.showPassword} ${label.toLowerCase()}`);
     return field({label, hint, input, aside: toggle});
 }
 
@@ -145,8 +139,7 @@ export function workingForm({
 }) {
     const problem = problemSpace();
     const button = h('button', {type: 'submit', class: buttonClass}, submitText);
-    const cancelButton =
-        cancel && h('button', {type: 'button', class: 'secondary', onclick: () => isWorking || cancel()}, cancelText);
+    const cancelButton = cancel && newButton('secondary', () => isWorking || cancel(), cancelText);
     const form = h('form', {novalidate: true, onsubmit: run}, fields, foot(problem, cancelButton, button));
     let isWorking = false;
     let heldUntil = 0;

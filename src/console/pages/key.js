@@ -3,7 +3,7 @@ import {redraw} from './action.js';
 import {choice, currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {daysPerBar, usageChart} from './chart.js';
-import {announce, foreign, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
 import {saveFile} from './file.js';
 import {notice} from './form.js';
@@ -291,11 +291,9 @@ export function keyPage() {
     function activeButtons() {
         if (key.revoked_at) return [];
         return [
-            key.scopes.every(mayGrant) &&
-                h('button', {type: 'button', class: 'secondary', onclick: replace}, REPLACE.button),
-            mayAs('responder') && !end && h('button', {type: 'button', class: 'secondary', onclick: schedule}, SCHEDULE.button),
-            mayAs('responder') &&
-                h('button', {type: 'button', class: 'danger-quiet', onclick: revoke}, icon('ban'), TEXTS.keys.revoke),
+            key.scopes.every(mayGrant) && newButton('secondary', replace, REPLACE.button),
+            mayAs('responder') && !end && newButton('secondary', schedule, SCHEDULE.button),
+            mayAs('responder') && newButton('danger-quiet', revoke, [icon('ban'), TEXTS.keys.revoke]),
         ];
     }
     async function saveCertificate() {
@@ -306,15 +304,9 @@ export function keyPage() {
             if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
         }
     }
-    function certificateButton() {
-        if (!key.revoked_at) return null;
-        return h(
-            'button',
-            {type: 'button', class: 'secondary', title: KEY.certificateNote, onclick: saveCertificate},
-            icon('download'),
-            KEY.certificate,
-        );
-    }
+    const certificateButton = () =>
+        key.revoked_at &&
+        newButton('secondary', saveCertificate, [icon('download'), KEY.certificate], {title: KEY.certificateNote});
     function revoked(record) {
         readings += 1;
         Object.assign(key, record);

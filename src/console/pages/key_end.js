@@ -2,7 +2,7 @@
 // silent meanwhile.
 import {call} from './api.js';
 import {serverNow} from './clock.js';
-import {foreign, h} from './dom.js';
+import {foreign, h, newButton} from './dom.js';
 import {notice} from './form.js';
 import {exactTime, exactTimeWithZone, timeElement} from './format.js';
 import {END} from './key_end_texts.js';
@@ -115,8 +115,7 @@ const endWords = ({revokeAt}) => END.will(exactTimeWithZone(revokeAt), timeAhead
 export function endPart(key, end, acts) {
     const {tone, text, isSilent} = verdictOf(key, end);
     const button = (name, className, least) =>
-        mayAs(least) &&
-        h('button', {'type': 'button', 'class': className, 'data-again': name === 'again', 'onclick': acts[name]}, END[name]);
+        mayAs(least) && newButton(className, acts[name], END[name], {'data-again': name === 'again'});
 
     return h(
         'section',

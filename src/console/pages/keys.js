@@ -4,7 +4,7 @@ import {Refusal} from './api.js';
 import {spark} from './chart.js';
 import {serverNow} from './clock.js';
 import {openDialog} from './dialog.js';
-import {announce, foreign, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {foot} from './form.js';
 import {count, exactTime, timeElement, timeInWords} from './format.js';
 import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} from './keybook.js';
@@ -136,31 +136,26 @@ function emptyList(state, create, clear) {
             'search',
             TEXTS.keys.emptyFilteredTitle,
             TEXTS.keys.emptyFiltered,
-            h('button', {type: 'button', class: 'secondary', onclick: clear}, TEXTS.keys.clear),
+            newButton('secondary', clear, TEXTS.keys.clear),
         );
     if (state.status === 'revoked')
         return emptyState('ban', TEXTS.keys.emptyRevokedTitle, TEXTS.keys.emptyRevoked);
     return emptyState('key', TEXTS.keys.emptyTitle, create ? TEXTS.keys.empty : TEXTS.keys.emptyReader, create && create());
 }
 
-function pagerButton(text, isEnabled, turn, ...content) {
-    return h(
-        'button',
-        {'type': 'button', 'class': 'secondary small', 'disabled': !isEnabled, 'onclick': turn, 'aria-label': text},
-        content,
-    );
-}
-
 // range: which keys are shown, of how many.
 function pager(page, range, turn) {
+    const {previous, next} = TEXTS.keys;
     const hasPages = page.number > 1 || page.hasMore;
+    const turner = (text, isEnabled, by, ...content) =>
+        hasPages && newButton('secondary small', () => turn(by), content, {'disabled': !isEnabled, 'aria-label': text});
 
     return h(
         'nav',
         {'class': 'pager', 'aria-label': TEXTS.keys.table},
         range,
-        hasPages && pagerButton(TEXTS.keys.previous, page.number > 1, () => turn(-1), icon('newer'), TEXTS.keys.previous),
-        hasPages && pagerButton(TEXTS.keys.next, page.hasMore, () => turn(1), TEXTS.keys.next, icon('older')),
+        turner(previous, page.number > 1, -1, icon('newer'), previous),
+        turner(next, page.hasMore, 1, next, icon('older')),
     );
 }
 
@@ -276,7 +271,7 @@ export async function loaded(script, title) {
     try {
         return await script;
     } catch {
-        const reload = h('button', {type: 'button', class: 'primary', onclick: () => location.reload()}, TEXTS.retry);
+        const reload = newButton('primary', () => location.reload(), TEXTS.retry);
 
         openDialog({title, content: [explain(new Refusal('offline')), foot(null, reload)]});
         return null;
@@ -302,10 +297,8 @@ export function keysPage() {
     const content = h('div', {class: 'list-space'});
     const box = searchBox(() => change('text')(box.input.value));
     const create = (isDecoy) => () => createKey(() => renew(), isDecoy);
-    const createButton = () =>
-        h('button', {type: 'button', class: 'primary', onclick: create(false)}, icon('plus'), TEXTS.keys.create);
-    const decoyButton = () =>
-        h('button', {type: 'button', class: 'secondary', onclick: create(true)}, TEXTS.keys.createDecoy);
+    const createButton = () => newButton('primary', create(false), [icon('plus'), TEXTS.keys.create]);
+    const decoyButton = () => newButton('secondary', create(true), TEXTS.keys.createDecoy);
     const offersCreate = mayAs('developer');
     const use = new Map();
     let book = readKeys(state);

@@ -2,7 +2,7 @@
 // is shown once, and stays in view until the user says that it is stored.
 import {explainUncertain} from './action.js';
 import {openDialog} from './dialog.js';
-import {announce, foreign, h, icon, show} from './dom.js';
+import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {saveFile} from './file.js';
 import {foot, notice, problemSpace} from './form.js';
 import {NEW_KEY} from './new_key_texts.js';
@@ -58,7 +58,7 @@ function secretView(key, {text, canTry, about}, state, finish) {
     const curl = `set -a; . ./${file}; set +a\ncurl -sS ${location.origin}/v1/whoami -H "Authorization: Bearer $CHATELAINE_API_KEY"`;
     const env = new Blob([`CHATELAINE_API_KEY=${key.secret}\n`], {type: 'text/plain'});
     const stored = h('input', {type: 'checkbox', name: 'stored'});
-    const done = h('button', {type: 'button', class: 'primary', disabled: true, onclick: finish}, NEW_KEY.finish);
+    const done = newButton('primary', finish, NEW_KEY.finish, {disabled: true});
 
     stored.addEventListener('change', () => {
         state.isStored = stored.checked;
@@ -77,12 +77,7 @@ function secretView(key, {text, canTry, about}, state, finish) {
                 'div',
                 {class: 'secret-actions'},
                 copySecretButton(key.secret, NEW_KEY.copySecret, 'primary'),
-                h(
-                    'button',
-                    {type: 'button', class: 'secondary', onclick: () => saveFile(file, env)},
-                    icon('download'),
-                    NEW_KEY.download,
-                ),
+                newButton('secondary', () => saveFile(file, env), [icon('download'), NEW_KEY.download]),
             ),
         ),
         canTry && tryView(file, curl),
@@ -119,7 +114,7 @@ export function openSecretSheet({title, content}) {
         dialog.replace(
             NEW_KEY.goneTitle,
             notice('warn', h('p', null, NEW_KEY.gone)),
-            foot(null, h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close)),
+            foot(null, newButton('primary', () => dialog.close(), TEXTS.close)),
         );
     });
     return {

@@ -1,5 +1,5 @@
 // What happened to one's sign-in meanwhile: failed attempts, new browsers, a used recovery code.
-import {h, icon} from './dom.js';
+import {h, icon, newButton} from './dom.js';
 import {timeElement} from './format.js';
 import {NOTICES} from './notices_texts.js';
 
@@ -49,11 +49,6 @@ export function noticesBar(notices, dismissed) {
                 dismissed ? [`${NOTICES.whatToDo} `, accountLink(), ` ${NOTICES.tell}`] : NOTICES.whatToDoHere,
             ),
         ),
-        dismissed &&
-            h(
-                'button',
-                {'type': 'button', 'class': 'plain icon-only', 'aria-label': NOTICES.dismiss, 'onclick': dismissed},
-                icon('close'),
-            ),
+        dismissed && newButton('plain icon-only', dismissed, icon('close'), {'aria-label': NOTICES.dismiss}),
     );
 }

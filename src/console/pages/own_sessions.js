@@ -2,7 +2,7 @@
 import {ACCOUNT} from './account_texts.js';
 import {redraw, openAction} from './action.js';
 import {call} from './api.js';
-import {announce, foreign, h, show} from './dom.js';
+import {announce, foreign, h, newButton, show} from './dom.js';
 import {timeElement} from './format.js';
 import {loading, skeletonRows} from './parts.js';
 
@@ -37,16 +37,9 @@ function endButton(session, ended) {
         said: ACCOUNT.ended,
     };
 
-    return h(
-        'button',
-        {
-            'type': 'button',
-            'class': 'danger-quiet small',
-            'aria-label': ACCOUNT.endNamed(session),
-            'onclick': () => openEnd(words, ended),
-        },
-        ACCOUNT.end,
-    );
+    return newButton('danger-quiet small', () => openEnd(words, ended), ACCOUNT.end, {
+        'aria-label': ACCOUNT.endNamed(session),
+    });
 }
 
 function sessionRow(session, ended) {
@@ -94,25 +87,14 @@ function sessionTable(sessions, ended) {
 export function ownSessions() {
     const content = h('div', {class: 'sessions-space'});
     const others = h('div', {class: 'section-actions'});
-    const endOthers = h(
-        'button',
-        {
-            type: 'button',
-            class: 'secondary small',
-            onclick: () =>
-                openEnd(
-                    {
-                        title: ACCOUNT.endOthersTitle,
-                        text: ACCOUNT.endOthersText,
-                        submitText: ACCOUNT.endOthersSubmit,
-                        path: PATH,
-                        said: ACCOUNT.othersEnded,
-                    },
-                    reload,
-                ),
-        },
-        ACCOUNT.endOthers,
-    );
+    const words = {
+        title: ACCOUNT.endOthersTitle,
+        text: ACCOUNT.endOthersText,
+        submitText: ACCOUNT.endOthersSubmit,
+        path: PATH,
+        said: ACCOUNT.othersEnded,
+    };
+    const endOthers = newButton('secondary small', () => openEnd(words, reload), ACCOUNT.endOthers);
     const loader = loading(content, {
         placeholder: () => skeletonRows(1),
         load: () => call('GET', PATH),

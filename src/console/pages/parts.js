@@ -1,5 +1,5 @@
 // Building blocks that several pages share.
-import {announce, h, icon, show} from './dom.js';
+import {announce, h, icon, newButton, show} from './dom.js';
 import {TEXTS} from './texts.js';
 import {notice} from './form.js';
 import {wait} from './format.js';
@@ -84,11 +84,7 @@ function errorState(refusal, again, attempt) {
         refusal.requestId && !isPassing
             ? h('p', {class: 'reference'}, TEXTS.problem.reference(refusal.requestId))
             : null,
-        h(
-            'button',
-            {type: 'button', class: 'secondary', onclick: again},
-            isPassing ? TEXTS.problem.retryNow : TEXTS.retry,
-        ),
+        newButton('secondary', again, isPassing ? TEXTS.problem.retryNow : TEXTS.retry),
         status,
     );
     const endMs = Date.now() + Math.max(refusal.retryAfterMs, Math.min(RETRY_FIRST_MS * 2 ** attempt, RETRY_MAX_MS));
@@ -151,20 +147,14 @@ export function skeletonRows(count) {
 }
 
 export function segments({label, options, value, change}) {
-    const buttons = options.map(([key, text]) =>
-        h(
-            'button',
-            {
-                'type': 'button',
-                'aria-pressed': String(key === value),
-                'onclick'() {
-                    for (const button of buttons) button.setAttribute('aria-pressed', String(button === this));
-                    change(key);
-                },
-            },
-            text,
-        ),
-    );
+    const buttons = options.map(([key, text]) => {
+        const choose = ({currentTarget}) => {
+            for (const button of buttons) button.setAttribute('aria-pressed', String(button === currentTarget));
+            change(key);
+        };
+
+        return newButton(null, choose, text, {'aria-pressed': String(key === value)});
+    });
 
     return h('div', {'class': 'segments', 'role': 'group', 'aria-label': label}, buttons);
 }
@@ -211,40 +201,32 @@ export function pagerMore(text, load) {
 // copied: called when it is in the clipboard.
 export function copyButton(text, label, className, copied = () => {}) {
     const words = h('span', null, label);
-    const button = h(
-        'button',
-        {
-            type: 'button',
-            class: className,
-            onclick: async () => {
-                try {
-                    await navigator.clipboard.writeText(text);
-                    button.style.minWidth = `${button.offsetWidth}px`; // its neighbours stay where they are
-                    show(button, icon('done'), words);
-                    words.textContent = TEXTS.copied;
-                    announce(TEXTS.copied);
-                    copied();
-                    setTimeout(() => {
-                        show(button, icon('copy'), words);
-                        words.textContent = label;
-                    }, 2000);
-                } catch {
-                    announce(TEXTS.copyFailed);
-                    words.textContent = TEXTS.copyFailed;
-                }
-            },
-        },
-        icon('copy'),
-        words,
-    );
+    const button = newButton(className, run, [icon('copy'), words]);
 
+    async function run() {
+        try {
+            await navigator.clipboard.writeText(text);
+            button.style.minWidth = `${button.offsetWidth}px`; // its neighbours stay where they are
+            show(button, icon('done'), words);
+            words.textContent = TEXTS.copied;
+            announce(TEXTS.copied);
+            copied();
+            setTimeout(() => {
+                show(button, icon('copy'), words);
+                words.textContent = label;
+            }, 2000);
+        } catch {
+            announce(TEXTS.copyFailed);
+            words.textContent = TEXTS.copyFailed;
+        }
+    }
     return button;
 }
 
 // For secrets. The clipboard keeps what it has, for other programs too, until something else is copied. It is not cleared
 // unasked: pages are not told whether it still has the secret, or something that the user needs.
 export function copySecretButton(text, label, className) {
-    const clear = h('button', {type: 'button', class: 'plain small', onclick: run}, TEXTS.clipboard.clear);
+    const clear = newButton('plain small', run, TEXTS.clipboard.clear);
     const note = h('span', {class: 'hint clipboard', hidden: true});
 
     async function run() {

@@ -2,7 +2,7 @@
 import {redraw} from './action.js';
 import {currentAddress, leaveOver, pushAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
-import {announce, foreign, h, icon} from './dom.js';
+import {announce, foreign, h, icon, newButton} from './dom.js';
 import {exactTime, timeElement} from './format.js';
 import {INVITATIONS, openInvite, openWithdraw} from './invite.js';
 import {loading, pageHead, pagerMore, skeletonRows} from './parts.js';
@@ -44,11 +44,7 @@ function personRow(user, open) {
         h(
             'th',
             {scope: 'row', class: isOwn ? 'own' : null},
-            h(
-                'button',
-                {type: 'button', class: 'row-name', title: foreign(user.email), onclick: () => open(user.id)},
-                foreign(user.email),
-            ),
+            newButton('row-name', () => open(user.id), foreign(user.email), {title: foreign(user.email)}),
             isOwn ? h('span', {class: 'tag'}, PEOPLE.you) : null,
         ),
         h('td', {'data-label': columns.role}, h('span', {title: ROLES[user.role]?.text}, roleName(user.role))),
@@ -92,16 +88,9 @@ function invitationRow(invitation, reload) {
         h(
             'td',
             {class: 'action-cell'},
-            h(
-                'button',
-                {
-                    'type': 'button',
-                    'class': 'danger-quiet small',
-                    'aria-label': PEOPLE.withdrawNamed(invitation.email),
-                    'onclick': () => openWithdraw(invitation, withdrawn),
-                },
-                PEOPLE.withdraw,
-            ),
+            newButton('danger-quiet small', () => openWithdraw(invitation, withdrawn), PEOPLE.withdraw, {
+                'aria-label': PEOPLE.withdrawNamed(invitation.email),
+            }),
         ),
     );
 }
@@ -216,14 +205,7 @@ export function peoplePage() {
             pageHead(
                 PEOPLE.title,
                 PEOPLE.lead,
-                mayAs('owner')
-                    ? h(
-                          'button',
-                          {type: 'button', class: 'primary', onclick: () => openInvite(refresh)},
-                          icon('plus'),
-                          PEOPLE.invite,
-                      )
-                    : null,
+                mayAs('owner') && newButton('primary', () => openInvite(refresh), [icon('plus'), PEOPLE.invite]),
             ),
             content,
         ),

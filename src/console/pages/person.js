@@ -1,6 +1,6 @@
 // A person of the account, in a sheet at the side.
 import {openDialog} from './dialog.js';
-import {foreign, h, show} from './dom.js';
+import {foreign, h, newButton, show} from './dom.js';
 import {notice} from './form.js';
 import {exactTime, timeElement} from './format.js';
 import {facts} from './parts.js';
@@ -36,10 +36,6 @@ function keysView(user) {
     return space;
 }
 
-function actionButton(text, className, run) {
-    return h('button', {type: 'button', class: className, onclick: run}, text);
-}
-
 function actionsOf(user, changed) {
     if (user.id === currentSession().user.id)
         return h(
@@ -53,12 +49,12 @@ function actionsOf(user, changed) {
     return h(
         'div',
         {class: 'person-actions'},
-        actionButton(PEOPLE.changeRole, 'secondary', () => openRole(user, changed)),
-        actionButton(PEOPLE.reset, 'secondary', () => openReset(user, changed)),
+        newButton('secondary', () => openRole(user, changed), PEOPLE.changeRole),
+        newButton('secondary', () => openReset(user, changed), PEOPLE.reset),
         user.status === 'disabled'
-            ? actionButton(PEOPLE.enable, 'secondary', () => openEnable(user, changed))
-            : actionButton(PEOPLE.disable, 'danger-quiet', () => openDisable(user, changed)),
-        actionButton(PEOPLE.remove, 'danger-quiet', () => openRemove(user, changed)),
+            ? newButton('secondary', () => openEnable(user, changed), PEOPLE.enable)
+            : newButton('danger-quiet', () => openDisable(user, changed), PEOPLE.disable),
+        newButton('danger-quiet', () => openRemove(user, changed), PEOPLE.remove),
     );
 }
 

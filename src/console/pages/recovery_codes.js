@@ -3,7 +3,7 @@ import {ACCOUNT} from './account_texts.js';
 import {closeFoot} from './action.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
-import {announce, h, icon, plain, show} from './dom.js';
+import {announce, h, icon, newButton, plain, show} from './dom.js';
 import {saveFile} from './file.js';
 import {foot, notice, problemSpace, workingForm} from './form.js';
 import {copySecretButton, explain} from './parts.js';
@@ -24,11 +24,7 @@ function warnUnload(event) {
 
 function codesView(dialog, codes, state) {
     const stored = h('input', {type: 'checkbox', name: 'stored'});
-    const done = h(
-        'button',
-        {type: 'button', class: 'primary', disabled: true, onclick: () => dialog.close()},
-        ACCOUNT.done,
-    );
+    const done = newButton('primary', () => dialog.close(), ACCOUNT.done, {disabled: true});
 
     stored.addEventListener('change', () => {
         state.isStored = stored.checked;
@@ -47,18 +43,8 @@ function codesView(dialog, codes, state) {
             'div',
             {class: 'secret-actions'},
             copySecretButton(codes.join('\n'), ACCOUNT.copyCodes, 'primary'),
-            h(
-                'button',
-                {type: 'button', class: 'secondary', onclick: () => download(codes)},
-                icon('download'),
-                ACCOUNT.downloadCodes,
-            ),
-            h(
-                'button',
-                {type: 'button', class: 'secondary', onclick: () => print()},
-                icon('print'),
-                ACCOUNT.printCodes,
-            ),
+            newButton('secondary', () => download(codes), [icon('download'), ACCOUNT.downloadCodes]),
+            newButton('secondary', () => print(), [icon('print'), ACCOUNT.printCodes]),
         ),
         foot(state.problem, h('label', {class: 'check'}, stored, ACCOUNT.stored), done),
     ];

@@ -2,7 +2,7 @@
 import {call} from './api.js';
 import {serverNow} from './clock.js';
 import {openDialog} from './dialog.js';
-import {announce, foreign, h} from './dom.js';
+import {announce, foreign, h, newButton} from './dom.js';
 import {field, foot, notice, workingForm} from './form.js';
 import {clockTimeExact, exactTime, timeInWords} from './format.js';
 import {explain, modeBadge} from './parts.js';
@@ -111,7 +111,7 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
 }
 
 function showRevoked(dialog, key, record, {doneTitle, doneText, next}) {
-    const finish = h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close);
+    const finish = newButton('primary', () => dialog.close(), TEXTS.close);
 
     dialog.replace(
         doneTitle,

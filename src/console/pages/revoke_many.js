@@ -2,7 +2,7 @@
 import {explainUncertain} from './action.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
-import {announce, h} from './dom.js';
+import {announce, h, newButton} from './dom.js';
 import {field, foot, notice, workingForm} from './form.js';
 import {explain} from './parts.js';
 import {askFirst, isInUse, keyLine} from './revoke.js';
@@ -20,7 +20,7 @@ function countConfirmation(count) {
 
 function showManyRevoked(dialog, keys, answer) {
     const {doneTitle} = TEXTS.revoke;
-    const finish = h('button', {type: 'button', class: 'primary', onclick: () => dialog.close()}, TEXTS.close);
+    const finish = newButton('primary', () => dialog.close(), TEXTS.close);
     const ended = answer.revoked.length + answer.already_revoked.length;
     const title = ended ? doneTitle : MANY.noneTitle;
     const text = ended ? MANY.done(ended) : MANY.none;

@@ -1,5 +1,5 @@
 // Which of the keys shown are selected, and the bar above the list that acts on them.
-import {announce, h} from './dom.js';
+import {announce, h, newButton} from './dom.js';
 import {TEXTS} from './texts.js';
 
 // act: gets the selected keys, in the order in which they are shown.
@@ -7,8 +7,8 @@ export function keySelection(act) {
     const ids = new Set(); // kept while the list is read again
     const boxes = new Map(); // by key, of those shown that can be selected
     const all = h('input', {type: 'checkbox', onchange: () => setAll(all.checked)});
-    const revoke = h('button', {type: 'button', class: 'danger-quiet small', onclick: () => act(chosen())});
-    const clear = h('button', {type: 'button', class: 'plain small', onclick: clearAll}, TEXTS.keys.clearSelection);
+    const revoke = newButton('danger-quiet small', () => act(chosen()));
+    const clear = newButton('plain small', clearAll, TEXTS.keys.clearSelection);
     const element = h(
         'div',
         {'class': 'selection', 'role': 'group', 'aria-label': TEXTS.keys.selection},

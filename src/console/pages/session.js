@@ -2,7 +2,7 @@
 // begins and ends.
 import {call, callOnce, installHooks, Refusal} from './api.js';
 import {clockSkewMs} from './clock.js';
-import {announce, h, show} from './dom.js';
+import {announce, h, newButton, show} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
 
@@ -188,7 +188,7 @@ function showWarning(leftMs, isLimit) {
             'div',
             {'class': 'session-bar', 'role': 'region', 'aria-label': TEXTS.session.aboutToEnd},
             h('p', {'aria-live': 'off'}),
-            isLimit ? null : h('button', {type: 'button', class: 'primary', onclick: stay}, TEXTS.session.stay),
+            isLimit ? null : newButton('primary', stay, TEXTS.session.stay),
         );
     }
     // Put the bar into the topmost dialog if there is one: nothing below it can be reached.

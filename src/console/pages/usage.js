@@ -3,7 +3,7 @@ import {choice, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {daysPerBar, share, usageChart} from './chart.js';
 import {serverNow} from './clock.js';
-import {foreign, h, icon, show} from './dom.js';
+import {foreign, h, icon, newButton, show} from './dom.js';
 import {csvOf, saveFile} from './file.js';
 import {count, dayName} from './format.js';
 import {addressOfId} from './names.js';
@@ -191,12 +191,7 @@ function chartPanel({days, series, key}) {
 }
 
 const csvButton = (text, name, rows) =>
-    h(
-        'button',
-        {type: 'button', class: 'plain small', onclick: () => saveFile(name, csvOf(rows()))},
-        icon('download'),
-        text,
-    );
+    newButton('plain small', () => saveFile(name, csvOf(rows())), [icon('download'), text]);
 
 const dayRows = ({days, series}) => [
     ['date', ...series],
