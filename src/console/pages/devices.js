@@ -5,7 +5,7 @@ import {ACTIVATE, DEVICES} from './devices_texts.js';
 import {foreign, h, icon, newButton, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
 import {clockTime, exactTime, timeElement, timeInWords} from './format.js';
-import {emptyState, explain, facts, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
+import {emptyState, explain, facts, listTable, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
 import {openRevoke} from './revoke.js';
 import {TEXTS} from './texts.js';
@@ -81,24 +81,6 @@ function deviceRow(device) {
     return row;
 }
 
-function deviceTable(devices) {
-    const heads = Object.entries(DEVICES.columns).map(([name, text]) =>
-        h(
-            'th',
-            {scope: 'col', class: `column-${name}`},
-            name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
-        ),
-    );
-
-    return h(
-        'table',
-        {class: 'list devices'},
-        h('caption', {class: 'unseen'}, DEVICES.table),
-        h('thead', null, h('tr', null, heads)),
-        h('tbody', null, devices.map(deviceRow)),
-    );
-}
-
 const addLink = () =>
     mayAs('developer') && h('a', {class: 'button primary', href: '/console/activate'}, icon('plus'), DEVICES.add);
 
@@ -125,7 +107,9 @@ export function devicesPage() {
         state.devices.push(...page.data);
         show(
             content,
-            state.devices.length ? deviceTable(state.devices) : emptyDevices(state.status),
+            state.devices.length
+                ? listTable('devices', DEVICES.table, DEVICES.columns, state.devices.map(deviceRow))
+                : emptyDevices(state.status),
             page.has_more ? more : null,
         );
     }

@@ -5,7 +5,7 @@ import {EVENTS, eventSentence, reasonWords, typeName} from './events_texts.js';
 import {foot} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeElement, zoneName} from './format.js';
 import {addressOfId} from './names.js';
-import {copyButton, facts} from './parts.js';
+import {copyButton, facts, listTable} from './parts.js';
 import {TEXTS} from './texts.js';
 import {kindWords, stranger, thingElement, thingOf} from './things.js';
 import {THINGS} from './things_texts.js';
@@ -106,26 +106,9 @@ function eventRow(event, open) {
 
 // open() gets the event that was chosen.
 export function eventTable(events, open) {
-    const texts = {...EVENTS.columns, when: `${EVENTS.columns.when} (${zoneName()})`};
-    const heads = Object.entries(texts).map(([name, text]) =>
-        h(
-            'th',
-            {scope: 'col', class: `column-${name}`},
-            name === 'more' ? h('span', {class: 'unseen'}, text) : text,
-        ),
-    );
+    const columns = {...EVENTS.columns, when: `${EVENTS.columns.when} (${zoneName()})`};
 
-    return h(
-        'table',
-        {class: 'list events'},
-        h('caption', {class: 'unseen'}, EVENTS.table),
-        h('thead', null, h('tr', null, heads)),
-        h(
-            'tbody',
-            null,
-            events.map((event) => eventRow(event, open)),
-        ),
-    );
+    return listTable('events', EVENTS.table, columns, events.map((event) => eventRow(event, open)));
 }
 
 function dataRows(data) {

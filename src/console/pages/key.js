@@ -13,7 +13,7 @@ import {REPLACE, SCHEDULE} from './key_end_texts.js';
 import {KEY} from './key_texts.js';
 import {addressOfList, loaded} from './keys.js';
 import {makerElement} from './names.js';
-import {copyButton, explain, facts, loading, modeBadge, segments, skeletonRows} from './parts.js';
+import {copyButton, explain, facts, listTable, loading, modeBadge, segments, skeletonRows} from './parts.js';
 import {mayAs, mayGrant} from './permissions.js';
 import {revokeKey} from './revoke.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
@@ -144,23 +144,7 @@ function refusedTable(reasons, last) {
             ),
         );
 
-    return h(
-        'table',
-        {class: 'list refused'},
-        h('caption', {class: 'unseen'}, KEY.refusedTitle),
-        h(
-            'thead',
-            null,
-            h(
-                'tr',
-                null,
-                h('th', {scope: 'col'}, columns.reason),
-                h('th', {scope: 'col', class: 'number column-count'}, columns.count),
-                h('th', {scope: 'col', class: 'column-last'}, columns.last),
-            ),
-        ),
-        h('tbody', null, rows),
-    );
+    return listTable('refused', KEY.refusedTitle, columns, rows);
 }
 
 function refusedPart(use, last) {

@@ -9,7 +9,7 @@ import {foot} from './form.js';
 import {count, exactTime, timeElement, timeInWords} from './format.js';
 import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} from './keybook.js';
 import {makerElement} from './names.js';
-import {chooser, emptyState, explain, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
+import {chooser, emptyState, explain, listTable, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
 import {keySelection} from './selection.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
@@ -113,21 +113,10 @@ function keyRow(key, useOf, selection) {
 
 function keyTable(rows, selects) {
     const {select, ...others} = TEXTS.keys.columns;
-    const heads = Object.entries(selects ? {select, ...others} : others).map(([name, text]) =>
-        h(
-            'th',
-            {scope: 'col', class: `column-${name}`},
-            ['select', 'actions'].includes(name) ? h('span', {class: 'unseen'}, text) : text,
-        ),
-    );
 
-    return h(
-        'table',
-        {class: selects ? 'list keys selects' : 'list keys'},
-        h('caption', {class: 'unseen'}, TEXTS.keys.table),
-        h('thead', null, h('tr', null, heads)),
-        h('tbody', null, rows),
-    );
+    return selects
+        ? listTable('keys selects', TEXTS.keys.table, {select, ...others}, rows)
+        : listTable('keys', TEXTS.keys.table, others, rows);
 }
 
 function emptyList(state, create, clear) {

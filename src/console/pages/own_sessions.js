@@ -4,7 +4,7 @@ import {redraw, openAction} from './action.js';
 import {call} from './api.js';
 import {announce, foreign, h, newButton, show} from './dom.js';
 import {timeElement} from './format.js';
-import {loading, skeletonRows} from './parts.js';
+import {listTable, loading, skeletonRows} from './parts.js';
 
 const PATH = '/v1/console/sessions';
 
@@ -61,28 +61,6 @@ function sessionRow(session, ended) {
     );
 }
 
-function sessionTable(sessions, ended) {
-    const heads = Object.entries(ACCOUNT.columns).map(([name, text]) =>
-        h(
-            'th',
-            {scope: 'col', class: `column-${name}`},
-            name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
-        ),
-    );
-
-    return h(
-        'table',
-        {class: 'list sessions'},
-        h('caption', {class: 'unseen'}, ACCOUNT.sessionsTable),
-        h('thead', null, h('tr', null, heads)),
-        h(
-            'tbody',
-            null,
-            sessions.map((session) => sessionRow(session, ended)),
-        ),
-    );
-}
-
 // {element, run, stop}
 export function ownSessions() {
     const content = h('div', {class: 'sessions-space'});
@@ -107,7 +85,7 @@ export function ownSessions() {
         show(others, hasOthers ? endOthers : null);
         redraw(
             content,
-            sessionTable(data, reload),
+            listTable('sessions', ACCOUNT.sessionsTable, ACCOUNT.columns, data.map((session) => sessionRow(session, reload))),
             h('p', {class: 'hint after-list'}, hasOthers ? ACCOUNT.notYou : ACCOUNT.noOthers),
         );
     }

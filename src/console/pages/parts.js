@@ -173,6 +173,28 @@ export function chooser({label, options, value, change}) {
     return select;
 }
 
+// Columns whose heads only screen readers need.
+const HEADS_UNSEEN = ['select', 'actions', 'more'];
+
+// columns: their heads by name. The class of a list says how wide they are.
+export function listTable(className, caption, columns, rows) {
+    const heads = Object.entries(columns).map(([name, text]) =>
+        h(
+            'th',
+            {scope: 'col', class: `column-${name}`},
+            HEADS_UNSEEN.includes(name) ? h('span', {class: 'unseen'}, text) : text,
+        ),
+    );
+
+    return h(
+        'table',
+        {class: `list ${className}`},
+        h('caption', {class: 'unseen'}, caption),
+        h('thead', null, h('tr', null, heads)),
+        h('tbody', null, rows),
+    );
+}
+
 // The button below a list that has more entries. load() fetches and draws them, one call at a time.
 export function pagerMore(text, load) {
     const problem = h('div', {role: 'alert'});

@@ -5,7 +5,7 @@ import {call, withQuery} from './api.js';
 import {announce, foreign, h, icon, newButton} from './dom.js';
 import {exactTime, timeElement} from './format.js';
 import {INVITATIONS, openInvite, openWithdraw} from './invite.js';
-import {loading, pageHead, pagerMore, skeletonRows} from './parts.js';
+import {listTable, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
 import {factorOf, openPerson, statusBadge} from './person.js';
 import {USERS} from './person_actions.js';
 import {PEOPLE} from './people_texts.js';
@@ -15,24 +15,6 @@ import {currentSession} from './session.js';
 
 const PAGE = 50;
 const INVITATIONS_MAX = 100;
-
-function heads(columns) {
-    return h(
-        'thead',
-        null,
-        h(
-            'tr',
-            null,
-            Object.entries(columns).map(([name, text]) =>
-                h(
-                    'th',
-                    {scope: 'col', class: `column-${name}`},
-                    name === 'actions' ? h('span', {class: 'unseen'}, text) : text,
-                ),
-            ),
-        ),
-    );
-}
 
 function personRow(user, open) {
     const isOwn = user.id === currentSession().user.id;
@@ -51,20 +33,6 @@ function personRow(user, open) {
         h('td', {'data-label': columns.status}, statusBadge(user.status)),
         h('td', {'data-label': columns.factor, 'class': 'factor-cell'}, factorOf(user)),
         h('td', {'data-label': columns.seen}, timeElement(user.last_sign_in_at)),
-    );
-}
-
-function peopleTable(users, open) {
-    return h(
-        'table',
-        {class: 'list people'},
-        h('caption', {class: 'unseen'}, PEOPLE.table),
-        heads(PEOPLE.columns),
-        h(
-            'tbody',
-            null,
-            users.map((user) => personRow(user, open)),
-        ),
     );
 }
 
@@ -102,16 +70,11 @@ function invitationSection(invitations, reload) {
         'section',
         {class: 'invitations'},
         h('h2', null, PEOPLE.invitations),
-        h(
-            'table',
-            {class: 'list invited'},
-            h('caption', {class: 'unseen'}, PEOPLE.invitationsTable),
-            heads(PEOPLE.invitationColumns),
-            h(
-                'tbody',
-                null,
-                invitations.data.map((invitation) => invitationRow(invitation, reload)),
-            ),
+        listTable(
+            'invited',
+            PEOPLE.invitationsTable,
+            PEOPLE.invitationColumns,
+            invitations.data.map((invitation) => invitationRow(invitation, reload)),
         ),
         invitations.has_more ? h('p', {class: 'hint'}, PEOPLE.invitationsCut(invitations.data.length)) : null,
     );
@@ -146,7 +109,7 @@ export function peoplePage() {
         Object.assign(state, next);
         redraw(
             content,
-            peopleTable(state.users, open),
+            listTable('people', PEOPLE.table, PEOPLE.columns, state.users.map((user) => personRow(user, open))),
             state.has_more ? more : null,
             invitationSection(state.invitations, refresh),
         );

@@ -7,7 +7,7 @@ import {foreign, h, icon, newButton, show} from './dom.js';
 import {csvOf, saveFile} from './file.js';
 import {count, dayName} from './format.js';
 import {addressOfId} from './names.js';
-import {emptyState, loading, modeBadge, pageHead, segments} from './parts.js';
+import {emptyState, listTable, loading, modeBadge, pageHead, segments} from './parts.js';
 import {TEXTS} from './texts.js';
 import {USAGE} from './usage_texts.js';
 
@@ -239,9 +239,6 @@ function keyTable(keys, linkOf) {
             h('td', {'data-label': columns.refused, 'class': 'number refused-cell'}, count(key.refused ?? 0)),
         ),
     );
-    const heads = Object.entries(columns).map(([name, text]) =>
-        h('th', {scope: 'col', class: `column-${name}`}, text),
-    );
 
     return h(
         'section',
@@ -253,13 +250,7 @@ function keyTable(keys, linkOf) {
             csvButton(USAGE.exportKeys, 'usage-by-key.csv', () => keyRows(keys)),
         ),
         h('p', {class: 'hint'}, USAGE.byKeyNote),
-        h(
-            'table',
-            {class: 'list usage-keys'},
-            h('caption', {class: 'unseen'}, USAGE.byKey),
-            h('thead', null, h('tr', null, heads)),
-            h('tbody', null, rows),
-        ),
+        listTable('usage-keys', USAGE.byKey, columns, rows),
     );
 }
 
