@@ -2,14 +2,18 @@
 import {foreign, h, icon, newButton, newId, show} from './dom.js';
 import {roleName} from './roles.js';
 import {currentSession, signOut} from './session.js';
-import {explain} from './parts.js';
+import {workingButton} from './parts.js';
 import {TEXTS} from './texts.js';
 
 export function accountMenu() {
     const {user} = currentSession();
     const id = newId('menu');
     const problem = h('div', {role: 'alert'});
-    const leave = newButton('menu-row', run, [icon('out'), TEXTS.session.signOut]);
+    const {signOut: text, signingOut: workingText} = TEXTS.session;
+    const leave = workingButton({className: 'menu-row', iconName: 'out', text, workingText, problem}, async () => {
+        await signOut();
+        document.removeEventListener('pointerdown', pressed);
+    });
     const panel = h(
         'div',
         {class: 'menu-panel', id, hidden: true},
@@ -35,7 +39,6 @@ export function accountMenu() {
         {'aria-expanded': 'false', 'aria-controls': id, 'aria-label': TEXTS.accountMenu(user.email)},
     );
     const element = h('div', {class: 'account-menu', onkeydown: typed, onfocusout: left}, button, panel);
-    let isWorking = false;
 
     function pressed(event) {
         if (!element.contains(event.target)) close();
@@ -60,21 +63,6 @@ export function accountMenu() {
     // Tabbing out of the menu closes it; a click on something that takes no focus does not.
     function left(event) {
         if (event.relatedTarget && !element.contains(event.relatedTarget)) close();
-    }
-    async function run() {
-        if (isWorking) return;
-        isWorking = true;
-        leave.setAttribute('aria-disabled', 'true');
-        show(leave, icon('out'), TEXTS.session.signingOut);
-        try {
-            await signOut();
-            document.removeEventListener('pointerdown', pressed);
-        } catch (refusal) {
-            show(problem, explain(refusal));
-        }
-        isWorking = false;
-        leave.removeAttribute('aria-disabled');
-        show(leave, icon('out'), TEXTS.session.signOut);
     }
     return element;
 }

@@ -2,12 +2,12 @@
 import {ACTIVITY} from './activity_texts.js';
 import {currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
-import {announce, h, icon, newButton, newId, show} from './dom.js';
+import {announce, h, newButton, newId, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
 import {typeOptions} from './events_texts.js';
 import {saveFile} from './file.js';
 import {field} from './form.js';
-import {chooser, emptyState, explain, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
+import {chooser, emptyState, loading, pageHead, pagerMore, skeletonRows, workingButton} from './parts.js';
 import {thingBook} from './thing_book.js';
 import {thingField} from './thing_field.js';
 import {readTrail, TRAIL} from './trail.js';
@@ -85,27 +85,12 @@ function filterForm(state, book, change, clear) {
 
 function exportButton(type, queryNow, problem) {
     const {text, hint, name, path} = FILES[type];
-    const label = h('span', null, text);
-    const button = h('button', {type: 'button', class: 'secondary', title: hint, onclick: run}, icon('download'), label);
-    let isWorking = false;
+    const looks = {className: 'secondary', iconName: 'download', text, title: hint};
 
-    async function run() {
-        if (isWorking) return;
-        isWorking = true;
-        button.setAttribute('aria-disabled', 'true');
-        label.textContent = ACTIVITY.exporting;
-        show(problem);
-        try {
-            saveFile(name, await call('GET', path ?? withQuery(TRAIL, queryNow()), undefined, type));
-            announce(ACTIVITY.exported(name));
-        } catch (refusal) {
-            if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
-        }
-        isWorking = false;
-        button.removeAttribute('aria-disabled');
-        label.textContent = text;
-    }
-    return button;
+    return workingButton({...looks, workingText: ACTIVITY.exporting, problem}, async () => {
+        saveFile(name, await call('GET', path ?? withQuery(TRAIL, queryNow()), undefined, type));
+        announce(ACTIVITY.exported(name));
+    });
 }
 
 export function activityPage() {

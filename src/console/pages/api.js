@@ -118,6 +118,12 @@ export async function call(method, path, body, accept) {
     }
 }
 
+// For catch(): null in place of what is not there.
+export function orNone(refusal) {
+    if (refusal.status !== 404) throw refusal;
+    return null;
+}
+
 export function withQuery(path, parameters) {
     const query = new URLSearchParams(
         Object.entries(parameters).filter(([, value]) => value !== '' && value !== undefined && value !== null),

@@ -4,8 +4,8 @@ import {call, withQuery} from './api.js';
 import {ACTIVATE, DEVICES} from './devices_texts.js';
 import {foreign, h, icon, newButton, show} from './dom.js';
 import {checkFields, field, notice, workingForm} from './form.js';
-import {clockTime, exactTime, timeElement, timeInWords} from './format.js';
-import {emptyState, explain, facts, listTable, loading, pageHead, pagerMore, segments, skeletonRows} from './parts.js';
+import {clockTime, timeElement} from './format.js';
+import {emptyState, explain, facts, listTable, loading, pageHead, pagerMore, revokeCell, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
 import {openRevoke} from './revoke.js';
 import {TEXTS} from './texts.js';
@@ -16,11 +16,9 @@ const PAGE = 50;
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const CODE_LETTERS = 8;
 
-const nameOf = (device) => device.name || DEVICES.unnamed;
-
 function revokeDevice(device, revoked) {
     openRevoke(
-        {...device, name: nameOf(device)},
+        device,
         {
             path: PATH,
             title: DEVICES.revokeTitle,
@@ -35,47 +33,27 @@ function revokeDevice(device, revoked) {
 
 function deviceRow(device) {
     const row = h('tr', {'data-id': device.id});
-    const draw = () => {
-        const action = device.revoked_at
-            ? h(
-                  'span',
-                  {class: 'revoked-note', title: exactTime(device.revoked_at)},
-                  TEXTS.keys.revokedAt(timeInWords(device.revoked_at)),
-              )
-            : mayAs('responder') &&
-              h(
-                  'button',
-                  {
-                      'type': 'button',
-                      'class': 'danger-calm small',
-                      'aria-label': TEXTS.keys.revokeNamed(nameOf(device)),
-                      'onclick': () =>
-                          revokeDevice(device, (record) => {
-                              Object.assign(device, record);
-                              draw();
-                          }),
-                  },
-                  TEXTS.keys.revoke,
-              );
+    const link = {class: 'row-name', href: withQuery('/console/activity', {target: device.id}), title: DEVICES.activity};
+    const revoked = (record) => {
+        Object.assign(device, record, {name: device.name});
+        draw();
+    };
 
+    function draw() {
         row.classList.toggle('is-revoked', Boolean(device.revoked_at));
         show(
             row,
             h(
                 'th',
                 {scope: 'row'},
-                h(
-                    'a',
-                    {class: 'row-name', href: withQuery('/console/activity', {target: device.id}), title: DEVICES.activity},
-                    foreign(nameOf(device)),
-                ),
+                h('a', link, foreign(device.name)),
                 h('span', {class: 'mono faint last4'}, `…${device.last4}`),
             ),
             h('td', {'data-label': DEVICES.columns.created}, timeElement(device.created_at)),
             h('td', {'data-label': DEVICES.columns.lastUsed}, timeElement(device.last_used_at)),
-            h('td', {class: 'action-cell'}, action),
+            h('td', {class: 'action-cell'}, revokeCell(device, () => revokeDevice(device, revoked))),
         );
-    };
+    }
 
     draw();
     return row;
@@ -94,8 +72,7 @@ export function devicesPage() {
     const content = h('div', {class: 'list-space'});
     const status = choice('status', ['revoked', 'all'], 'active');
     const state = {status: status === 'all' ? '' : status, devices: []};
-    const load = async (after) =>
-        await call('GET', withQuery(PATH, {limit: PAGE, status: state.status, starting_after: after}));
+    const load = (after) => call('GET', withQuery(PATH, {limit: PAGE, status: state.status, starting_after: after}));
     const more = pagerMore(TEXTS.older, async () => {
         const {devices} = state;
         const page = await load(devices.at(-1).id);
@@ -104,7 +81,7 @@ export function devicesPage() {
     });
 
     function draw(page) {
-        state.devices.push(...page.data);
+        state.devices.push(...page.data.map((device) => ({...device, name: device.name || DEVICES.unnamed})));
         show(
             content,
             state.devices.length

@@ -43,6 +43,10 @@ export function timeElement(iso) {
     return h('time', {'datetime': iso, 'title': exactTime(iso), 'data-ticks': true}, timeInWords(iso));
 }
 
+// Both beside each other.
+export const timeWithExact = (iso) => [timeElement(iso), h('span', {class: 'faint'}, ` · ${exactTime(iso)}`)];
+export const exactTimeElement = (iso) => h('time', {datetime: iso}, exactTime(iso));
+
 // Brings the words of all shown times up to date.
 export function tickTimes() {
     for (const element of document.querySelectorAll('time[data-ticks]')) {

@@ -1,9 +1,9 @@
 // Inviting a person, and the link that is shown once.
 import {choiceField, closeFoot, openAction} from './action.js';
-import {call} from './api.js';
+import {call, orNone} from './api.js';
 import {h} from './dom.js';
 import {checkFields, emailField, emailProblem, notice} from './form.js';
-import {exactTime} from './format.js';
+import {exactTimeElement} from './format.js';
 import {copySecretButton} from './parts.js';
 import {PEOPLE} from './people_texts.js';
 import {ROLES} from './roles.js';
@@ -38,9 +38,7 @@ export function linkView(dialog, {email, label, url, expiresAt, again}) {
             h(
                 'p',
                 {class: 'hint'},
-                expiresAt
-                    ? [`${PEOPLE.linkExpires} `, h('time', {datetime: expiresAt}, exactTime(expiresAt)), '. ']
-                    : null,
+                expiresAt ? [`${PEOPLE.linkExpires} `, exactTimeElement(expiresAt), '. '] : null,
                 again,
             ),
             closeFoot(dialog, PEOPLE.done),
@@ -91,10 +89,7 @@ export function openWithdraw(invitation, withdrawn) {
         workingText: PEOPLE.withdrawing,
         buttonClass: 'danger',
         // Used or withdrawn in the meantime: then there is nothing left to withdraw.
-        act: () =>
-            call('DELETE', `${INVITATIONS}/${invitation.id}`).catch((refusal) => {
-                if (refusal.status !== 404) throw refusal;
-            }),
+        act: () => call('DELETE', `${INVITATIONS}/${invitation.id}`).catch(orNone),
         done: withdrawn,
     });
 }

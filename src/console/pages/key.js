@@ -7,7 +7,7 @@ import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {eventTable, openEvent} from './events.js';
 import {saveFile} from './file.js';
 import {notice} from './form.js';
-import {count, exactTime, exactTimeWithZone, timeElement} from './format.js';
+import {count, exactTime, exactTimeWithZone, timeWithExact} from './format.js';
 import {endInWords, endPart, pathOf, readEnd} from './key_end.js';
 import {REPLACE, SCHEDULE} from './key_end_texts.js';
 import {KEY} from './key_texts.js';
@@ -94,12 +94,7 @@ function keyFacts(key) {
         key.origin !== key.created_by
             ? [detail.origin, key.origin ? makerElement(key.origin) : detail.originUnknown]
             : null,
-        [
-            detail.lastUsed,
-            key.last_used_at
-                ? [timeElement(key.last_used_at), h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`)]
-                : TEXTS.never,
-        ],
+        [detail.lastUsed, key.last_used_at ? timeWithExact(key.last_used_at) : TEXTS.never],
         key.revoked_at ? [detail.revoked, exactTime(key.revoked_at)] : null,
         [detail.scopes, scopeList(key.scopes)],
     ]);

@@ -1,10 +1,10 @@
 // The revocation of a key that is known in advance: when it will be, what replaces the key, and whether the key has gone
 // silent meanwhile.
-import {call} from './api.js';
+import {call, orNone} from './api.js';
 import {serverNow} from './clock.js';
 import {foreign, h, newButton} from './dom.js';
 import {notice} from './form.js';
-import {exactTime, exactTimeWithZone, timeElement} from './format.js';
+import {exactTime, exactTimeWithZone, timeElement, timeWithExact} from './format.js';
 import {END} from './key_end_texts.js';
 import {mayAs} from './permissions.js';
 import {readTrail} from './trail.js';
@@ -33,11 +33,6 @@ export function timeAhead(when) {
 }
 
 // Reading
-
-const orNone = (refusal) => {
-    if (refusal.status !== 404) throw refusal;
-    return null;
-};
 
 // A node of an earlier version does not know of schedules.
 const readSchedule = (id) => call('GET', endPathOf(id)).catch(orNone);
@@ -73,13 +68,7 @@ function silenceOf(key, {revokeAt, replacement}, nowMs) {
 
 function lastUse(key) {
     if (!key.last_used_at) return h('p', null, END.neverUsed);
-    return h(
-        'p',
-        null,
-        END.lastUsed,
-        timeElement(key.last_used_at),
-        h('span', {class: 'faint'}, ` · ${exactTime(key.last_used_at)}`),
-    );
+    return h('p', null, END.lastUsed, timeWithExact(key.last_used_at));
 }
 
 function successor({at, key}) {

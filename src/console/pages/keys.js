@@ -6,10 +6,10 @@ import {serverNow} from './clock.js';
 import {openDialog} from './dialog.js';
 import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {foot} from './form.js';
-import {count, exactTime, timeElement, timeInWords} from './format.js';
+import {count, timeElement} from './format.js';
 import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} from './keybook.js';
 import {makerElement} from './names.js';
-import {chooser, emptyState, explain, listTable, loading, modeBadge, pageHead, segments, skeletonRows} from './parts.js';
+import {chooser, emptyState, explain, listTable, loading, modeBadge, pageHead, revokeCell, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
 import {keySelection} from './selection.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
@@ -60,24 +60,8 @@ function createdCell(key) {
 const isActive = (key) => !key.revoked_at && !key.outcome;
 
 function actionCell(key, revoked) {
-    if (key.revoked_at)
-        return h(
-            'span',
-            {class: 'revoked-note', title: exactTime(key.revoked_at)},
-            TEXTS.keys.revokedAt(timeInWords(key.revoked_at)),
-        );
     if (key.outcome) return h('span', {class: 'revoked-note'}, TEXTS.keys.outcomes[key.outcome]);
-    if (!mayAs('responder')) return null;
-    return h(
-        'button',
-        {
-            'type': 'button',
-            'class': 'danger-calm small',
-            'aria-label': TEXTS.keys.revokeNamed(key.name),
-            'onclick': () => revokeOne(key, revoked),
-        },
-        TEXTS.keys.revoke,
-    );
+    return revokeCell(key, () => revokeOne(key, revoked));
 }
 
 // selection: null if nothing on this page can be selected.

@@ -1,5 +1,5 @@
 // The names behind ids: of the people and keys that made something.
-import {call} from './api.js';
+import {call, orNone} from './api.js';
 import {h, show} from './dom.js';
 import {currentSession} from './session.js';
 import {thingElement, thingOf} from './things.js';
@@ -8,15 +8,13 @@ const SHORT = 12; // characters of an id that has no name
 
 // Of somebody who was removed, only the audit trail still knows the email.
 async function emailOf(id) {
-    try {
-        return (await call('GET', `/v1/console/users/${id}`)).email;
-    } catch (refusal) {
-        if (refusal.status !== 404) throw refusal;
-        const {readTrail} = await import('./trail.js');
-        const {data} = await readTrail({target: id, type: 'user.removed'}, 1);
+    const user = await call('GET', `/v1/console/users/${id}`).catch(orNone);
 
-        return data[0]?.data?.email ?? '';
-    }
+    if (user) return user.email;
+    const {readTrail} = await import('./trail.js');
+    const {data} = await readTrail({target: id, type: 'user.removed'}, 1);
+
+    return data[0]?.data?.email ?? '';
 }
 
 const SOURCES = {

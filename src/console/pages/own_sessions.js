@@ -1,17 +1,12 @@
 // Where one is signed in, and ending it there.
 import {ACCOUNT} from './account_texts.js';
 import {redraw, openAction} from './action.js';
-import {call} from './api.js';
+import {call, orNone} from './api.js';
 import {announce, foreign, h, newButton, show} from './dom.js';
 import {timeElement} from './format.js';
 import {listTable, loading, skeletonRows} from './parts.js';
 
 const PATH = '/v1/console/sessions';
-
-// A session that is gone is what was wanted.
-const ignoreGone = (refusal) => {
-    if (refusal.status !== 404) throw refusal;
-};
 
 function openEnd({title, text, submitText, path, said}, ended) {
     openAction({
@@ -20,7 +15,7 @@ function openEnd({title, text, submitText, path, said}, ended) {
         submitText,
         workingText: ACCOUNT.ending,
         buttonClass: 'danger',
-        act: () => call('DELETE', path).catch(ignoreGone),
+        act: () => call('DELETE', path).catch(orNone), // a session that is gone is what was wanted
         done: () => {
             announce(said);
             ended();

@@ -2,7 +2,8 @@
 import {announce, h, icon, newButton, show} from './dom.js';
 import {TEXTS} from './texts.js';
 import {notice} from './form.js';
-import {wait} from './format.js';
+import {exactTime, timeInWords, wait} from './format.js';
+import {mayAs} from './permissions.js';
 
 const RETRY_FIRST_MS = 2000;
 const RETRY_MAX_MS = 30000;
@@ -195,29 +196,48 @@ export function listTable(className, caption, columns, rows) {
     );
 }
 
-// The button below a list that has more entries. load() fetches and draws them, one call at a time.
-export function pagerMore(text, load) {
-    const problem = h('div', {role: 'alert'});
-    const button = h('button', {type: 'button', class: 'secondary', onclick: run}, text);
+// The end of a row: since when it is revoked, or the button that revokes it.
+export function revokeCell({name, revoked_at: at}, revoke) {
+    if (at) return h('span', {class: 'revoked-note', title: exactTime(at)}, TEXTS.keys.revokedAt(timeInWords(at)));
+    if (!mayAs('responder')) return null;
+    return newButton('danger-calm small', revoke, TEXTS.keys.revoke, {'aria-label': TEXTS.keys.revokeNamed(name)});
+}
+
+// A button that does one thing at a time and says so. work() may throw: the reason is shown in the problem.
+export function workingButton({className, iconName, text, workingText, problem, title}, work) {
+    const label = h('span', null, text);
+    const button = newButton(className, run, [iconName && icon(iconName), label], {title});
     let isWorking = false;
 
     function setBusy(busy) {
         isWorking = busy;
         button.setAttribute('aria-disabled', String(busy));
-        button.textContent = busy ? TEXTS.loading : text;
+        label.textContent = busy ? workingText : text;
     }
     async function run() {
         if (isWorking) return;
         setBusy(true);
         show(problem);
         try {
-            await load();
+            await work();
         } catch (refusal) {
             if (refusal.kind !== 'cancelled') show(problem, explain(refusal));
         }
         setBusy(false);
     }
-    return h('div', {class: 'pager'}, problem, button);
+    return button;
+}
+
+// The button below a list that has more entries. load() fetches and draws them.
+export function pagerMore(text, load) {
+    const problem = h('div', {role: 'alert'});
+
+    return h(
+        'div',
+        {class: 'pager'},
+        problem,
+        workingButton({className: 'secondary', text, workingText: TEXTS.loading, problem}, load),
+    );
 }
 
 // copied: called when it is in the clipboard.

@@ -1,9 +1,9 @@
 // Who belongs to the account: people, and invitations that nobody has accepted yet.
 import {redraw} from './action.js';
 import {currentAddress, leaveOver, pushAddress, withState, words} from './address.js';
-import {call, withQuery} from './api.js';
+import {call, orNone, withQuery} from './api.js';
 import {announce, foreign, h, icon, newButton} from './dom.js';
-import {exactTime, timeElement} from './format.js';
+import {exactTimeElement, timeElement} from './format.js';
 import {INVITATIONS, openInvite, openWithdraw} from './invite.js';
 import {listTable, loading, pageHead, pagerMore, skeletonRows} from './parts.js';
 import {factorOf, openPerson, statusBadge} from './person.js';
@@ -48,11 +48,7 @@ function invitationRow(invitation, reload) {
         {'data-id': invitation.id},
         h('th', {scope: 'row'}, h('span', {class: 'row-title wrap'}, foreign(invitation.email))),
         h('td', {'data-label': columns.role}, roleName(invitation.role)),
-        h(
-            'td',
-            {'data-label': columns.expires},
-            h('time', {datetime: invitation.expires_at}, exactTime(invitation.expires_at)),
-        ),
+        h('td', {'data-label': columns.expires}, exactTimeElement(invitation.expires_at)),
         h(
             'td',
             {class: 'action-cell'},
@@ -130,14 +126,7 @@ export function peoplePage() {
         pushAddress(addressOf(id), {isOver: true});
         showPerson();
     }
-    async function fetchPerson(id) {
-        try {
-            return await call('GET', `${USERS}/${encodeURIComponent(id)}`);
-        } catch (refusal) {
-            if (refusal.status === 404) return null;
-            throw refusal;
-        }
-    }
+    const fetchPerson = (id) => call('GET', `${USERS}/${encodeURIComponent(id)}`).catch(orNone);
     async function showPerson() {
         const id = personOfAddress();
         const isAddress = () => currentAddress() === addressOf(id);

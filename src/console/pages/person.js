@@ -2,7 +2,7 @@
 import {openDialog} from './dialog.js';
 import {foreign, h, newButton, show} from './dom.js';
 import {notice} from './form.js';
-import {exactTime, timeElement} from './format.js';
+import {exactTimeElement, timeElement} from './format.js';
 import {facts} from './parts.js';
 import {mayAs} from './permissions.js';
 import {openDisable, openEnable, openRemove, openReset, openRole} from './person_actions.js';
@@ -81,10 +81,8 @@ export function openPerson(user, {changed, reload, closed}) {
                 [words.status, statusBadge(person.status)],
                 [words.factor, factorOf(person)],
                 [words.seen, timeElement(person.last_sign_in_at)],
-                [words.added, h('time', {datetime: person.created_at}, exactTime(person.created_at))],
-                person.disabled_at
-                    ? [words.disabled, h('time', {datetime: person.disabled_at}, exactTime(person.disabled_at))]
-                    : null,
+                [words.added, exactTimeElement(person.created_at)],
+                person.disabled_at ? [words.disabled, exactTimeElement(person.disabled_at)] : null,
                 [words.keys, keysView(person)],
                 [words.id, h('code', {class: 'wrap'}, person.id)],
             ]),
