@@ -1,9 +1,9 @@
 // The audit trail: filtered by the server, one event with everything that is known of it, and exported.
 import {ACTIVITY} from './activity_texts.js';
-import {currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
+import {replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {announce, h, newButton, newId, show} from './dom.js';
-import {eventTable, openEvent} from './events.js';
+import {eventsOver, eventTable} from './events.js';
 import {typeOptions} from './events_texts.js';
 import {saveFile} from './file.js';
 import {field} from './form.js';
@@ -111,6 +111,7 @@ export function activityPage() {
         if (shown === events) take(page); // otherwise other filters were chosen meanwhile
     });
     const address = (event) => withState({...state, event}, PAGE_PATH);
+    const over = eventsOver(address, () => events);
 
     function take(page) {
         events.push(...page.data);
@@ -129,22 +130,11 @@ export function activityPage() {
     function draw() {
         show(
             content,
-            events.length ? eventTable(events, open) : emptyList(),
+            events.length ? eventTable(events, over.open) : emptyList(),
             hasMore
                 ? more
                 : h('div', {class: 'pager'}, h('p', {class: 'hint'}, events.length ? ACTIVITY.end : '')),
         );
-    }
-    function open(event) {
-        pushAddress(address(event.id), {isOver: true});
-        showEvent();
-    }
-    // Over the list, the event of the address, if the list has it.
-    function showEvent() {
-        const id = words('event');
-        const event = events.find((each) => each.id === id);
-
-        if (event) openEvent(event, () => currentAddress() === address(id) && leaveOver(address('')));
     }
     const loader = loading(content, {
         placeholder: () => skeletonRows(8),
@@ -152,7 +142,7 @@ export function activityPage() {
         draw: (page) => {
             events = [];
             take(page);
-            showEvent();
+            over.show();
         },
     });
     const change = (name) => (value) => {
@@ -179,7 +169,7 @@ export function activityPage() {
         const asked = stateOfAddress();
 
         if (NAMES.every((name) => asked[name] === state[name])) {
-            showEvent();
+            over.show();
             return;
         }
         state = asked;

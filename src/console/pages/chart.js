@@ -50,10 +50,17 @@ const NARROW = {width: 300, height: 220, left: 42, right: 2, top: 12, bottom: 28
 const NARROW_BARS = 14;
 const GROUPS = [1, 7, 28];
 
-// The number of days per bar. A narrow drawing has few bars, wide enough to tell apart.
-export function daysPerBar(days, isNarrow) {
-    return isNarrow ? (GROUPS.find((size) => days / size <= NARROW_BARS) ?? GROUPS.at(-1)) : 1;
+const narrow = matchMedia('(max-width: 760px)');
+
+// Calls it when charts have to be drawn anew. Returns a function that ends that.
+export function whenResized(redraw) {
+    narrow.addEventListener('change', redraw);
+    return () => narrow.removeEventListener('change', redraw);
 }
+
+// The number of days per bar. A narrow drawing has few bars, wide enough to tell apart.
+const daysPerBar = (days) =>
+    narrow.matches ? (GROUPS.find((size) => days / size <= NARROW_BARS) ?? GROUPS.at(-1)) : 1;
 
 const total = (day, series) => series.reduce((sum, {name}) => sum + day[name], 0);
 
@@ -195,10 +202,9 @@ function addTip(chart, {plot, groups, series, step}) {
     chart.append(tip);
 }
 
-// days: [{date, and a number by the name of each series}], oldest first. series: [{name, label}], from the bottom up.
-export function usageChart(days, {label, isNarrow, series}) {
-    const plot = isNarrow ? NARROW : WIDE;
-    const groups = grouped(days, daysPerBar(days.length, isNarrow), series);
+function drawing(days, size, {label, series}) {
+    const plot = narrow.matches ? NARROW : WIDE;
+    const groups = grouped(days, size, series);
     const scale = niceScale(Math.max(...groups.map((day) => total(day, series))));
     const inner = plot.height - plot.top - plot.bottom;
     const y = (value) => Number((plot.top + inner * (1 - value / scale.top)).toFixed(2));
@@ -215,7 +221,7 @@ export function usageChart(days, {label, isNarrow, series}) {
     });
     const chart = h(
         'div',
-        {'class': isNarrow ? 'chart narrow' : 'chart', 'tabindex': '0', 'role': 'group', 'aria-label': label},
+        {'class': narrow.matches ? 'chart narrow' : 'chart', 'tabindex': '0', 'role': 'group', 'aria-label': label},
         svg(
             'svg',
             {'viewBox': `0 0 ${plot.width} ${plot.height}`, 'aria-hidden': 'true'},
@@ -226,4 +232,17 @@ export function usageChart(days, {label, isNarrow, series}) {
 
     addTip(chart, {plot, groups, series, step});
     return chart;
+}
+
+// The chart with its heading and a line below that. days: [{date, and a number by the name of each series}], oldest
+// first. series: [{name, label}], from the bottom up. label: what it shows in words, from the heading.
+export function usageChart(days, {hint, label, series}) {
+    const size = daysPerBar(days.length);
+    const title = TEXTS.chart[size];
+
+    return [
+        h('h2', null, title),
+        hint && h('p', {class: 'hint'}, hint),
+        drawing(days, size, {label: label(title), series}),
+    ];
 }

@@ -1,4 +1,5 @@
 // Events of the audit trail: as rows of a table, and one by one with everything that is known.
+import {currentAddress, leaveOver, pushAddress, words} from './address.js';
 import {openDialog} from './dialog.js';
 import {foreign, h, icon, newButton, plainJson} from './dom.js';
 import {EVENTS, eventSentence, reasonWords, typeName} from './events_texts.js';
@@ -58,9 +59,9 @@ function targetElement(event) {
     const target = targetOf(event);
     const {id, name} = target;
     const address = pageOf(event, target);
-    const words = h('strong', {class: 'wrap', title: foreign(id)}, foreign(name));
+    const element = h('strong', {class: 'wrap', title: foreign(id)}, foreign(name));
 
-    return address ? h('a', {class: 'event-target', href: address}, words) : words;
+    return address ? h('a', {class: 'event-target', href: address}, element) : element;
 }
 
 const sentence = (event) => eventSentence(event, foreign(targetOf(event).name));
@@ -113,12 +114,12 @@ export function eventTable(events, open) {
 
 function dataRows(data) {
     return Object.entries(data ?? {}).map(([name, value]) => {
-        let words = foreign(value);
+        let shown = foreign(value);
 
-        if (TIMES.has(name) && !Number.isNaN(Date.parse(value))) words = exactTimeWithZone(value);
-        else if (name === 'reason') words = reasonWords(value);
-        else if (KEYS.has(name) && addressOfId(value)) words = h('a', {href: addressOfId(value)}, value);
-        return [EVENTS.dataNames[name] ?? foreign(name), h('span', {class: 'wrap'}, words)];
+        if (TIMES.has(name) && !Number.isNaN(Date.parse(value))) shown = exactTimeWithZone(value);
+        else if (name === 'reason') shown = reasonWords(value);
+        else if (KEYS.has(name) && addressOfId(value)) shown = h('a', {href: addressOfId(value)}, value);
+        return [EVENTS.dataNames[name] ?? foreign(name), h('span', {class: 'wrap'}, shown)];
     });
 }
 
@@ -141,7 +142,23 @@ function furtherLinks(event, actor, target) {
     ];
 }
 
-export function openEvent(event, closed) {
+// Over a page with a list of events, the one of its address, if the list has it. address(id): of the page with that event
+// over it, '' for none. events(): the list. {open(event), show()}
+export function eventsOver(address, events) {
+    function show() {
+        const id = words('event');
+        const event = events().find((each) => each.id === id);
+
+        if (event) openEvent(event, () => currentAddress() === address(id) && leaveOver(address('')));
+    }
+    function open(event) {
+        pushAddress(address(event.id), {isOver: true});
+        show();
+    }
+    return {open, show};
+}
+
+function openEvent(event, closed) {
     const actor = actorOf(event);
     const target = targetOf(event);
     const raw = plainJson(event);

@@ -1,16 +1,17 @@
 // A key's own page: what it is, when it will be revoked, how it is used, what was refused, what happened to it.
 import {redraw} from './action.js';
-import {choice, currentAddress, leaveOver, pushAddress, replaceAddress, withState, words} from './address.js';
+import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
-import {daysPerBar, usageChart} from './chart.js';
+import {usageChart, whenResized} from './chart.js';
 import {announce, foreign, h, icon, newButton, show} from './dom.js';
-import {eventTable, openEvent} from './events.js';
+import {eventsOver, eventTable} from './events.js';
 import {saveFile} from './file.js';
 import {notice} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeWithExact} from './format.js';
 import {endInWords, endPart, pathOf, readEnd} from './key_end.js';
 import {REPLACE, SCHEDULE} from './key_end_texts.js';
 import {KEY} from './key_texts.js';
+import {sum} from './keybook.js';
 import {addressOfList, loaded} from './keys.js';
 import {makerElement} from './names.js';
 import {copyButton, explain, facts, listTable, loading, modeBadge, segments, skeletonRows} from './parts.js';
@@ -25,15 +26,12 @@ const REFUSALS_MAX = 100;
 const ALL_DAYS = 366;
 const STANDARD_DAYS = '30';
 const STALE_MS = 60000;
-const narrow = matchMedia('(max-width: 760px)');
 
 const idOfAddress = () => location.pathname.split('/').at(-1);
 
 // Loading
 
 const load = (id) => Promise.all([call('GET', pathOf(id)), readEnd(id)]);
-
-const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 async function loadUse(key, days) {
     const answer = await call('GET', withQuery(USAGE, {days, key_ids: key.id}));
@@ -100,19 +98,12 @@ function keyFacts(key) {
     ]);
 }
 
-function chartPart(key, use) {
-    const chart = TEXTS.chart[daysPerBar(use.days.length, narrow.matches)];
-
-    return [
-        h('h2', null, chart),
-        h('p', {class: 'hint'}, KEY.summary(use.total, count(use.total), use.refused ? count(use.refused) : '')),
-        usageChart(use.days, {
-            label: KEY.chartLabel(chart, use.days.length, count(use.total)),
-            isNarrow: narrow.matches,
-            series: [{name: key.mode, label: KEY.requests}],
-        }),
-    ];
-}
+const chartPart = (key, use) =>
+    usageChart(use.days, {
+        hint: KEY.summary(use.total, count(use.total), use.refused ? count(use.refused) : ''),
+        label: (title) => KEY.chartLabel(title, use.days.length, count(use.total)),
+        series: [{name: key.mode, label: KEY.requests}],
+    });
 
 function refusedTable(reasons, last) {
     const {refusedColumns: columns} = KEY;
@@ -212,6 +203,7 @@ export function keyPage() {
     let redrawChart = () => {};
 
     const address = (event) => withState({days: state.days === STANDARD_DAYS ? '' : state.days, event});
+    const over = eventsOver(address, () => events);
     const part = (container, read, drawRead) =>
         loading(container, {placeholder: () => skeletonRows(3), load: read, draw: drawRead});
     const parts = {
@@ -236,8 +228,8 @@ export function keyPage() {
             () => readTrail({target: id}, EVENT_COUNT),
             (page) => {
                 events = page.data;
-                show(activity, events.length ? eventTable(events, open) : h('p', {class: 'hint'}, KEY.activityNone));
-                showEvent();
+                show(activity, events.length ? eventTable(events, over.open) : h('p', {class: 'hint'}, KEY.activityNone));
+                over.show();
             },
         ),
     };
@@ -251,16 +243,6 @@ export function keyPage() {
         } catch {
             show(knock);
         }
-    }
-    function open(event) {
-        pushAddress(address(event.id), {isOver: true});
-        showEvent();
-    }
-    function showEvent() {
-        const wanted = words('event');
-        const event = events.find((each) => each.id === wanted);
-
-        if (event) openEvent(event, () => currentAddress() === address(wanted) && leaveOver(address('')));
     }
     const link = (path, parameters, text) => h('a', {href: withQuery(path, parameters)}, text);
     const revoke = () => revokeKey(key, revoked);
@@ -383,14 +365,13 @@ export function keyPage() {
         show(element, head(null), explain(refusal));
         return null;
     }
-    const resized = () => redrawChart();
+    const stopResizing = whenResized(() => redrawChart());
 
-    narrow.addEventListener('change', resized);
     loader.run();
     return {
         element,
         stop() {
-            narrow.removeEventListener('change', resized);
+            stopResizing();
             loader.stop();
             Object.values(parts).forEach((each) => each.stop());
         },
@@ -405,7 +386,7 @@ export function keyPage() {
                 state.days = days;
                 if (key) draw();
             } else {
-                showEvent();
+                over.show();
             }
         },
     };

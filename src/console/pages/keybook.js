@@ -7,27 +7,27 @@ const USE_DAYS = 30;
 
 export const READ_MAX = 2000;
 
-const sum = (values) => values.reduce((total, value) => total + value, 0);
+export const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-// All keys of this mode and status ('' for any), read as far as needed. Use a new one to see what has changed.
-export function readKeys({mode, status}) {
-    const keys = [];
+// A list of the server, read as far as needed. Use a new one to see what has changed.
+export function readList(path, query) {
+    const rows = [];
     let isWhole = false;
     let reading = null;
 
     async function readMore() {
-        const page = await call('GET', withQuery(PATH, {limit: BULK, mode, status, starting_after: keys.at(-1)?.id}));
+        const page = await call('GET', withQuery(path, {limit: BULK, ...query, starting_after: rows.at(-1)?.id}));
 
-        keys.push(...page.data);
+        rows.push(...page.data);
         isWhole = !page.has_more;
     }
     return {
-        keys,
+        rows,
         get isWhole() {
             return isWhole;
         },
         async upTo(count) {
-            while (!isWhole && keys.length < count) {
+            while (!isWhole && rows.length < count) {
                 reading ??= readMore().finally(() => {
                     reading = null;
                 });
@@ -36,6 +36,9 @@ export function readKeys({mode, status}) {
         },
     };
 }
+
+// All keys of this mode and status, '' for any.
+export const readKeys = ({mode, status}) => readList(PATH, {mode, status});
 
 // Adds the requests per day of these keys to the map, for those that are not in it yet.
 export async function readUse(keys, use) {

@@ -7,7 +7,7 @@ import {openDialog} from './dialog.js';
 import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {foot} from './form.js';
 import {count, timeElement} from './format.js';
-import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted} from './keybook.js';
+import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted, sum} from './keybook.js';
 import {makerElement} from './names.js';
 import {chooser, emptyState, explain, listTable, loading, modeBadge, pageHead, revokeCell, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
@@ -29,8 +29,6 @@ let listAddress = PATH;
 export const addressOfList = () => listAddress;
 
 // The table
-
-const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 function useText(use) {
     const total = sum(use);
@@ -224,7 +222,7 @@ async function readPage(book, use, state) {
     const end = state.page * PAGE;
 
     await book.upTo(isPlain ? Math.min(end + 1, READ_MAX) : READ_MAX);
-    const found = isPlain ? book.keys : book.keys.filter((key) => matches(key, words) && hasScope(key, state.scope));
+    const found = isPlain ? book.rows : book.rows.filter((key) => matches(key, words) && hasScope(key, state.scope));
     if (needsUse(state.order)) await readUse(found, use);
     const ordered = sorted(found, state.order, use);
     const number = Math.max(1, Math.min(state.page, Math.ceil(ordered.length / PAGE)));
@@ -292,7 +290,7 @@ export function keysPage() {
 
     function rangeText(page) {
         const first = (page.number - 1) * PAGE + 1;
-        const total = page.isPlain ? book.keys.length : page.total;
+        const total = page.isPlain ? book.rows.length : page.total;
 
         return TEXTS.keys.range(
             count(first),
@@ -320,7 +318,7 @@ export function keysPage() {
                   )
                 : emptyList(state, offersCreate ? createButton : null, clear),
             !page.isPlain && !book.isWhole
-                ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(book.keys.length)))
+                ? h('p', {class: 'hint'}, TEXTS.keys.searchCut(count(book.rows.length)))
                 : null,
             drawn.length ? pager(page, range, turn) : null,
         );

@@ -1,29 +1,19 @@
 // The keys that go back to a person: made by the person, or with such keys, however many stand between.
-import {call, withQuery} from './api.js';
 import {foreign, h} from './dom.js';
+import {READ_MAX, readKeys} from './keybook.js';
 import {modeBadge} from './parts.js';
 import {PEOPLE} from './people_texts.js';
 
-const KEYS = '/v1/console/api_keys';
-const PAGE = 100;
-const PAGES_MAX = 20;
 const SHOWN = 6;
 
 const goesBackTo = (userId) => (key) => key.created_by === userId || key.origin === userId;
 
 // Active keys only, newest first. isCut: the account has more keys than were looked at.
 export async function keysOf(userId) {
-    const keys = [];
-    let after;
+    const book = readKeys({mode: '', status: 'active'});
 
-    for (let i = 0; i < PAGES_MAX; i++) {
-        const page = await call('GET', withQuery(KEYS, {limit: PAGE, status: 'active', starting_after: after}));
-
-        keys.push(...page.data.filter(goesBackTo(userId)));
-        if (!page.has_more) return {keys, isCut: false};
-        after = page.data.at(-1).id;
-    }
-    return {keys, isCut: true};
+    await book.upTo(READ_MAX);
+    return {keys: book.rows.filter(goesBackTo(userId)), isCut: !book.isWhole};
 }
 
 function keyLink(id, names) {

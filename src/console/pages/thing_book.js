@@ -1,14 +1,11 @@
 // The things that an entry of the trail may be by or about, to choose from. Names may be alike, or say that they are
 // something else, so a name never stands for the id that it happens to find.
-import {call, withQuery} from './api.js';
-import {READ_MAX, readKeys} from './keybook.js';
+import {READ_MAX, readKeys, readList} from './keybook.js';
 import {currentSession} from './session.js';
 import {RESERVED_IDS, thingOf} from './things.js';
 
 // Who cannot be forged comes first: those without an id, then people. Keys of any name come after them.
 const ORDER = ['command', 'service', 'stranger', 'person', 'key', 'device'];
-const PAGE = 100;
-const PAGES_MAX = 20;
 
 const folded = (text) => text.normalize('NFKC').toLowerCase();
 const nameOf = ({name, words}) => words ?? name;
@@ -19,20 +16,13 @@ const isLike = (thing, text) => folded(`${nameOf(thing)} ${thing.last4 ?? ''} ${
 const rankOf = ({kind}) => ORDER.indexOf(kind);
 
 // Of people who may not see the list: none.
-async function readList(path) {
-    const rows = [];
+async function readNamed(path) {
+    const list = readList(path);
 
-    try {
-        for (let i = 0; i < PAGES_MAX; i++) {
-            const page = await call('GET', withQuery(path, {limit: PAGE, starting_after: rows.at(-1)?.id}));
-
-            rows.push(...page.data);
-            if (!page.has_more) break;
-        }
-    } catch (refusal) {
+    await list.upTo(READ_MAX).catch((refusal) => {
         if (refusal.status !== 403) throw refusal;
-    }
-    return rows;
+    });
+    return list.rows;
 }
 
 export function thingBook() {
@@ -50,13 +40,13 @@ export function thingBook() {
     async function readAll() {
         const book = readKeys({mode: '', status: ''});
         const [people, devices] = await Promise.all([
-            readList('/v1/console/users'),
-            readList('/v1/console/device_keys'),
+            readNamed('/v1/console/users'),
+            readNamed('/v1/console/device_keys'),
             book.upTo(READ_MAX),
         ]);
 
         for (const {id, email} of people) add(id, email);
-        for (const {id, name, last4} of [...book.keys, ...devices]) add(id, name, last4);
+        for (const {id, name, last4} of [...book.rows, ...devices]) add(id, name, last4);
     }
 
     for (const id of RESERVED_IDS) add(id);

@@ -1,7 +1,7 @@
 // Requests per day and by key, which add up.
 import {choice, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
-import {daysPerBar, share, usageChart} from './chart.js';
+import {share, usageChart, whenResized} from './chart.js';
 import {serverNow} from './clock.js';
 import {foreign, h, icon, newButton, show} from './dom.js';
 import {csvOf, saveFile} from './file.js';
@@ -18,7 +18,6 @@ const DAYS_MAX = 366;
 const CELLS_MAX = 9000; // days times keys, per request
 const KEY_ID = /^(key|dev)_[0-9a-z]{26}$/;
 const ALL_SERIES = ['live', 'test', 'refused'];
-const narrow = matchMedia('(max-width: 760px)');
 
 const modeOf = (key) => key.mode ?? 'live'; // device keys act in live mode
 const daysOf = (period) => (period === MONTH ? new Date(serverNow()).getUTCDate() : Number(period));
@@ -41,6 +40,10 @@ function byDay(rows) {
 
 const total = (days, name) => days.reduce((sum, day) => sum + day[name], 0);
 
+// Twice the period, where the server has so many days, to compare with the time before.
+const withBefore = (days) => Math.min(2 * days, DAYS_MAX);
+const split = (all, days) => ({days: all.slice(-days), before: all.length === 2 * days ? all.slice(0, days) : null});
+
 // The most used keys with their use in this period. The rest of the total belongs to other keys.
 async function loadKeys(most, days, all) {
     if (most.length === 0) return [];
@@ -55,16 +58,14 @@ async function loadKeys(most, days, all) {
     return others.requests > 0 || others.refused > 0 ? [...used, others] : used;
 }
 
-// Twice the period, where the server has so many days, to compare with the time before.
 async function loadAll(days) {
-    const answer = await call('GET', withQuery(PATH, {days: Math.min(2 * days, DAYS_MAX)}));
-    const all = byDay(answer.data);
-    const shown = all.slice(-days);
-    const sums = {requests: total(shown, 'live') + total(shown, 'test'), refused: total(shown, 'refused')};
+    const answer = await call('GET', withQuery(PATH, {days: withBefore(days)}));
+    const periods = split(byDay(answer.data), days);
+    const sum = (name) => total(periods.days, name);
+    const sums = {requests: sum('live') + sum('test'), refused: sum('refused')};
 
     return {
-        days: shown,
-        before: all.length === 2 * days ? all.slice(0, days) : null,
+        ...periods,
         series: ALL_SERIES,
         hasKeys: answer.keys.length > 0,
         keys: await loadKeys(answer.keys, days, sums),
@@ -73,9 +74,8 @@ async function loadAll(days) {
 
 // One key. Its refused requests are known for the period alone, not for each day.
 async function loadOne(id, days) {
-    const wanted = Math.min(2 * days, DAYS_MAX);
     const [long, short] = await Promise.all(
-        [wanted, days].map((each) => call('GET', withQuery(PATH, {days: each, key_ids: id}))),
+        [withBefore(days), days].map((each) => call('GET', withQuery(PATH, {days: each, key_ids: id}))),
     );
     const [key] = short.keys;
     const dates = [...new Set(long.data.map(({date}) => date))];
@@ -83,8 +83,7 @@ async function loadOne(id, days) {
     const all = dates.map((date, i) => ({date, live: 0, test: 0, refused: 0, [mode]: long.keys[0].by_day[i]}));
 
     return {
-        days: all.slice(-days),
-        before: all.length === 2 * days ? all.slice(0, days) : null,
+        ...split(all, days),
         series: [mode],
         hasKeys: true,
         keys: [key],
@@ -174,20 +173,14 @@ function dayTable({days, series}) {
 }
 
 function chartPanel({days, series, key}) {
-    const chart = TEXTS.chart[daysPerBar(days.length, narrow.matches)];
     const refused = key ? (key.refused ?? 0) : total(days, 'refused');
     const sums = [total(days, 'live'), total(days, 'test'), refused];
-    const label = USAGE.chartLabel(chart, days.length, ...sums.map(count));
 
-    return [
-        h('h2', null, chart),
-        sums.every((sum) => sum === 0) ? h('p', {class: 'hint'}, USAGE.noneInPeriod) : null,
-        usageChart(days, {
-            label,
-            isNarrow: narrow.matches,
-            series: series.map((name) => ({name, label: USAGE.series[name]})),
-        }),
-    ];
+    return usageChart(days, {
+        hint: sums.every((sum) => sum === 0) && USAGE.noneInPeriod,
+        label: (title) => USAGE.chartLabel(title, days.length, ...sums.map(count)),
+        series: series.map((name) => ({name, label: USAGE.series[name]})),
+    });
 }
 
 const csvButton = (text, name, rows) =>
@@ -353,14 +346,13 @@ export function usagePage() {
         show(head, pageHead(USAGE.title, USAGE.lead, period));
     }
 
-    const resized = () => redraw();
-    narrow.addEventListener('change', resized);
+    const stopResizing = whenResized(() => redraw());
     drawHead();
     loader.run();
     return {
         element: h('div', null, head, content),
         stop() {
-            narrow.removeEventListener('change', resized);
+            stopResizing();
             loader.stop();
         },
         // The user went back or forward within this page.
