@@ -13,7 +13,7 @@ export function closeFoot(dialog, text = TEXTS.close, ...more) {
     return foot(null, ...more, button);
 }
 
-// act() does it, unless check() found an error. done(answer, dialog) returns what to show then, {title, content}, or
+// fields: as of workingForm(). act() does it. done(answer, dialog) returns what to show then, {title, content}, or
 // nothing to close the dialog. explainOwn(refusal): content for refusals that this dialog knows, or nothing.
 export function openAction({
     title,
@@ -23,7 +23,6 @@ export function openAction({
     submitText,
     workingText,
     buttonClass,
-    check = () => true,
     act,
     done,
     explainOwn = () => null,
@@ -36,7 +35,6 @@ export function openAction({
         buttonClass,
         cancel: () => dialog.close(),
         submit: async () => {
-            if (!check()) return;
             const answer = await act();
             const view = done(answer, dialog);
 
@@ -70,8 +68,8 @@ export function explainUncertain(refusal, {unconfirmed, unanswered}) {
     return null;
 }
 
-// One of several cards. options: {value, title, text}. The target of checkFields().
-export function choiceField({legend, name, options, value = ''}) {
+// One of several cards, as a field. options: {value, title, text}.
+export function choiceField({legend, name, options, value, problem}) {
     const id = newId('choice');
     const error = h('p', {class: 'field-error', id: `${id}-error`});
     const inputs = options.map((option) =>
@@ -98,5 +96,7 @@ export function choiceField({legend, name, options, value = ''}) {
         error.textContent = text;
         element.setAttribute('aria-invalid', String(Boolean(text))); // empty would mean false
     }
-    return {element, input: inputs[0], setError, value: () => inputs.find((input) => input.checked)?.value ?? ''};
+    const chosen = () => inputs.find((input) => input.checked)?.value ?? '';
+
+    return {element, input: inputs[0], setError, problem, value: chosen};
 }

@@ -2,7 +2,7 @@
 import {ACTIVITY} from './activity_texts.js';
 import {replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
-import {announce, h, newButton, newId, show} from './dom.js';
+import {announce, h, newButton, show} from './dom.js';
 import {eventsOver, eventTable} from './events.js';
 import {typeOptions} from './events_texts.js';
 import {saveFile} from './file.js';
@@ -58,16 +58,14 @@ function filterForm(state, book, change, clear) {
     const actor = named('actor', {label: ACTIVITY.actor, hint: ACTIVITY.actorHint});
     const target = named('target', {label: ACTIVITY.target, hint: ACTIVITY.targetHint});
     const plain = (name) => ({value: state[name], change: change(name)});
-    const typeId = newId('type');
     const type = chooser({label: ACTIVITY.type, value: state.type, change: change('type'), options: types});
     const clearButton = newButton('plain small clear', clear, ACTIVITY.clear);
 
-    type.id = typeId;
     return {
         element: h(
             'search',
             {'class': 'event-filters', 'aria-label': ACTIVITY.filters},
-            h('div', {class: 'field'}, h('div', {class: 'field-label'}, h('label', {for: typeId}, ACTIVITY.type)), type),
+            field({label: ACTIVITY.type, input: type}).element,
             actor.element,
             target.element,
             plainField({label: ACTIVITY.ip, type: 'text', hint: ACTIVITY.ipHint, ...plain('ip')}),

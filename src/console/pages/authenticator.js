@@ -1,7 +1,7 @@
 // Setting up an authenticator app: its QR code, its secret as text, and the first code.
 import {AUTHENTICATOR} from './account_texts.js';
 import {h, svg} from './dom.js';
-import {codeField} from './form.js';
+import {codeField, userNameField, workingForm} from './form.js';
 import {copySecretButton, explain} from './parts.js';
 
 const QUIET = 4; // light modules around the code (ISO/IEC 18004)
@@ -76,4 +76,19 @@ export function newCodeRefusals(code, late) {
         code.input.focus();
         return [];
     };
+}
+
+// Shows the new authenticator and asks for its first code; send() gets that. answer: of the server. email: whose it is,
+// for password managers, where the page does not say it.
+export function confirmForm(answer, {email, submitText, workingText, cancel, send, late}) {
+    const code = newCodeField();
+
+    return workingForm({
+        fields: [email && userNameField(email), authenticatorView(answer.totp_uri, answer.totp_qr), code],
+        submitText,
+        workingText,
+        cancel,
+        submit: () => send(code.value()),
+        explain: newCodeRefusals(code, late),
+    }).element;
 }

@@ -2,7 +2,7 @@
 import {ACCOUNT, PASSWORD} from './account_texts.js';
 import {call} from './api.js';
 import {h, show} from './dom.js';
-import {checkFields, codeField, codeOf, codeProblem, passwordField, userNameField, workingForm} from './form.js';
+import {codeField, passwordField, userNameField, workingForm} from './form.js';
 import {explainPassword, newPasswordField} from './new_password.js';
 import {outsideCard} from './outside.js';
 import {explain} from './parts.js';
@@ -16,29 +16,22 @@ function explainChange(refusal, next, code) {
 
 export function passwordForm({done, cancel, cancelText}) {
     const {email} = currentSession().user;
-    const current = passwordField({autofocus: true}, {label: PASSWORD.current});
-    const next = newPasswordField();
+    const missing = (value) => !value && PASSWORD.currentMissing;
+    const current = passwordField({autofocus: true}, {label: PASSWORD.current, problem: missing});
+    const next = newPasswordField(() => ({email, current: current.value()}));
     const code = codeField();
 
     return workingForm({
-        fields: [userNameField(email), current.element, next.element, code.element],
+        fields: [userNameField(email), current, next, code],
         submitText: ACCOUNT.passwordSubmit,
         workingText: ACCOUNT.passwordWorking,
         cancel,
         cancelText,
         submit: async () => {
-            if (
-                !checkFields([
-                    [current, !current.input.value && PASSWORD.currentMissing],
-                    [next, next.problem({email, current: current.input.value})],
-                    [code, codeProblem(code.input)],
-                ])
-            )
-                return;
             await call('POST', '/v1/console/password', {
-                current_password: current.input.value,
-                totp: codeOf(code.input),
-                new_password: next.input.value,
+                current_password: current.value(),
+                totp: code.value(),
+                new_password: next.value(),
             });
             for (const {input} of [current, next, code]) input.value = '';
             done();

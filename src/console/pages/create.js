@@ -3,8 +3,8 @@
 import {call} from './api.js';
 import {CREATE, DECOY} from './create_texts.js';
 import {h, newId, show} from './dom.js';
-import {checkFields, field, notice, workingForm} from './form.js';
-import {explainNewKey, nameProblem, openSecretSheet} from './new_key.js';
+import {notice, workingForm} from './form.js';
+import {explainNewKey, nameField, openSecretSheet} from './new_key.js';
 import {modeBadge} from './parts.js';
 import {mayGrant} from './permissions.js';
 import {SCOPE_GROUPS} from './texts.js';
@@ -114,7 +114,7 @@ function allScopesBox(changed) {
     );
 }
 
-// Like field(), for a group of inputs.
+// As a field.
 function scopesField() {
     const errorId = newId('scopes-error');
     const error = h('p', {class: 'field-error', id: errorId});
@@ -150,15 +150,13 @@ function scopesField() {
         get input() {
             return groups.querySelector('input');
         },
+        problem: (chosen) => chosen.length === 0 && CREATE.scopesMissing,
+        value: () => (draft.hasAll ? ALL_SCOPES : ALL_SCOPES.filter((scope) => draft.scopes.has(scope))),
     };
 }
 
 function createForm(dialog, made) {
-    const name = field({
-        label: CREATE.name,
-        hint: wordsOf().nameHint,
-        input: h('input', {type: 'text', name: 'key-name', autocomplete: 'off', autofocus: true, value: draft.name}),
-    });
+    const name = nameField({label: CREATE.name, hint: wordsOf().nameHint, autofocus: true, value: draft.name});
     const live = h('div', {'class': 'live-notice', 'aria-live': 'polite'});
     const modeChanged = () => {
         const isLive = draft.mode === 'live' && !draft.isDecoy;
@@ -171,27 +169,18 @@ function createForm(dialog, made) {
     const form = workingForm({
         fields: [
             draft.isDecoy ? h('p', null, DECOY.text) : null,
-            name.element,
+            name,
             modeField(modeChanged),
             live,
-            scopes && scopes.element,
+            scopes,
         ],
         submitText: wordsOf().submitTest,
         workingText: CREATE.working,
         cancel: () => dialog().close(),
         submit: async () => {
-            const chosen = draft.hasAll ? ALL_SCOPES : ALL_SCOPES.filter((scope) => draft.scopes.has(scope));
+            const more = draft.isDecoy ? {decoy: true} : {scopes: scopes.value()};
 
-            if (
-                !checkFields([
-                    [name, nameProblem(draft.name.trim())],
-                    ...(scopes ? [[scopes, chosen.length === 0 && CREATE.scopesMissing]] : []),
-                ])
-            )
-                return;
-            const more = draft.isDecoy ? {decoy: true} : {scopes: chosen};
-
-            made(await call('POST', '/v1/console/api_keys', {name: draft.name.trim(), mode: draft.mode, ...more}));
+            made(await call('POST', '/v1/console/api_keys', {name: name.value(), mode: draft.mode, ...more}));
         },
         explain: (refusal) => explainNewKey(refusal, name, CREATE),
     });

@@ -3,7 +3,7 @@ import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {ACTIVATE, DEVICES} from './devices_texts.js';
 import {foreign, h, icon, newButton, show} from './dom.js';
-import {checkFields, field, notice, workingForm} from './form.js';
+import {notice, textField, workingForm} from './form.js';
 import {clockTime, timeElement} from './format.js';
 import {emptyState, explain, facts, listTable, loading, pageHead, pagerMore, revokeCell, segments, skeletonRows} from './parts.js';
 import {mayAs} from './permissions.js';
@@ -140,29 +140,25 @@ function codeForm(text) {
 }
 
 function codeStep(prefilled, found) {
-    const code = field({
+    const code = textField({
         label: ACTIVATE.code,
         hint: ACTIVATE.codeHint,
-        input: h('input', {
-            type: 'text',
-            name: 'user-code',
-            class: 'code wide',
-            autocomplete: 'off',
-            autocapitalize: 'characters',
-            spellcheck: 'false',
-            maxlength: 12,
-            value: codeForm(prefilled),
-            autofocus: true,
-        }),
+        problem: (value) => codeForm(value).length !== CODE_LETTERS + 1 && ACTIVATE.codeMissing,
+        name: 'user-code',
+        class: 'code wide',
+        autocapitalize: 'characters',
+        spellcheck: 'false',
+        maxlength: 12,
+        value: codeForm(prefilled),
+        autofocus: true,
     });
     const form = workingForm({
-        fields: [code.element],
+        fields: [code],
         submitText: ACTIVATE.look,
         workingText: ACTIVATE.looking,
         submit: async () => {
-            const value = codeForm(code.input.value);
+            const value = codeForm(code.value());
 
-            if (!checkFields([[code, value.length !== CODE_LETTERS + 1 && ACTIVATE.codeMissing]])) return;
             found(value, await call('GET', `${ENROLMENTS}/${value}`));
         },
         explain: (refusal) => {

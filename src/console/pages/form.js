@@ -3,15 +3,15 @@ import {h, icon, newButton, newId, show} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
 
-export function field({label, hint, input, aside, isLabelHidden = false}) {
+// problem(value): why what was entered cannot be sent. A form with this field asks first.
+export function field({label, hint, input, aside, problem}) {
     const id = input.id || newId('field');
     const hintElement = hint ? h('p', {class: 'hint', id: `${id}-hint`}, hint) : null;
     const error = h('p', {class: 'field-error', id: `${id}-error`});
-    const labelElement = h('label', {for: id, class: isLabelHidden ? 'unseen' : null}, label);
     const element = h(
         'div',
         {class: 'field'},
-        isLabelHidden ? labelElement : h('div', {class: 'field-label'}, labelElement, aside),
+        h('div', {class: 'field-label'}, h('label', {for: id}, label), aside),
         input,
         hintElement,
         error,
@@ -25,11 +25,16 @@ export function field({label, hint, input, aside, isLabelHidden = false}) {
         if (text) input.setAttribute('aria-invalid', 'true');
         else input.removeAttribute('aria-invalid');
     }
-    return {element, input, setError};
+    return {element, input, setError, problem, value: () => input.value.trim()};
 }
 
+export const textField = ({label, hint, problem, ...attributes}) =>
+    field({label, hint, problem, input: h('input', {type: 'text', autocomplete: 'off', ...attributes})});
+
+const passwordProblem = (value) => !value && TEXTS.signIn.passwordMissing;
+
 // Fields with data-secret are emptied when the session ends.
-export function passwordField(attributes, {label = TEXTS.signIn.password, hint} = {}) {
+export function passwordField(attributes, {label = TEXTS.signIn.password, hint, problem = passwordProblem} = {}) {
     const input = h('input', {
         'type': 'password',
         'name': 'password',
@@ -51,7 +56,7 @@ export function passwordField(attributes, {label = TEXTS.signIn.password, hint} 
         'aria-label': `${TEXTS.signIn.showPassword} ${label.toLowerCase()}`,
     });
 
-    return field({label, hint, input, aside: toggle});
+    return {...field({label, hint, input, problem, aside: toggle}), value: () => input.value};
 }
 
 // Password managers look for the user name that belongs to a password.
@@ -83,18 +88,23 @@ export function codeField({label = TEXTS.signIn.code, hint = TEXTS.signIn.codeHi
         'data-secret': true,
     });
 
-    return field({label, hint, input});
+    const problem = (code) => !/^[0-9]{6}$/.test(code) && TEXTS.signIn.codeMissing;
+    const value = () => input.value.replace(/\s/g, ''); // codes copied from apps may have a blank in the middle
+
+    return {...field({label, hint, input, problem}), value};
 }
 
-// Codes copied from apps may have a blank in the middle.
-export const codeOf = (input) => input.value.replace(/\s/g, '');
-export const codeProblem = (input) => !/^[0-9]{6}$/.test(codeOf(input)) && TEXTS.signIn.codeMissing;
+function emailProblem(value) {
+    if (!value) return TEXTS.signIn.emailMissing;
+    return !/^[^@\s]+@[^@\s]+$/.test(value) && TEXTS.signIn.emailInvalid;
+}
 
 // attributes: of the input. The default is a field of whoever signs in.
 export const emailField = ({hint, ...attributes} = {}) =>
     field({
         label: TEXTS.signIn.email,
         hint,
+        problem: emailProblem,
         input: h('input', {
             type: 'email',
             name: 'email',
@@ -106,11 +116,6 @@ export const emailField = ({hint, ...attributes} = {}) =>
             ...attributes,
         }),
     });
-
-export function emailProblem(value) {
-    if (!value) return TEXTS.signIn.emailMissing;
-    return !/^[^@\s]+@[^@\s]+$/.test(value) && TEXTS.signIn.emailInvalid;
-}
 
 export function notice(kind, ...content) {
     const icons = {error: 'warn', warn: 'warn', good: 'done', info: 'info'};
@@ -125,7 +130,20 @@ export function foot(problem, ...buttons) {
     return h('div', {class: 'form-foot'}, problem, h('div', {class: 'actions'}, buttons));
 }
 
-// A form whose submit() may throw. The error gets the focus, unless explain() gave it to a field. The button stays
+// Shows what is wrong with the fields and focuses the first that cannot be sent. False if there is one.
+function mayBeSent(fields) {
+    const wrong = fields.filter((each) => {
+        const text = each.problem(each.value());
+
+        each.setError(text || '');
+        return text;
+    });
+
+    wrong[0]?.input.focus();
+    return wrong.length === 0;
+}
+
+// fields: elements, and fields as field() makes them: submit() runs when these have no problem. It may throw. The error gets the focus, unless explain() gave it to a field. The button stays
 // disabled while the user is throttled.
 export function workingForm({
     fields,
@@ -140,7 +158,8 @@ export function workingForm({
     const problem = problemSpace();
     const button = h('button', {type: 'submit', class: buttonClass}, submitText);
     const cancelButton = cancel && newButton('secondary', () => isWorking || cancel(), cancelText);
-    const form = h('form', {novalidate: true, onsubmit: run}, fields, foot(problem, cancelButton, button));
+    const elements = fields.map((each) => each?.element ?? each);
+    const form = h('form', {novalidate: true, onsubmit: run}, elements, foot(problem, cancelButton, button));
     let isWorking = false;
     let heldUntil = 0;
 
@@ -181,7 +200,7 @@ export function workingForm({
         problem.replaceChildren();
         setBusy(true);
         try {
-            await submit();
+            if (mayBeSent(fields.filter((each) => each?.problem))) await submit();
         } catch (refusal) {
             if (refusal.kind === 'throttled') hold(refusal.retryAfterMs);
             else if (refusal.kind !== 'cancelled') showRefusal(refusal);
@@ -200,16 +219,4 @@ export function workingForm({
         },
     };
     return api;
-}
-
-// Shows the first error and focuses its field. False if there is one.
-export function checkFields(checks) {
-    let first = null;
-
-    for (const [target, text] of checks) {
-        target.setError(text || '');
-        if (text && !first) first = target;
-    }
-    first?.input.focus();
-    return !first;
 }

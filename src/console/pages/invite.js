@@ -2,7 +2,7 @@
 import {choiceField, closeFoot, openAction} from './action.js';
 import {call, orNone} from './api.js';
 import {h} from './dom.js';
-import {checkFields, emailField, emailProblem, notice} from './form.js';
+import {emailField, notice} from './form.js';
 import {exactTimeElement} from './format.js';
 import {copySecretButton} from './parts.js';
 import {PEOPLE} from './people_texts.js';
@@ -11,10 +11,11 @@ import {TEXTS} from './texts.js';
 
 export const INVITATIONS = '/v1/console/invitations';
 
-export function roleField(value) {
+// problem: as of field().
+export function roleField(value, problem) {
     const options = Object.entries(ROLES).map(([role, {name, text}]) => ({value: role, title: name, text}));
 
-    return choiceField({legend: PEOPLE.role, name: 'role', value, options});
+    return choiceField({legend: PEOPLE.role, name: 'role', value, options, problem});
 }
 
 // What a dialog shows instead of its form: the link, once. When the session ends, the link is taken off the screen.
@@ -48,20 +49,15 @@ export function linkView(dialog, {email, label, url, expiresAt, again}) {
 
 export function openInvite(invited) {
     const email = emailField({hint: PEOPLE.emailHint, autocomplete: 'off', autofocus: true});
-    const role = roleField('developer');
+    const role = roleField('developer', (value) => !value && PEOPLE.roleMissing);
 
     openAction({
         title: PEOPLE.inviteTitle,
         shape: 'sheet',
-        fields: [h('p', null, PEOPLE.inviteLead), email.element, role.element],
+        fields: [h('p', null, PEOPLE.inviteLead), email, role],
         submitText: PEOPLE.inviteSubmit,
         workingText: PEOPLE.inviting,
-        check: () =>
-            checkFields([
-                [email, emailProblem(email.input.value.trim())],
-                [role, !role.value() && PEOPLE.roleMissing],
-            ]),
-        act: () => call('POST', INVITATIONS, {email: email.input.value.trim(), role: role.value()}),
+        act: () => call('POST', INVITATIONS, {email: email.value(), role: role.value()}),
         done: (invitation, dialog) => {
             invited();
             return linkView(dialog, {

@@ -4,7 +4,7 @@ import {forgetLinkCode, linkCode, takeLinkCode} from './address.js';
 import {callOnce} from './api.js';
 import {authenticatorView, newCodeField, newCodeRefusals} from './authenticator.js';
 import {foreign, h, show} from './dom.js';
-import {checkFields, codeOf, codeProblem, notice, userNameField, workingForm} from './form.js';
+import {notice, userNameField, workingForm} from './form.js';
 import {timeElement} from './format.js';
 import {JOIN} from './join_texts.js';
 import {explainPassword, newPasswordField} from './new_password.js';
@@ -66,7 +66,7 @@ function startForm(link, {dead, started}) {
 }
 
 function joinForm(link, {dead}) {
-    const password = newPasswordField({autofocus: true});
+    const password = newPasswordField(() => ({email: link.email}), {autofocus: true});
     const code = newCodeField();
     const explainCode = newCodeRefusals(code, dead);
 
@@ -74,22 +74,15 @@ function joinForm(link, {dead}) {
         fields: [
             h('h2', null, JOIN.step1),
             userNameField(link.email),
-            password.element,
+            password,
             h('h2', null, JOIN.step2),
             authenticatorView(link.totp_uri, link.totp_qr),
-            code.element,
+            code,
         ],
         submitText: isReset(link) ? JOIN.submitReset : JOIN.submitJoin,
         workingText: JOIN.working,
         submit: async () => {
-            if (
-                !checkFields([
-                    [password, password.problem({email: link.email})],
-                    [code, codeProblem(code.input)],
-                ])
-            )
-                return;
-            await join(linkCode(), password.input.value, codeOf(code.input));
+            await join(linkCode(), password.value(), code.value());
             password.input.value = '';
             code.input.value = '';
             forgetLinkCode();

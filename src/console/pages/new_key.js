@@ -4,7 +4,7 @@ import {explainUncertain} from './action.js';
 import {openDialog} from './dialog.js';
 import {announce, foreign, h, icon, newButton, show} from './dom.js';
 import {saveFile} from './file.js';
-import {foot, notice, problemSpace} from './form.js';
+import {foot, notice, problemSpace, textField} from './form.js';
 import {NEW_KEY} from './new_key_texts.js';
 import {copyButton, copySecretButton, explain, modeBadge} from './parts.js';
 import {TEXTS} from './texts.js';
@@ -13,12 +13,14 @@ const NAME_MAX = 200;
 const FILE_STEM_MAX = 40;
 
 // Counts code points, as the server does.
-export function nameProblem(name) {
+function nameProblem(name) {
     const length = [...name].length;
 
     if (length === 0) return NEW_KEY.nameMissing;
     return length > NAME_MAX && NEW_KEY.nameLong;
 }
+
+export const nameField = (properties) => textField({name: 'key-name', problem: nameProblem, ...properties});
 
 // Why no key was made. name: its field. texts: for when that is uncertain.
 export function explainNewKey(refusal, name, texts) {

@@ -19,15 +19,16 @@ function problemOf(password, {email, current}) {
     return name.length > 3 && password.toLowerCase().includes(name) && PASSWORD.hasEmail;
 }
 
-// problem({email, current}): for checkFields(). current: the password they have now, if known.
-export function newPasswordField(attributes) {
-    const target = passwordField(
+// about(): {email, current}: whose password it is, and the one they have now, if known.
+export const newPasswordField = (about, attributes) =>
+    passwordField(
         {name: 'new-password', autocomplete: 'new-password', minlength: MIN, ...attributes},
-        {label: PASSWORD.choose, hint: [PASSWORD.rules, ' ', h('span', {class: 'rules-more'}, PASSWORD.rulesMore)]},
+        {
+            label: PASSWORD.choose,
+            hint: [PASSWORD.rules, ' ', h('span', {class: 'rules-more'}, PASSWORD.rulesMore)],
+            problem: (password) => problemOf(password, about()),
+        },
     );
-
-    return {...target, problem: ({email = '', current = ''}) => problemOf(target.input.value, {email, current})};
-}
 
 // True if the refusal is about the new password; then its field says why.
 export function explainPassword(refusal, target, parameter) {

@@ -2,7 +2,7 @@
 import {choiceField, closeFoot, explainUncertain, openAction} from './action.js';
 import {call, withQuery} from './api.js';
 import {announce, foreign, h, show} from './dom.js';
-import {checkFields, notice} from './form.js';
+import {notice} from './form.js';
 import {facts} from './parts.js';
 import {linkView, roleField} from './invite.js';
 import {keyLinks, keyList, keysOf} from './person_keys.js';
@@ -121,7 +121,7 @@ function openEnd(user, {title, text, submitText, workingText, doneTitle, doneTex
 
     openAction({
         title,
-        fields: [h('p', {class: 'wrap'}, text), space, fate.element],
+        fields: [h('p', {class: 'wrap'}, text), space, fate],
         submitText,
         workingText,
         buttonClass: 'danger',
@@ -169,7 +169,7 @@ export function openRemove(user, changed) {
 
 // The role does not change the keys, so an owner decides here, too.
 export function openRole(user, changed) {
-    const role = roleField(user.role);
+    const role = roleField(user.role, (value) => value === user.role && PEOPLE.roleSame);
     const names = new Map();
     const space = h('div', {class: 'keys-at-stake'});
     const fate = fateField('none');
@@ -178,14 +178,13 @@ export function openRole(user, changed) {
         title: PEOPLE.roleTitle,
         fields: [
             h('p', {class: 'wrap'}, h('strong', null, foreign(user.email))),
-            role.element,
+            role,
             h('p', {class: 'hint'}, PEOPLE.roleText),
             space,
-            fate.element,
+            fate,
         ],
         submitText: PEOPLE.roleSubmit,
         workingText: PEOPLE.roleChanging,
-        check: () => checkFields([[role, role.value() === user.role && PEOPLE.roleSame]]),
         act: () => call('POST', `${pathOf(user)}/role`, {role: role.value(), revoke_keys: fate.value()}),
         done: (answer, dialog) => {
             const text = PEOPLE.roleChanged(user.email, roleName(role.value()));

@@ -2,11 +2,11 @@
 import {call} from './api.js';
 import {serverNow} from './clock.js';
 import {h, show} from './dom.js';
-import {checkFields, field, notice, workingForm} from './form.js';
+import {field, notice, workingForm} from './form.js';
 import {exactTimeWithZone} from './format.js';
 import {pathOf} from './key_end.js';
 import {REPLACE} from './key_end_texts.js';
-import {explainNewKey, nameProblem, openSecretSheet} from './new_key.js';
+import {explainNewKey, nameField, openSecretSheet} from './new_key.js';
 import {keyLine} from './revoke.js';
 
 const STANDARD_S = 604800;
@@ -22,10 +22,7 @@ function endOf(overlapS, end) {
 // end: its scheduled revocation, or null. changed(): called when the new key exists.
 export function openReplace(key, end, changed) {
     const consequence = h('div', {'aria-live': 'polite'});
-    const name = field({
-        label: REPLACE.name,
-        input: h('input', {type: 'text', name: 'key-name', autocomplete: 'off', value: key.name}),
-    });
+    const name = nameField({label: REPLACE.name, value: key.name});
     const overlap = field({
         label: REPLACE.overlap,
         input: h(
@@ -38,14 +35,13 @@ export function openReplace(key, end, changed) {
     });
     const overlapS = () => Number(overlap.input.value);
     const form = workingForm({
-        fields: [h('p', null, REPLACE.text), keyLine(key), name.element, overlap.element, consequence],
+        fields: [h('p', null, REPLACE.text), keyLine(key), name, overlap, consequence],
         submitText: '',
         workingText: REPLACE.working,
         cancel: () => sheet.close(),
         submit: async () => {
-            if (!checkFields([[name, nameProblem(name.input.value.trim())]])) return;
             const seconds = overlapS();
-            const body = {name: name.input.value.trim(), overlap_seconds: seconds};
+            const body = {name: name.value(), overlap_seconds: seconds};
             const made = await call('POST', `${pathOf(key.id)}/replacement`, body);
 
             sheet.show(made, {

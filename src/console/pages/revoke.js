@@ -1,9 +1,10 @@
 // Revoking a key or a device: asking first, and saying when it is in effect everywhere.
+import {explainUncertain} from './action.js';
 import {call} from './api.js';
 import {serverNow} from './clock.js';
 import {openDialog} from './dialog.js';
 import {announce, foreign, h, newButton} from './dom.js';
-import {field, foot, notice, workingForm} from './form.js';
+import {foot, notice, textField, workingForm} from './form.js';
 import {clockTimeExact, exactTime, timeInWords} from './format.js';
 import {explain, modeBadge} from './parts.js';
 import {TEXTS} from './texts.js';
@@ -23,23 +24,13 @@ export function keyLine(key) {
     );
 }
 
-function explainRevoke(refusal) {
-    const texts = {away: TEXTS.revoke.unconfirmed, offline: TEXTS.revoke.unanswered};
-
-    return [refusal.kind in texts ? notice('warn', h('p', null, texts[refusal.kind])) : explain(refusal)];
-}
-
 // The last four characters, because a name may be one that nobody can type as it is stored.
 const last4Confirmation = ({last4}) =>
-    field({
+    textField({
         label: TEXTS.revoke.typeLast4(last4),
-        input: h('input', {
-            type: 'text',
-            autocomplete: 'off',
-            autocapitalize: 'none',
-            spellcheck: 'false',
-            autofocus: true,
-        }),
+        autocapitalize: 'none',
+        spellcheck: 'false',
+        autofocus: true,
     });
 
 // Neither width nor case counts.
@@ -57,7 +48,7 @@ function difference(typed, expected) {
 
 // The button works once the confirmation, a field, if there is one, has the expected text.
 export function askFirst(button, confirmation, expected) {
-    const typed = () => confirmation.input.value.trim();
+    const typed = () => confirmation.value();
     const compare = () => {
         button.disabled = folded(typed()).join('') !== folded(expected).join('');
         confirmation.setError(difference(typed(), expected) ?? '');
@@ -91,7 +82,7 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
             lastUse,
             h('p', null, text),
             confirmation ? notice('warn', TEXTS.revoke.inUse) : null,
-            confirmation?.element,
+            confirmation,
         ],
         submitText,
         workingText: TEXTS.revoke.working,
@@ -103,7 +94,7 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
             showRevoked(dialog, key, record, {doneTitle, doneText, next});
             revoked(record);
         },
-        explain: explainRevoke,
+        explain: (refusal) => explainUncertain(refusal, TEXTS.revoke) ?? [explain(refusal)],
     });
     const dialog = openDialog({title, content: form.element});
 

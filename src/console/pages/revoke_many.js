@@ -3,7 +3,7 @@ import {explainUncertain} from './action.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
 import {announce, h, newButton} from './dom.js';
-import {field, foot, notice, workingForm} from './form.js';
+import {foot, notice, textField, workingForm} from './form.js';
 import {explain} from './parts.js';
 import {askFirst, isInUse, keyLine} from './revoke.js';
 import {MANY} from './revoke_many_texts.js';
@@ -11,12 +11,8 @@ import {TEXTS} from './texts.js';
 
 const keyLines = (keys) => h('ul', {class: 'key-lines'}, keys.map((key) => h('li', null, keyLine(key))));
 
-function countConfirmation(count) {
-    return field({
-        label: MANY.typeLabel(count),
-        input: h('input', {type: 'text', inputmode: 'numeric', autocomplete: 'off', autofocus: true}),
-    });
-}
+const countConfirmation = (count) =>
+    textField({label: MANY.typeLabel(count), inputmode: 'numeric', autofocus: true});
 
 function showManyRevoked(dialog, keys, answer) {
     const {doneTitle} = TEXTS.revoke;
@@ -50,7 +46,7 @@ export function revokeKeys(keys, revoked) {
         fields: [
             h('p', null, MANY.text),
             inUse ? notice('warn', MANY.inUse(inUse)) : null,
-            confirmation?.element,
+            confirmation,
             keyLines(keys),
         ],
         submitText: MANY.submit(keys.length),

@@ -3,7 +3,7 @@ import {explainUncertain, openAction} from './action.js';
 import {call} from './api.js';
 import {serverNow} from './clock.js';
 import {announce, h, show} from './dom.js';
-import {checkFields, field} from './form.js';
+import {field} from './form.js';
 import {exactTimeWithZone} from './format.js';
 import {endPathOf, timeAhead} from './key_end.js';
 import {END, KEEP, SCHEDULE} from './key_end_texts.js';
@@ -34,6 +34,7 @@ function timeField(end) {
     const preview = h('p', {'class': 'hint', 'aria-live': 'polite'});
     const time = field({
         label: SCHEDULE.time,
+        problem: (value) => timeProblem(Date.parse(value), end),
         hint: SCHEDULE.zone(Intl.DateTimeFormat().resolvedOptions().timeZone),
         input: h('input', {
             type: 'datetime-local',
@@ -57,10 +58,9 @@ export function openSchedule(key, end, changed) {
 
     openAction({
         title: end ? SCHEDULE.titleChange : SCHEDULE.title,
-        fields: [h('p', null, SCHEDULE.text), keyLine(key), time.element, time.preview],
+        fields: [h('p', null, SCHEDULE.text), keyLine(key), time, time.preview],
         submitText: end ? SCHEDULE.submitChange : SCHEDULE.submit,
         workingText: SCHEDULE.working,
-        check: () => checkFields([[time, timeProblem(time.chosenMs(), end)]]),
         act: () => call('PUT', endPathOf(key.id), {revoke_at: new Date(time.chosenMs()).toISOString()}),
         done: ({revoke_at: at}) => {
             announce(END.will(...sayWhen(at)));

@@ -3,18 +3,7 @@ import {Refusal} from './api.js';
 import {h, icon} from './dom.js';
 import {openDialog} from './dialog.js';
 import {timeElement} from './format.js';
-import {
-    checkFields,
-    codeField,
-    codeOf,
-    codeProblem,
-    emailField,
-    emailProblem,
-    notice,
-    passwordField,
-    userNameField,
-    workingForm,
-} from './form.js';
+import {codeField, emailField, notice, passwordField, userNameField, workingForm} from './form.js';
 import {foreignNotice} from './origin.js';
 import {explain} from './parts.js';
 import {currentSession, signIn, stepUp} from './session.js';
@@ -52,21 +41,14 @@ function signInForm({email = '', done, cancel}) {
     const code = codeField();
     let wrongCount = 0;
     const form = workingForm({
-        fields: [address.element, password.element, code.element],
+        fields: [address, password, code],
         submitText: TEXTS.signIn.submit,
         workingText: TEXTS.signIn.working,
         cancel,
         cancelText: TEXTS.signIn.leave,
         submit: async () => {
-            if (
-                !checkFields([
-                    [address, emailProblem(address.input.value.trim())],
-                    [password, !password.input.value && TEXTS.signIn.passwordMissing],
-                    [code, codeProblem(code.input)],
-                ])
-            )
-                throw new Refusal('cancelled');
-            const attackedAt = await signIn(address.input.value.trim(), password.input.value, codeOf(code.input));
+            const attackedAt = await signIn(address.value(), password.value(), code.value());
+
             password.input.value = '';
             code.input.value = '';
             done();
@@ -162,35 +144,39 @@ export function explainProof(refusal, code, wrong) {
     return [refusal.code === 'invalid_login' ? notice('error', wrong) : usedNotice(refusal.retryAfterMs)];
 }
 
+// Asks signed-in users for password and code. prove() gets them. wrong: the text if one of them is.
+export function proofForm({lead, submitText, workingText, cancel, prove, wrong}) {
+    const password = passwordField({autofocus: true});
+    const code = codeField();
+
+    return workingForm({
+        fields: [lead && h('p', null, lead), userNameField(currentSession()?.user.email ?? ''), password, code],
+        submitText,
+        workingText,
+        cancel,
+        submit: () => prove(password.value(), code.value()),
+        explain: (refusal) => explainProof(refusal, code, wrong),
+    }).element;
+}
+
 // Resolves when the step-up has succeeded.
 export function openStepUp() {
     return new Promise((resolve, reject) => {
-        const password = passwordField({autofocus: true});
-        const code = codeField();
-        const user = userNameField(currentSession()?.user.email ?? '');
         let settle = () => reject(new Refusal('cancelled'));
-        const form = workingForm({
-            fields: [user, password.element, code.element],
+        const form = proofForm({
             submitText: TEXTS.stepUp.submit,
             workingText: TEXTS.stepUp.working,
             cancel: () => dialog.close(),
-            submit: async () => {
-                if (
-                    !checkFields([
-                        [password, !password.input.value && TEXTS.signIn.passwordMissing],
-                        [code, codeProblem(code.input)],
-                    ])
-                )
-                    throw new Refusal('cancelled');
-                await stepUp(password.input.value, codeOf(code.input));
+            prove: async (password, code) => {
+                await stepUp(password, code);
                 settle = resolve;
                 dialog.close();
             },
-            explain: (refusal) => explainProof(refusal, code, TEXTS.stepUp.wrong),
+            wrong: TEXTS.stepUp.wrong,
         });
         const dialog = openDialog({
             title: TEXTS.stepUp.title,
-            content: [h('p', null, TEXTS.stepUp.lead), form.element],
+            content: [h('p', null, TEXTS.stepUp.lead), form],
             closed: () => settle(),
         });
     });
