@@ -11,7 +11,7 @@ import {noticesBar} from './notices.js';
 import {ownSessions} from './own_sessions.js';
 import {facts, pageHead} from './parts.js';
 import {openRecoveryCodes} from './recovery_codes.js';
-import {ROLES, roleName} from './roles.js';
+import {roleElements, roleName} from './roles.js';
 import {currentSession} from './session.js';
 
 const FEW = 3;
@@ -72,11 +72,7 @@ function personCard({user, notices}) {
             ),
         ),
         facts([
-            [
-                ACCOUNT.role,
-                h('strong', null, roleName(user.role)),
-                h('span', {class: 'faint'}, ` ${ROLES[user.role]?.text ?? ''}`),
-            ],
+            [ACCOUNT.role, roleElements(user.role)],
             lastSignIn(notices ?? {}),
             [ACCOUNT.userId, h('code', {class: 'wrap'}, user.id)],
             [ACCOUNT.accountId, h('code', {class: 'wrap'}, user.account_id)],

@@ -91,11 +91,13 @@ export const ACCOUNT = {
     codesFile: 'chatelaine-recovery-codes.txt',
     codesHead: (email, origin) => say`Recovery codes for ${email} at ${origin}`,
     codesFoot: 'Each works once, together with your password, to set up a new authenticator.',
-    stored: 'I have stored them',
-    notStored: 'Tick “I have stored them” first: the codes cannot be shown again.',
-    codesGoneTitle: 'The codes are no longer shown',
-    codesGone: 'Your session ended, so the codes were taken off the screen. If you have not stored them, get new ones.',
-    done: 'Done',
+    once: {
+        stored: 'I have stored them',
+        notStored: 'Tick “I have stored them” first: the codes cannot be shown again.',
+        goneTitle: 'The codes are no longer shown',
+        gone: 'Your session ended, so the codes were taken off the screen. If you have not stored them, get new ones.',
+        finish: 'Done',
+    },
 
     systemTitle: 'This service',
     systemText: 'Whether revoked keys are refused everywhere, as the service measures it itself.',

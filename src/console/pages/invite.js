@@ -4,7 +4,7 @@ import {call, orNone} from './api.js';
 import {h} from './dom.js';
 import {emailField, notice} from './form.js';
 import {exactTimeElement} from './format.js';
-import {copySecretButton} from './parts.js';
+import {secretText} from './once.js';
 import {PEOPLE} from './people_texts.js';
 import {ROLES} from './roles.js';
 import {TEXTS} from './texts.js';
@@ -29,13 +29,7 @@ export function linkView(dialog, {email, label, url, expiresAt, again}) {
         title: PEOPLE.linkTitle,
         content: [
             notice('warn', PEOPLE.linkText(email)),
-            h(
-                'div',
-                {class: 'secret'},
-                h('span', {class: 'field-name'}, label),
-                h('code', {class: 'secret-text', tabindex: '0'}, url),
-                h('div', {class: 'secret-actions'}, copySecretButton(url, PEOPLE.copyLink, 'primary')),
-            ),
+            secretText(label, url, PEOPLE.copyLink),
             h(
                 'p',
                 {class: 'hint'},

@@ -11,7 +11,7 @@ import {explainPassword, newPasswordField} from './new_password.js';
 import {foreignNotice} from './origin.js';
 import {outsideCard, signInLink} from './outside.js';
 import {explain, facts, loading} from './parts.js';
-import {ROLES, roleName} from './roles.js';
+import {roleElements} from './roles.js';
 import {join} from './session.js';
 
 const WELCOME = '/console/account?welcome';
@@ -104,11 +104,7 @@ function joinCard(link, signedIn, form) {
         facts([
             isReset(link) ? [JOIN.account, foreign(link.account_name)] : null,
             [JOIN.email, h('strong', {class: 'wrap'}, foreign(link.email))],
-            [
-                JOIN.role,
-                h('strong', null, roleName(link.role)),
-                h('span', {class: 'faint'}, ` ${ROLES[link.role]?.text ?? ''}`),
-            ],
+            [JOIN.role, roleElements(link.role)],
         ]),
         form,
     );

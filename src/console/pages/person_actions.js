@@ -58,20 +58,6 @@ export function openEnable(user, changed) {
 
 // Disabling and removing
 
-// What becomes of the keys that go back to the person: the value is what `revoke_keys` takes.
-function fateField(value) {
-    return choiceField({
-        legend: PEOPLE.keysTitle,
-        name: 'fate',
-        value,
-        options: [
-            {value: 'all', title: PEOPLE.revoke, text: PEOPLE.revokeText},
-            {value: 'made', title: PEOPLE.revokeMade, text: PEOPLE.revokeMadeText},
-            {value: 'none', title: PEOPLE.keep, text: PEOPLE.keepText},
-        ],
-    });
-}
-
 // Fills the space with the keys at stake and remembers their names. The choice does not wait for it.
 async function showKeys(space, user, names) {
     show(space, h('p', {class: 'faint'}, PEOPLE.keysLoading));
@@ -84,6 +70,25 @@ async function showKeys(space, user, names) {
     } catch {
         show(space, h('p', {class: 'faint'}, PEOPLE.keysUnknown));
     }
+}
+
+// The keys at stake, their names as far as they are known, and what becomes of them: the value is what `revoke_keys` takes.
+function keysAtStake(user, value) {
+    const space = h('div', {class: 'keys-at-stake'});
+    const names = new Map();
+    const fate = choiceField({
+        legend: PEOPLE.keysTitle,
+        name: 'fate',
+        value,
+        options: [
+            {value: 'all', title: PEOPLE.revoke, text: PEOPLE.revokeText},
+            {value: 'made', title: PEOPLE.revokeMade, text: PEOPLE.revokeMadeText},
+            {value: 'none', title: PEOPLE.keep, text: PEOPLE.keepText},
+        ],
+    });
+
+    showKeys(space, user, names);
+    return {space, names, fate};
 }
 
 // What happened. Whatever is still active comes first, because somebody has to act on it.
@@ -115,9 +120,7 @@ function endView(dialog, answer, names, {title, text}) {
 }
 
 function openEnd(user, {title, text, submitText, workingText, doneTitle, doneText}, act, changed) {
-    const names = new Map();
-    const space = h('div', {class: 'keys-at-stake'});
-    const fate = fateField('all');
+    const {space, names, fate} = keysAtStake(user, 'all');
 
     openAction({
         title,
@@ -132,7 +135,6 @@ function openEnd(user, {title, text, submitText, workingText, doneTitle, doneTex
         },
         explainOwn: explainChange,
     });
-    showKeys(space, user, names);
 }
 
 export function openDisable(user, changed) {
@@ -170,9 +172,7 @@ export function openRemove(user, changed) {
 // The role does not change the keys, so an owner decides here, too.
 export function openRole(user, changed) {
     const role = roleField(user.role, (value) => value === user.role && PEOPLE.roleSame);
-    const names = new Map();
-    const space = h('div', {class: 'keys-at-stake'});
-    const fate = fateField('none');
+    const {space, names, fate} = keysAtStake(user, 'none');
 
     openAction({
         title: PEOPLE.roleTitle,
@@ -198,5 +198,4 @@ export function openRole(user, changed) {
         },
         explainOwn: explainChange,
     });
-    showKeys(space, user, names);
 }

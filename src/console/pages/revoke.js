@@ -91,7 +91,18 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
         submit: async () => {
             const record = await call('DELETE', `${path}/${encodeURIComponent(key.id)}`);
 
-            showRevoked(dialog, key, record, {doneTitle, doneText, next});
+            showOutcome(
+                dialog,
+                doneTitle,
+                `${doneTitle}. ${doneText}`,
+                notice(
+                    'good',
+                    h('p', null, doneText),
+                    h('p', {class: 'faint'}, TEXTS.revoke.since(clockTimeExact(record.revoked_at))),
+                ),
+                keyLine(key),
+                next?.(key),
+            );
             revoked(record);
         },
         explain: (refusal) => explainUncertain(refusal, TEXTS.revoke) ?? [explain(refusal)],
@@ -101,21 +112,12 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
     askFirst(form.button, confirmation, key.last4);
 }
 
-function showRevoked(dialog, key, record, {doneTitle, doneText, next}) {
-    const finish = newButton('primary', () => dialog.close(), TEXTS.close);
+// What has happened, in place of the form. said: the same for screen readers.
+export function showOutcome(dialog, title, said, ...content) {
+    const finish = newButton('primary', dialog.close, TEXTS.close);
 
-    dialog.replace(
-        doneTitle,
-        notice(
-            'good',
-            h('p', null, doneText),
-            h('p', {class: 'faint'}, TEXTS.revoke.since(clockTimeExact(record.revoked_at))),
-        ),
-        keyLine(key),
-        next?.(key),
-        foot(null, finish),
-    );
-    announce(`${doneTitle}. ${doneText}`);
+    dialog.replace(title, ...content, foot(null, finish));
+    announce(said);
     finish.focus();
 }
 

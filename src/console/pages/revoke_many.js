@@ -2,10 +2,10 @@
 import {explainUncertain} from './action.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
-import {announce, h, newButton} from './dom.js';
-import {foot, notice, textField, workingForm} from './form.js';
+import {h} from './dom.js';
+import {notice, textField, workingForm} from './form.js';
 import {explain} from './parts.js';
-import {askFirst, isInUse, keyLine} from './revoke.js';
+import {askFirst, isInUse, keyLine, showOutcome} from './revoke.js';
 import {MANY} from './revoke_many_texts.js';
 import {TEXTS} from './texts.js';
 
@@ -16,7 +16,6 @@ const countConfirmation = (count) =>
 
 function showManyRevoked(dialog, keys, answer) {
     const {doneTitle} = TEXTS.revoke;
-    const finish = newButton('primary', () => dialog.close(), TEXTS.close);
     const ended = answer.revoked.length + answer.already_revoked.length;
     const title = ended ? doneTitle : MANY.noneTitle;
     const text = ended ? MANY.done(ended) : MANY.none;
@@ -28,14 +27,13 @@ function showManyRevoked(dialog, keys, answer) {
         .filter(([, ids]) => ids.length)
         .map(([titleOf, ids]) => [titleOf(ids.length), keys.filter(({id}) => ids.includes(id))]);
 
-    dialog.replace(
+    showOutcome(
+        dialog,
         title,
+        [`${title}. ${text}`, ...parts.map(([head]) => head)].join(' '),
         notice(ended ? 'good' : 'warn', h('p', null, text)),
         parts.flatMap(([head, some]) => [h('h3', null, head), keyLines(some)]),
-        foot(null, finish),
     );
-    announce([`${title}. ${text}`, ...parts.map(([head]) => head)].join(' '));
-    finish.focus();
 }
 
 // All with one request. revoked() gets its response.

@@ -1,4 +1,5 @@
 // The roles of people, from the least to the most powerful, and what each may do.
+import {h} from './dom.js';
 
 export const ROLES = {
     auditor: {name: 'Auditor', text: 'Reads everything: lists, usage, activity, exports. Changes nothing.'},
@@ -16,3 +17,9 @@ const ORDER = Object.keys(ROLES);
 export const isLower = (role, than) => ORDER.indexOf(role) < ORDER.indexOf(than);
 
 export const roleName = (role) => (Object.hasOwn(ROLES, role) ? ROLES[role].name : role);
+
+// With what it allows.
+export const roleElements = (role) => [
+    h('strong', null, roleName(role)),
+    h('span', {class: 'faint'}, ` ${ROLES[role]?.text ?? ''}`),
+];
