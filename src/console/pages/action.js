@@ -80,7 +80,7 @@ export function choiceField({legend, name, options, value, problem}) {
             'label',
             {class: 'choice-card'},
             inputs[i],
-            h('span', null, h('strong', null, option.title), h('span', {class: 'faint'}, option.text)),
+            h('span', null, h('strong', null, option.title), h('span', {class: 'hint'}, option.text)),
         ),
     );
     const element = h(

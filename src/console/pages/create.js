@@ -69,7 +69,7 @@ function scopeBox(name, words, changed) {
         'label',
         {class: 'scope'},
         input,
-        h('span', null, h('code', null, name), h('span', {class: 'scope-words'}, words)),
+        h('span', null, h('code', null, name), h('span', {class: 'hint'}, words)),
     );
 }
 

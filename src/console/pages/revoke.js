@@ -68,7 +68,7 @@ export function openRevoke(key, {path, title, text, submitText, doneTitle, doneT
     const confirmation = isInUse(key) ? last4Confirmation(key) : null;
     const lastUse = h(
         'p',
-        {class: 'last-use'},
+        null,
         key.last_used_at
             ? [
                   TEXTS.revoke.lastUsed(timeInWords(key.last_used_at)),

@@ -110,7 +110,7 @@ function tile(label, value, kind, ...notes) {
         {class: `tile ${kind}`},
         h('span', {class: 'tile-label'}, kind ? h('i', {class: `swatch ${kind}`}) : null, label),
         h('span', {class: 'tile-value'}, count(value)),
-        notes.filter(Boolean).map((note) => h('span', {class: 'tile-note'}, note)),
+        notes.filter(Boolean).map((note) => h('span', {class: 'hint'}, note)),
     );
 }
 
