@@ -47,16 +47,11 @@ export function leaveOver(below) {
 // Null, or a promise to await before the next step.
 export const wayBack = () => ownWayBack;
 
-// A query parameter if its value is allowed; otherwise the default.
-export function choice(name, allowed, standard) {
-    const value = new URLSearchParams(location.search).get(name);
+// A query parameter.
+export const words = (name) => new URLSearchParams(location.search).get(name) ?? '';
 
-    return allowed.includes(value) ? value : standard;
-}
-
-export function words(name) {
-    return new URLSearchParams(location.search).get(name) ?? '';
-}
+// The same if its value is allowed; otherwise the default.
+export const choice = (name, allowed, standard) => (allowed.includes(words(name)) ? words(name) : standard);
 
 // The page's path with this query; default values are left out.
 export const withState = (values, path = location.pathname) => withQuery(path, values);

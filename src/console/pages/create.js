@@ -25,17 +25,15 @@ const wordsOf = () => (draft.isDecoy ? DECOY : CREATE);
 // The form
 
 function modeCard(mode, text, changed) {
-    const input = h('input', {type: 'radio', name: 'mode', value: mode});
-
-    input.checked = draft.mode === mode;
-    input.addEventListener('change', () => {
+    const choose = () => {
         draft.mode = mode;
         changed();
-    });
+    };
+
     return h(
         'label',
         {class: `mode-card ${mode}`},
-        input,
+        h('input', {type: 'radio', name: 'mode', value: mode, checked: draft.mode === mode, onchange: choose}),
         h('span', {class: 'mode-card-text'}, modeBadge(mode), h('span', null, text)),
     );
 }
@@ -56,19 +54,17 @@ function modeField(changed) {
 }
 
 function scopeBox(name, words, changed) {
-    const input = h('input', {type: 'checkbox', name: 'scopes', value: name});
-
-    input.checked = draft.scopes.has(name) || draft.hasAll;
-    input.disabled = draft.hasAll;
-    input.addEventListener('change', () => {
-        if (input.checked) draft.scopes.add(name);
+    const choose = ({target}) => {
+        if (target.checked) draft.scopes.add(name);
         else draft.scopes.delete(name);
         changed();
-    });
+    };
+    const state = {checked: draft.scopes.has(name) || draft.hasAll, disabled: draft.hasAll};
+
     return h(
         'label',
         {class: 'scope'},
-        input,
+        h('input', {type: 'checkbox', name: 'scopes', value: name, ...state, onchange: choose}),
         h('span', null, h('code', null, name), h('span', {class: 'hint'}, words)),
     );
 }
@@ -94,13 +90,12 @@ function scopeGroup(group, changed) {
 }
 
 function allScopesBox(changed) {
-    const input = h('input', {type: 'checkbox', name: 'all-scopes'});
-
-    input.checked = draft.hasAll;
-    input.addEventListener('change', () => {
-        draft.hasAll = input.checked;
+    const choose = ({target}) => {
+        draft.hasAll = target.checked;
         changed();
-    });
+    };
+    const input = h('input', {type: 'checkbox', name: 'all-scopes', checked: draft.hasAll, onchange: choose});
+
     return h(
         'div',
         {class: 'all-scopes'},

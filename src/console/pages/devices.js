@@ -1,5 +1,5 @@
 // Devices, and approving one by the code that it shows (RFC 8628).
-import {choice, replaceAddress, withState} from './address.js';
+import {choice, replaceAddress, withState, words} from './address.js';
 import {call, withQuery} from './api.js';
 import {ACTIVATE, DEVICES} from './devices_texts.js';
 import {foreign, h, icon, newButton, show} from './dom.js';
@@ -178,23 +178,15 @@ function codeStep(prefilled, found) {
 
 // decided() gets the decision, made here or by somebody who was faster.
 function confirmStep(code, enrolment, {decided, back}) {
-    const decide = (verb) => async () => decided((await call('POST', `${ENROLMENTS}/${code}/${verb}`)).status);
-    const gone = (refusal) => [refusal.status === 404 ? notice('warn', ACTIVATE.unknown) : explain(refusal)];
-    const deny = workingForm({
-        fields: [],
-        submitText: ACTIVATE.deny,
-        workingText: ACTIVATE.denying,
-        buttonClass: 'danger-quiet',
-        submit: decide('deny'),
-        explain: gone,
-    });
-    const approve = workingForm({
-        fields: [],
-        submitText: ACTIVATE.approve,
-        workingText: ACTIVATE.approving,
-        submit: decide('approve'),
-        explain: gone,
-    });
+    const decide = (verb, workingText, buttonClass) =>
+        workingForm({
+            fields: [],
+            submitText: ACTIVATE[verb],
+            workingText,
+            buttonClass,
+            submit: async () => decided((await call('POST', `${ENROLMENTS}/${code}/${verb}`)).status),
+            explain: (refusal) => [refusal.status === 404 ? notice('warn', ACTIVATE.unknown) : explain(refusal)],
+        }).element;
 
     return [
         h('h2', {tabindex: '-1'}, ACTIVATE.confirm),
@@ -214,8 +206,8 @@ function confirmStep(code, enrolment, {decided, back}) {
             'div',
             {class: 'decide'},
             newButton('plain', back, TEXTS.cancel),
-            mayAs('responder') ? deny.element : null,
-            mayAs('developer') ? approve.element : null,
+            mayAs('responder') && decide('deny', ACTIVATE.denying, 'danger-quiet'),
+            mayAs('developer') && decide('approve', ACTIVATE.approving),
         ),
     ];
 }
@@ -235,7 +227,6 @@ function endStep(kind, title, text, again) {
 
 export function activatePage() {
     const card = h('div', {class: 'card narrow'});
-    const prefilled = new URLSearchParams(location.search).get('user_code') ?? '';
     const step = (...content) => {
         show(card, ...content);
         (card.querySelector('[autofocus]') ?? card.querySelector('h2'))?.focus();
@@ -252,7 +243,7 @@ export function activatePage() {
     };
     const start = (code) => step(codeStep(code, found));
 
-    start(prefilled);
+    start(words('user_code'));
     return {
         element: h('div', null, pageHead(ACTIVATE.title, ACTIVATE.lead), card),
         focused: () => card.querySelector('input'),

@@ -340,8 +340,11 @@ export function keysPage() {
         draw,
         load: () => readPage(book, use, state),
     });
-    function remember() {
+    // setAddress: replaceAddress or pushAddress, unless the change came from there.
+    function setState(changes, setAddress) {
+        Object.assign(state, changes);
         listAddress = addressOf(state);
+        setAddress?.(listAddress);
     }
     // Reads everything again.
     function renew() {
@@ -351,25 +354,17 @@ export function keysPage() {
         return loader.run();
     }
     const change = (name) => (value) => {
-        const isOfServer = name === 'mode' || name === 'status';
-
-        Object.assign(state, {[name]: value, page: 1});
-        replaceAddress(addressOf(state));
-        remember();
-        if (isOfServer) renew();
+        setState({[name]: value, page: 1}, replaceAddress);
+        if (name === 'mode' || name === 'status') renew();
         else loader.run();
     };
     function turn(by) {
-        state.page += by;
-        pushAddress(addressOf(state));
-        remember();
+        setState({page: state.page + by}, pushAddress);
         loader.run();
         scrollTo(0, 0);
     }
     function clear() {
-        Object.assign(state, {mode: '', status: 'active', scope: '', text: '', page: 1});
-        replaceAddress(addressOf(state));
-        remember();
+        setState({mode: '', status: 'active', scope: '', text: '', page: 1}, replaceAddress);
         drawFilters();
         renew();
     }
@@ -381,8 +376,7 @@ export function keysPage() {
     }
     // The user went back or forward within this page.
     function moved() {
-        Object.assign(state, stateOfAddress());
-        remember();
+        setState(stateOfAddress());
         drawFilters();
         renew();
     }
@@ -406,7 +400,7 @@ export function keysPage() {
     }
 
     drawFilters();
-    remember();
+    setState({});
     loader.run();
     return {
         element: h(

@@ -42,15 +42,12 @@ function textOf(refusal) {
     return texts[refusal.kind] ?? TEXTS.problem.failed(refusal.message);
 }
 
-// Explains in a form what went wrong and what to do.
-export function explain(refusal) {
-    const reference =
-        refusal.kind === 'refused' && refusal.requestId
-            ? h('p', {class: 'reference'}, TEXTS.problem.reference(refusal.requestId))
-            : null;
+const reference = ({kind, requestId}) =>
+    kind === 'refused' && requestId ? h('p', {class: 'reference'}, TEXTS.problem.reference(requestId)) : null;
 
-    return notice(refusal.kind === 'refused' ? 'error' : 'warn', h('p', null, textOf(refusal)), reference);
-}
+// Explains in a form what went wrong and what to do.
+export const explain = (refusal) =>
+    notice(refusal.kind === 'refused' ? 'error' : 'warn', h('p', null, textOf(refusal)), reference(refusal));
 
 function titleOf(refusal) {
     const titles = {
@@ -67,24 +64,18 @@ function titleOf(refusal) {
 function errorState(refusal, again, attempt) {
     const isPassing = refusal.kind !== 'refused';
     const status = h('p', {'class': 'hint', 'aria-live': 'off'});
-    const mark = h(
-        'span',
-        {class: 'empty-mark'},
-        icon(refusal.kind === 'offline' || refusal.kind === 'away' ? 'cloud' : 'warn'),
-    );
+    const mark = icon(refusal.kind === 'offline' || refusal.kind === 'away' ? 'cloud' : 'warn');
     const element = h(
         'div',
         {class: 'empty problem', role: 'alert'},
-        mark,
+        h('span', {class: 'empty-mark'}, mark),
         h('h2', null, titleOf(refusal)),
         h(
             'p',
             null,
             refusal.kind === 'throttled' ? TEXTS.problem.throttled(wait(refusal.retryAfterMs)) : textOf(refusal),
         ),
-        refusal.requestId && !isPassing
-            ? h('p', {class: 'reference'}, TEXTS.problem.reference(refusal.requestId))
-            : null,
+        reference(refusal),
         newButton('secondary', again, isPassing ? TEXTS.problem.retryNow : TEXTS.retry),
         status,
     );
