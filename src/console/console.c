@@ -107,13 +107,6 @@ static void reply_form(struct http_request *request, const struct console_asset 
     http_reply_lasting(request, status, asset->type, is_gzip ? asset->gzip : asset->plain);
 }
 
-/* Content-addressed: cached forever. */
-static void reply_file(const struct console *console, struct http_request *request, const struct console_asset *file)
-{
-    http_response_fixed_headers(request, console->file_headers);
-    reply_form(request, file, takes_gzip(request), 200);
-}
-
 static void reply_page(const struct console *console, struct http_request *request, const struct console_asset *page,
                        int status)
 {
@@ -133,10 +126,12 @@ static void reply_page(const struct console *console, struct http_request *reque
 
 static void reply_asset(const struct console *console, struct http_request *request, const struct console_asset *asset)
 {
-    if (asset->etag.len > 0)
+    if (asset->etag.len > 0) {
         reply_page(console, request, asset, 200);
-    else
-        reply_file(console, request, asset);
+        return;
+    }
+    http_response_fixed_headers(request, console->file_headers); /* content-addressed: cached forever */
+    reply_form(request, asset, takes_gzip(request), 200);
 }
 
 static void redirect(const struct console *console, struct http_request *request, struct text location)
