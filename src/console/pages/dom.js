@@ -30,6 +30,8 @@ export function svg(tag, properties, ...children) {
 export const newButton = (className, run, content, attributes) =>
     h('button', {type: 'button', class: className, onclick: run, ...attributes}, content);
 
+export const bullets = (properties, items) => h('ul', properties, items.map((item) => h('li', null, item)));
+
 // Text that others chose: names, emails, what browsers and devices call themselves.
 
 // They turn the direction of what stands after them. Names of earlier versions may hold some, and the end of an isolate

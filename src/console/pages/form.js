@@ -1,4 +1,5 @@
 // Fields with their labels, hints and errors, and a form that shows when it is busy.
+import {countDown} from './clock.js';
 import {h, icon, newButton, newId, show} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
@@ -172,21 +173,19 @@ export function workingForm({
     }
     function hold(milliseconds) {
         const left = h('span');
-        const tick = () => {
-            if (heldUntil <= Date.now()) {
-                setBusy(isWorking);
-                problem.replaceChildren(notice('info', TEXTS.problem.throttledOver));
-                return;
-            }
-            left.textContent = TEXTS.problem.throttled(wait(heldUntil - Date.now()));
-            setTimeout(tick, 250);
-        };
 
         heldUntil = Date.now() + milliseconds;
         // The countdown is not read out each second.
         problem.replaceChildren(h('div', {'aria-live': 'off'}, notice('warn', left)));
         setBusy(false);
-        tick();
+        countDown(
+            heldUntil,
+            (leftMs) => show(left, TEXTS.problem.throttled(wait(leftMs))),
+            () => {
+                setBusy(isWorking);
+                problem.replaceChildren(notice('info', TEXTS.problem.throttledOver));
+            },
+        );
         problem.focus();
     }
     function showRefusal(refusal) {

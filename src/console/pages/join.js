@@ -3,7 +3,7 @@
 import {forgetLinkCode, linkCode, takeLinkCode} from './address.js';
 import {callOnce} from './api.js';
 import {authenticatorView, newCodeField, newCodeRefusals} from './authenticator.js';
-import {foreign, h, show} from './dom.js';
+import {bullets, foreign, h, show} from './dom.js';
 import {notice, userNameField, workingForm} from './form.js';
 import {timeElement} from './format.js';
 import {JOIN} from './join_texts.js';
@@ -47,11 +47,7 @@ function openedNotice({opened}) {
     return notice(
         'info',
         JOIN.opened,
-        h(
-            'ul',
-            null,
-            opened.map(({time, network, browser}) => h('li', null, timeElement(time), JOIN.openedFrom(browser, network))),
-        ),
+        bullets(null, opened.map(({time, network, browser}) => [timeElement(time), JOIN.openedFrom(browser, network)])),
     );
 }
 

@@ -3,7 +3,7 @@ import {redraw} from './action.js';
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {usageChart, whenResized} from './chart.js';
-import {announce, foreign, h, icon, newButton, show} from './dom.js';
+import {announce, bullets, foreign, h, icon, newButton, show} from './dom.js';
 import {eventsOver, eventTable} from './events.js';
 import {saveFile} from './file.js';
 import {notice} from './form.js';
@@ -70,10 +70,9 @@ async function loadLastRefusals(key) {
 function scopeList(scopes) {
     const held = SCOPE_GROUPS.flatMap((group) => group.scopes).filter(([name]) => scopes.includes(name));
 
-    return h(
-        'ul',
+    return bullets(
         {class: 'scope-list'},
-        held.map(([name, explained]) => h('li', null, h('code', null, name), h('span', {class: 'faint'}, explained))),
+        held.map(([name, explained]) => [h('code', null, name), h('span', {class: 'faint'}, explained)]),
     );
 }
 

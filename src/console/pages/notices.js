@@ -1,5 +1,5 @@
 // What happened to one's sign-in meanwhile: failed attempts, new browsers, a used recovery code.
-import {h, icon, newButton} from './dom.js';
+import {bullets, h, icon, newButton} from './dom.js';
 import {timeElement} from './format.js';
 import {NOTICES} from './notices_texts.js';
 
@@ -38,11 +38,7 @@ export function noticesBar(notices, dismissed) {
             'div',
             null,
             h('h2', null, NOTICES.title),
-            h(
-                'ul',
-                null,
-                news.map((line) => h('li', null, line)),
-            ),
+            bullets(null, news),
             h(
                 'p',
                 null,

@@ -1,4 +1,5 @@
 // Building blocks that several pages share.
+import {countDown} from './clock.js';
 import {announce, h, icon, newButton, show} from './dom.js';
 import {TEXTS} from './texts.js';
 import {notice} from './form.js';
@@ -80,18 +81,9 @@ function errorState(refusal, again, attempt) {
         status,
     );
     const endMs = Date.now() + Math.max(refusal.retryAfterMs, Math.min(RETRY_FIRST_MS * 2 ** attempt, RETRY_MAX_MS));
-    const tick = () => {
-        if (Date.now() >= endMs) {
-            again();
-            return;
-        }
-        status.textContent = TEXTS.problem.retryIn(Math.ceil((endMs - Date.now()) / 1000));
-        timer = setTimeout(tick, 250);
-    };
-    let timer = 0;
+    const tick = (leftMs) => show(status, TEXTS.problem.retryIn(Math.ceil(leftMs / 1000)));
 
-    if (isPassing) tick();
-    return {element, stop: () => clearTimeout(timer)};
+    return {element, stop: isPassing ? countDown(endMs, tick, again) : () => {}};
 }
 
 // Draws what load() returns; shows a placeholder meanwhile and the reason on failure. run() starts again.

@@ -1,5 +1,5 @@
 // The keys that go back to a person: made by the person, or with such keys, however many stand between.
-import {foreign, h} from './dom.js';
+import {bullets, foreign, h} from './dom.js';
 import {READ_MAX, readKeys} from './keybook.js';
 import {modeBadge} from './parts.js';
 import {PEOPLE} from './people_texts.js';
@@ -32,9 +32,4 @@ export function keyList(keys) {
     return h('ul', {class: 'key-list'}, rows, more > 0 ? h('li', {class: 'faint'}, PEOPLE.keysMore(more)) : null);
 }
 
-export const keyLinks = (ids, names) =>
-    h(
-        'ul',
-        {class: 'key-list'},
-        ids.map((id) => h('li', null, keyLink(id, names))),
-    );
+export const keyLinks = (ids, names) => bullets({class: 'key-list'}, ids.map((id) => keyLink(id, names)));

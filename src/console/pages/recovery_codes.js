@@ -1,7 +1,7 @@
 // Ten recovery codes, shown once.
 import {ACCOUNT} from './account_texts.js';
 import {call} from './api.js';
-import {announce, h, icon, newButton, plain} from './dom.js';
+import {announce, bullets, h, icon, newButton, plain} from './dom.js';
 import {saveFile} from './file.js';
 import {notice, workingForm} from './form.js';
 import {openOnce} from './once.js';
@@ -19,10 +19,9 @@ const download = (codes) => saveFile(ACCOUNT.codesFile, new Blob([asText(codes)]
 const codesView = (codes) => [
     notice('warn', ACCOUNT.codesText),
     h('p', {class: 'print-only'}, ACCOUNT.codesHead(currentSession().user.email, location.origin)),
-    h(
-        'ul',
+    bullets(
         {'class': 'recovery-codes', 'aria-label': ACCOUNT.codes, 'tabindex': '0'},
-        codes.map((code) => h('li', null, h('code', null, code))),
+        codes.map((code) => h('code', null, code)),
     ),
     h('p', {class: 'print-only'}, ACCOUNT.codesFoot),
     h(

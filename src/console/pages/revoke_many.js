@@ -2,14 +2,14 @@
 import {explainUncertain} from './action.js';
 import {call} from './api.js';
 import {openDialog} from './dialog.js';
-import {h} from './dom.js';
+import {bullets, h} from './dom.js';
 import {notice, textField, workingForm} from './form.js';
 import {explain} from './parts.js';
 import {askFirst, isInUse, keyLine, showOutcome} from './revoke.js';
 import {MANY} from './revoke_many_texts.js';
 import {TEXTS} from './texts.js';
 
-const keyLines = (keys) => h('ul', {class: 'key-lines'}, keys.map((key) => h('li', null, keyLine(key))));
+const keyLines = (keys) => bullets({class: 'key-lines'}, keys.map(keyLine));
 
 const countConfirmation = (count) =>
     textField({label: MANY.typeLabel(count), inputmode: 'numeric', autofocus: true});

@@ -1,6 +1,7 @@
 // Signing in, on its own page or over the current one, and the step-up dialog.
 import {Refusal} from './api.js';
-import {h, icon} from './dom.js';
+import {countDown} from './clock.js';
+import {h, icon, show} from './dom.js';
 import {openDialog} from './dialog.js';
 import {timeElement} from './format.js';
 import {codeField, emailField, notice, passwordField, userNameField, workingForm} from './form.js';
@@ -67,17 +68,26 @@ export function brand() {
     return h('span', {class: 'brand'}, h('span', {class: 'brand-mark'}, icon('key')), TEXTS.product);
 }
 
+// title: the page's heading, which gets the focus.
+export const signInCard = (className, title, lead, ...content) =>
+    h(
+        'div',
+        {class: `card sign-in-card ${className}`},
+        brand(),
+        h('h1', {tabindex: '-1'}, title),
+        lead ? h('p', {class: 'lead'}, lead) : null,
+        content,
+    );
+
 // The page for people who are not signed in. message: why they see it, if there is a reason.
 export function signInPage(message, done, email = '') {
     return h(
         'main',
         {class: 'lone', id: 'content'},
-        h(
-            'div',
-            {class: 'card sign-in-card'},
-            brand(),
-            h('h1', {tabindex: '-1'}, TEXTS.signIn.title),
-            h('p', {class: 'lead'}, TEXTS.signIn.lead),
+        signInCard(
+            '',
+            TEXTS.signIn.title,
+            TEXTS.signIn.lead,
             message ? notice('info', message) : null,
             foreignNotice() ?? [
                 signInForm({email, done}),
@@ -125,15 +135,13 @@ export function openReSignIn(email, reason) {
 // Counts down to the next code of the authenticator.
 function usedNotice(waitMs) {
     const text = h('span');
-    const endMs = Date.now() + waitMs;
-    const tick = () => {
-        const leftS = Math.ceil((endMs - Date.now()) / 1000);
+    const write = (words) => show(text, words);
 
-        text.textContent = leftS > 0 ? TEXTS.stepUp.used(leftS) : TEXTS.stepUp.usedOver;
-        if (leftS > 0) setTimeout(tick, 500);
-    };
-
-    tick();
+    countDown(
+        Date.now() + waitMs,
+        (leftMs) => write(TEXTS.stepUp.used(Math.ceil(leftMs / 1000))),
+        () => write(TEXTS.stepUp.usedOver),
+    );
     return h('div', {'aria-live': 'off'}, notice('warn', text));
 }
 

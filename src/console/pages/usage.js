@@ -116,23 +116,16 @@ function tile(label, value, kind, ...notes) {
 
 function tiles({days, before, key}) {
     const isShown = (mode) => !key || modeOf(key) === mode;
+    const tileOf = (kind, label, note) => tile(label, total(days, kind), kind, note, comparison(days, before, kind));
 
     return h(
         'div',
         {class: 'tiles'},
-        isShown('live')
-            ? tile(USAGE.liveTotal, total(days, 'live'), 'live', USAGE.billed, comparison(days, before, 'live'))
-            : null,
-        isShown('test')
-            ? tile(USAGE.testTotal, total(days, 'test'), 'test', USAGE.notBilled, comparison(days, before, 'test'))
-            : null,
-        tile(
-            USAGE.refusedTotal,
-            key ? (key.refused ?? 0) : total(days, 'refused'),
-            'refused',
-            USAGE.notBilled,
-            key ? '' : comparison(days, before, 'refused'),
-        ),
+        isShown('live') && tileOf('live', USAGE.liveTotal, USAGE.billed),
+        isShown('test') && tileOf('test', USAGE.testTotal, USAGE.notBilled),
+        key
+            ? tile(USAGE.refusedTotal, key.refused ?? 0, 'refused', USAGE.notBilled)
+            : tileOf('refused', USAGE.refusedTotal, USAGE.notBilled),
     );
 }
 
