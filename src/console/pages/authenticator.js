@@ -1,8 +1,9 @@
 // Setting up an authenticator app: its QR code, its secret as text, and the first code.
 import {AUTHENTICATOR} from './account_texts.js';
+import {copySecretButton} from './copy.js';
 import {h, svg} from './dom.js';
 import {codeField, userNameField, workingForm} from './form.js';
-import {copySecretButton, explain} from './parts.js';
+import {explain} from './parts.js';
 
 const QUIET = 4; // light modules around the code (ISO/IEC 18004)
 

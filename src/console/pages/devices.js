@@ -5,7 +5,18 @@ import {ACTIVATE, DEVICES} from './devices_texts.js';
 import {foreign, h, icon, newButton, show} from './dom.js';
 import {notice, textField, workingForm} from './form.js';
 import {clockTime, timeElement} from './format.js';
-import {emptyState, explain, facts, listTable, loading, pageHead, pagerMore, revokeCell, segments, skeletonRows} from './parts.js';
+import {
+    emptyState,
+    explain,
+    facts,
+    listTable,
+    loading,
+    pageHead,
+    pagerMore,
+    revokeCell,
+    segments,
+    skeletonRows,
+} from './parts.js';
 import {mayAs} from './permissions.js';
 import {openRevoke} from './revoke.js';
 import {TEXTS} from './texts.js';
@@ -33,7 +44,7 @@ function revokeDevice(device, revoked) {
 
 function deviceRow(device) {
     const row = h('tr', {'data-id': device.id});
-    const link = {class: 'row-name', href: withQuery('/console/activity', {target: device.id}), title: DEVICES.activity};
+    const activity = withQuery('/console/activity', {target: device.id});
     const revoked = (record) => {
         Object.assign(device, record, {name: device.name});
         draw();
@@ -46,7 +57,7 @@ function deviceRow(device) {
             h(
                 'th',
                 {scope: 'row'},
-                h('a', link, foreign(device.name)),
+                h('a', {class: 'row-name', href: activity, title: DEVICES.activity}, foreign(device.name)),
                 h('span', {class: 'mono faint last4'}, `…${device.last4}`),
             ),
             h('td', {'data-label': DEVICES.columns.created}, timeElement(device.created_at)),

@@ -1,12 +1,13 @@
 // Events of the audit trail: as rows of a table, and one by one with everything that is known.
 import {currentAddress, leaveOver, pushAddress, words} from './address.js';
+import {copyButton} from './copy.js';
 import {openDialog} from './dialog.js';
 import {foreign, h, icon, newButton, plainJson} from './dom.js';
 import {EVENTS, eventSentence, reasonWords, typeName} from './events_texts.js';
 import {foot} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeElement, zoneName} from './format.js';
 import {addressOfId} from './names.js';
-import {copyButton, facts, listTable} from './parts.js';
+import {facts, listTable} from './parts.js';
 import {TEXTS} from './texts.js';
 import {kindWords, stranger, thingElement, thingOf} from './things.js';
 import {THINGS} from './things_texts.js';
@@ -100,7 +101,9 @@ function eventRow(event, open) {
         h(
             'td',
             {class: 'action-cell'},
-            newButton('plain icon-only', () => open(event), icon('older'), {'aria-label': EVENTS.details(sentence(event))}),
+            newButton('plain icon-only', () => open(event), icon('older'), {
+                'aria-label': EVENTS.details(sentence(event)),
+            }),
         ),
     );
 }
@@ -142,8 +145,8 @@ function furtherLinks(event, actor, target) {
     ];
 }
 
-// Over a page with a list of events, the one of its address, if the list has it. address(id): of the page with that event
-// over it, '' for none. events(): the list. {open(event), show()}
+// Over a page with a list of events, the one of its address, if the list has it. address(id): of the page with that
+// event over it, '' for none. events(): the list. {open(event), show()}
 export function eventsOver(address, events) {
     function show() {
         const id = words('event');

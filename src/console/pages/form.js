@@ -144,8 +144,8 @@ function mayBeSent(fields) {
     return wrong.length === 0;
 }
 
-// fields: elements, and fields as field() makes them: submit() runs when these have no problem. It may throw. The error gets the focus, unless explain() gave it to a field. The button stays
-// disabled while the user is throttled.
+// fields: elements, and fields as field() makes them: submit() runs when these have no problem. It may throw. The error
+// gets the focus, unless explain() gave it to a field. The button stays disabled while the user is throttled.
 export function workingForm({
     fields,
     submitText,

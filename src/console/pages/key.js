@@ -3,6 +3,7 @@ import {redraw} from './action.js';
 import {choice, replaceAddress, withState} from './address.js';
 import {call, withQuery} from './api.js';
 import {usageChart, whenResized} from './chart.js';
+import {copyButton} from './copy.js';
 import {announce, bullets, foreign, h, icon, newButton, show} from './dom.js';
 import {eventsOver, eventTable} from './events.js';
 import {saveFile} from './file.js';
@@ -14,7 +15,7 @@ import {KEY} from './key_texts.js';
 import {sum} from './keybook.js';
 import {addressOfList, loaded} from './keys.js';
 import {makerElement} from './names.js';
-import {copyButton, explain, facts, listTable, loading, modeBadge, segments, skeletonRows} from './parts.js';
+import {explain, facts, listTable, loading, modeBadge, segments, skeletonRows} from './parts.js';
 import {mayAs, mayGrant} from './permissions.js';
 import {revokeKey} from './revoke.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';
@@ -227,7 +228,10 @@ export function keyPage() {
             () => readTrail({target: id}, EVENT_COUNT),
             (page) => {
                 events = page.data;
-                show(activity, events.length ? eventTable(events, over.open) : h('p', {class: 'hint'}, KEY.activityNone));
+                show(
+                    activity,
+                    events.length ? eventTable(events, over.open) : h('p', {class: 'hint'}, KEY.activityNone),
+                );
                 over.show();
             },
         ),

@@ -9,7 +9,18 @@ import {foot} from './form.js';
 import {count, timeElement} from './format.js';
 import {matches, needsUse, ORDER_NAMES, READ_MAX, readKeys, readUse, sorted, sum} from './keybook.js';
 import {makerElement} from './names.js';
-import {chooser, emptyState, explain, listTable, loading, modeBadge, pageHead, revokeCell, segments, skeletonRows} from './parts.js';
+import {
+    chooser,
+    emptyState,
+    explain,
+    listTable,
+    loading,
+    modeBadge,
+    pageHead,
+    revokeCell,
+    segments,
+    skeletonRows,
+} from './parts.js';
 import {mayAs} from './permissions.js';
 import {keySelection} from './selection.js';
 import {SCOPE_GROUPS, TEXTS} from './texts.js';

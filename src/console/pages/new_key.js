@@ -1,12 +1,13 @@
 // What all new keys have in common, made from nothing or in place of another one: the rule for names, and the secret. It
 // is shown once, and stays in view until the user says that it is stored.
 import {explainUncertain} from './action.js';
+import {copyButton} from './copy.js';
 import {announce, foreign, h, icon, newButton} from './dom.js';
 import {saveFile} from './file.js';
 import {notice, textField} from './form.js';
 import {NEW_KEY} from './new_key_texts.js';
 import {openOnce, secretText} from './once.js';
-import {copyButton, explain, modeBadge} from './parts.js';
+import {explain, modeBadge} from './parts.js';
 import {TEXTS} from './texts.js';
 
 const NAME_MAX = 200;

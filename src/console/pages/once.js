@@ -1,10 +1,10 @@
-// A secret that is made in a dialog and shown once. The dialog stays open until the user says that it is stored; when the
-// session ends, the secret is taken off the screen.
+// A secret that is made in a dialog and shown once. The dialog stays open until the user says that it is stored; when
+// the session ends, the secret is taken off the screen.
 import {closeFoot} from './action.js';
+import {copySecretButton} from './copy.js';
 import {openDialog} from './dialog.js';
 import {h, newButton, show} from './dom.js';
 import {foot, notice, problemSpace} from './form.js';
-import {copySecretButton} from './parts.js';
 
 // Closing the tab now would lose it.
 function warnUnload(event) {
@@ -56,10 +56,11 @@ export function openOnce({title, shape, name, content, texts}) {
                 done.disabled = !isStored;
             };
             const stored = h('input', {type: 'checkbox', name: 'stored', onchange: changed});
+            const label = h('label', {class: 'check'}, stored, texts.stored);
 
             isShown = true;
             addEventListener('beforeunload', warnUnload);
-            dialog.replace(nextTitle, ...secret, foot(problem, h('label', {class: 'check'}, stored, texts.stored), done));
+            dialog.replace(nextTitle, ...secret, foot(problem, label, done));
         },
     };
 }

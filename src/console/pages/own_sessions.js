@@ -76,11 +76,12 @@ export function ownSessions() {
 
     function draw({data}) {
         const hasOthers = data.some((session) => !session.current);
+        const rows = data.map((session) => sessionRow(session, reload));
 
         show(others, hasOthers ? endOthers : null);
         redraw(
             content,
-            listTable('sessions', ACCOUNT.sessionsTable, ACCOUNT.columns, data.map((session) => sessionRow(session, reload))),
+            listTable('sessions', ACCOUNT.sessionsTable, ACCOUNT.columns, rows),
             h('p', {class: 'hint after-list'}, hasOthers ? ACCOUNT.notYou : ACCOUNT.noOthers),
         );
     }

@@ -1,6 +1,6 @@
 // Building blocks that several pages share.
 import {countDown} from './clock.js';
-import {announce, h, icon, newButton, show} from './dom.js';
+import {h, icon, newButton, show} from './dom.js';
 import {TEXTS} from './texts.js';
 import {notice} from './form.js';
 import {exactTime, timeInWords, wait} from './format.js';
@@ -124,12 +124,6 @@ export function loading(container, {placeholder, load, draw}) {
     };
 }
 
-export function skeletonRows(count) {
-    const rows = Array.from({length: count}, () => h('div', {class: 'skeleton-row'}, h('span'), h('span'), h('span')));
-
-    return h('div', {class: 'skeleton'}, h('p', {class: 'unseen', role: 'status'}, TEXTS.loading), rows);
-}
-
 export function segments({label, options, value, change}) {
     const buttons = options.map(([key, text]) => {
         const choose = ({currentTarget}) => {
@@ -155,6 +149,12 @@ export function chooser({label, options, value, change}) {
     );
 
     return select;
+}
+
+export function skeletonRows(count) {
+    const rows = Array.from({length: count}, () => h('div', {class: 'skeleton-row'}, h('span'), h('span'), h('span')));
+
+    return h('div', {class: 'skeleton'}, h('p', {class: 'unseen', role: 'status'}, TEXTS.loading), rows);
 }
 
 // Columns whose heads only screen readers need.
@@ -221,56 +221,6 @@ export function pagerMore(text, load) {
         problem,
         workingButton({className: 'secondary', text, workingText: TEXTS.loading, problem}, load),
     );
-}
-
-// copied: called when it is in the clipboard.
-export function copyButton(text, label, className, copied = () => {}) {
-    const words = h('span', null, label);
-    const button = newButton(className, run, [icon('copy'), words]);
-
-    async function run() {
-        try {
-            await navigator.clipboard.writeText(text);
-            button.style.minWidth = `${button.offsetWidth}px`; // its neighbours stay where they are
-            show(button, icon('done'), words);
-            words.textContent = TEXTS.copied;
-            announce(TEXTS.copied);
-            copied();
-            setTimeout(() => {
-                show(button, icon('copy'), words);
-                words.textContent = label;
-            }, 2000);
-        } catch {
-            announce(TEXTS.copyFailed);
-            words.textContent = TEXTS.copyFailed;
-        }
-    }
-    return button;
-}
-
-// For secrets. The clipboard keeps what it has, for other programs too, until something else is copied. It is not cleared
-// unasked: pages are not told whether it still has the secret, or something that the user needs.
-export function copySecretButton(text, label, className) {
-    const clear = newButton('plain small', run, TEXTS.clipboard.clear);
-    const note = h('span', {class: 'hint clipboard', hidden: true});
-
-    async function run() {
-        try {
-            await navigator.clipboard.writeText('');
-            show(note, TEXTS.clipboard.cleared);
-            announce(TEXTS.clipboard.cleared);
-        } catch {
-            show(note, TEXTS.clipboard.notCleared);
-            announce(TEXTS.clipboard.notCleared);
-        }
-    }
-    return [
-        copyButton(text, label, className, () => {
-            show(note, TEXTS.clipboard.keeps, ' ', clear);
-            note.hidden = false;
-        }),
-        note,
-    ];
 }
 
 export function facts(rows) {

@@ -72,7 +72,7 @@ async function showKeys(space, user, names) {
     }
 }
 
-// The keys at stake, their names as far as they are known, and what becomes of them: the value is what `revoke_keys` takes.
+// The keys at stake, their names as far as they are known, and what becomes of them, as `revoke_keys` takes it.
 function keysAtStake(user, value) {
     const space = h('div', {class: 'keys-at-stake'});
     const names = new Map();

@@ -1,11 +1,12 @@
 // Ten recovery codes, shown once.
 import {ACCOUNT} from './account_texts.js';
 import {call} from './api.js';
+import {copySecretButton} from './copy.js';
 import {announce, bullets, h, icon, newButton, plain} from './dom.js';
 import {saveFile} from './file.js';
 import {notice, workingForm} from './form.js';
 import {openOnce} from './once.js';
-import {copySecretButton, explain} from './parts.js';
+import {explain} from './parts.js';
 import {currentSession} from './session.js';
 
 function asText(codes) {
