@@ -478,7 +478,7 @@ static bool accept_type(struct exchange *exchange)
     size_t count;
     struct text type = http_request_header(exchange->request, TEXT("Content-Type"), &count), charset;
     bool is_form = exchange->match.route->flags & ROUTE_FORM;
-    const char *why = is_form ? "Send the body as application/x-www-form-urlencoded." : NULL;
+    const char *why = NULL;
 
     if (count == 0 && !http_request_has_body(exchange->request))
         return true;
@@ -490,6 +490,7 @@ static bool accept_type(struct exchange *exchange)
         why = explain_charset(exchange, charset);
         break;
     case MEDIA_OTHER:
+        why = is_form ? "Send the body as application/x-www-form-urlencoded." : NULL;
         break;
     }
     exchange_refuse_saying(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE, why);

@@ -56,14 +56,27 @@ static struct exchange *exchange_create(struct http_request *request, struct ser
     return exchange;
 }
 
-static void enter(struct exchange *exchange)
+/* True if it has been refused. */
+static bool is_kept_out(struct exchange *exchange)
 {
-    if (!exchange->mount)
+    unsigned flags = exchange->mount->flags;
+
+    if ((flags & MOUNT_NO_BROWSER) && browser_is_refused(exchange))
+        return true;
+    if (!(flags & MOUNT_READ) || http_method_is_read(exchange->method))
+        return false;
+    exchange_refuse_method(exchange, "GET, HEAD");
+    return true;
+}
+
+static inline void enter(struct exchange *exchange)
+{
+    const struct mount *mount = exchange->mount;
+
+    if (!mount)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
-    else if ((exchange->mount->flags & MOUNT_READ) && !http_method_is_read(exchange->method))
-        exchange_refuse_method(exchange, "GET, HEAD");
-    else
-        exchange->mount->enter(exchange);
+    else if (!(mount->flags & (MOUNT_NO_BROWSER | MOUNT_READ)) || !is_kept_out(exchange))
+        mount->enter(exchange);
 }
 
 static void enter_api(struct exchange *exchange)
@@ -80,13 +93,6 @@ static void enter_api(struct exchange *exchange)
 static const struct mount *find_page(struct text path)
 {
     return text_starts_with(path, TEXT("/v1/")) ? NULL : mount_of_page(path);
-}
-
-static void enter_internal(struct exchange *exchange)
-{
-    exchange->mount = mount_of_internal(exchange->path);
-    if (!exchange->mount || !(exchange->mount->flags & MOUNT_NO_BROWSER) || !browser_is_refused(exchange))
-        enter(exchange);
 }
 
 /* Orchestrators and balancers probe without a certificate, and while the node drains. The two answers tell nothing that
@@ -121,10 +127,12 @@ void api_handle_internal(struct http_request *request, void *service)
         http_response_close(request);
     exchange = exchange_create(request, service, true);
     if (exchange->service->needs_client_certificate && !http_request_has_client_certificate(request) &&
-        !is_probe(exchange->path))
+        !is_probe(exchange->path)) {
         exchange_refuse(exchange, PROBLEM_CLIENT_CERTIFICATE_REQUIRED);
-    else
-        enter_internal(exchange);
+    } else {
+        exchange->mount = mount_of_internal(exchange->path);
+        enter(exchange);
+    }
 }
 
 void api_print_error(struct http_request *request, enum http_error error, void *arg UNUSED)
