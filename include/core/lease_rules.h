@@ -20,7 +20,7 @@
     X(RULE_JOIN, "join", "a check is decided by a read that was sent before the check began")                          \
     X(RULE_REGISTER, "register", "a heartbeat does not keep its member in the registry")                               \
     X(RULE_WAIT, "wait", "a revocation does not wait for nodes that have not acknowledged")                            \
-    X(RULE_MARGIN, "margin", "a revocation waits for half the lease")                                                  \
+    X(RULE_MARGIN, "margin", "a revocation waits for less than half the lease")                                        \
     X(RULE_DROP_ALL, "drop-all", "of keys that are revoked together, a node drops only the first")                     \
     X(RULE_AGAIN, "again", "revoking a revoked key is answered at once")                                               \
     X(RULE_HEARTBEAT_WAIT, "heartbeat-wait", "a heartbeat grants a lease before replicas have it")                     \

@@ -19,7 +19,7 @@ void barriers_fail(struct barriers *barriers);
 
 /* This node's name as a member: others acknowledge to it. NULL: acknowledgements cannot reach this node at present. */
 void barriers_set_member(struct barriers *barriers, const struct member_name *name);
-/* The longest lease that this node may hold. */
+/* The longest lease that this node may hold; 0: none. W is never by less, and by more if another node's is longer. */
 void barriers_set_lease(struct barriers *barriers, uint32_t lease_ms);
 
 /* W: for how long a barrier waits for a node that does not acknowledge. */

@@ -360,6 +360,9 @@ static bool is_over(const struct barrier *barrier)
     return clock_boot_ns() >= over_at_ns(barrier) || !RULE(RULE_WAIT);
 }
 
+/* Rule 7: the longest of what any node has registered, of this node's own, which lease_max may lack (it has not
+ * registered here yet, or this Redis went back), and of what a replaced master may have granted. Too long only costs
+ * time; too short breaks the promise. */
 static uint64_t longest_lease_ms(const struct barriers *barriers, uint64_t lease_max_ms)
 {
     uint64_t own_ms = barriers->lease_ms, unknown_ms = fence_lease_unknown_ms(barriers->fence);

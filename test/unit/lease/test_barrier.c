@@ -144,6 +144,28 @@ Test(barrier, an_empty_registry_does_not_count_on_a_young_connection)
     cr_assert_eq(metric_values[METRIC_BARRIER_FORCED], 0);
 }
 
+/* Rule 7: whoever has the shorter one, who revokes or another node. */
+Test(barrier, the_longest_lease_of_any_node_counts)
+{
+    static const struct {
+        uint32_t own_ms;
+        int64_t lease_max_ms;
+    } LEASES[] = {{100, 300}, {300, 100}, {0, 300}, {300, 0}};
+
+    make_connection_old();
+    for (size_t i = 0; i < sizeof LEASES / sizeof *LEASES; i++) {
+        struct outcome outcome = {0};
+        struct barrier_name name;
+        uint64_t began_ns = clock_boot_ns();
+
+        barriers_set_lease(barriers(), LEASES[i].own_ms);
+        WAIT_FOR(begin(&name), LEASES[i].lease_max_ms, &outcome, MEMBER_A, "1 300");
+        until_done(&outcome);
+        expect_over(&outcome);
+        cr_expect_geq(outcome.at_ns - began_ns, wait_ns(300), "%zu", i);
+    }
+}
+
 /* Rule 10: which leases the replaced master may have granted, judging by what replicas acknowledged. All nodes in this
  * master's registry acknowledge. */
 
