@@ -17,9 +17,16 @@ MUST_CHECK int http_address_read(struct text address, struct sockaddr_storage *r
 /* A socket (socket(2)) for that address. Where IPv6 is off, "[::]" becomes "0.0.0.0" there: all addresses that there
  * are. -1 with errno. */
 MUST_CHECK int http_address_socket(struct sockaddr_storage *address, int type);
-/* Binds and listens on "host:port", "[v6]:port" (addresses, not names; port 0: any free one) or "unix:/path". 0, or a
- * libuv error. ret_bound receives the address in the same form, with the actual port. */
+/* Binds "host:port", "[v6]:port" (addresses, not names; port 0: any free one) or "unix:/path". 0, or a libuv error.
+ * ret_bound receives the address in the same form, with the actual port. Connections are refused until
+ * http_server_open(), as if nobody were there: a gateway turns to another node and has sent nothing. Only a Unix socket
+ * is open at once. */
 enum { HTTP_ADDRESS_BYTES = 128 };
+MUST_CHECK int http_server_bind(struct http_server *server, const char *address, bool reuse_port,
+                                char ret_bound[HTTP_ADDRESS_BYTES]);
+/* Listens at what is bound. 0, or a libuv error: UV_EADDRINUSE if another program has come first. */
+MUST_CHECK int http_server_open(struct http_server *server);
+/* Both. */
 MUST_CHECK int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                                   char ret_bound[HTTP_ADDRESS_BYTES]);
 /* Listens on a Unix socket as well. Connections are plain, without a PROXY header, and count as verified: the file's

@@ -151,11 +151,29 @@ static void node_announce(struct node *node)
         LOG(LOG_ERROR, "cannot write the ready file", log_text("why", buf_text(&why)));
 }
 
+/* result: of binding or listening. */
+static int node_judge_listening(int result, const char *option, const char *address)
+{
+    if (result == UV_EADDRINUSE)
+        return command_fail(EXIT_FAILED,
+                            "%s %s is in use by another program; choose another address, or port 0 for any free port",
+                            option, address);
+    if (result != 0)
+        return command_fail(result == UV_EINVAL ? EXIT_USAGE : EXIT_FAILED,
+                            "can't listen on %s %s: %s; it must be host:port, [v6]:port or unix:/path", option, address,
+                            uv_strerror(result));
+    return EXIT_DONE;
+}
+
 static void node_gated(void *arg, enum startup_gate_result result, const char *why)
 {
     struct node *node = arg;
 
     if (result == STARTUP_GATE_OPEN) {
+        if (node_judge_listening(http_server_open(node->public_server), "--listen", node->address) != EXIT_DONE) {
+            node->events.unfit(node->events.arg);
+            return;
+        }
         node->is_serving = true;
         node_announce(node);
         for (unsigned i = 0; i < partitions_count(node->partitions); i++)
@@ -183,22 +201,6 @@ static void node_make_fixed_headers(struct node *node, struct text *ret_headers)
     if (settings_origin_is_https(node->settings->public_origin))
         buf_append_str(&out, "Strict-Transport-Security: max-age=63072000; includeSubDomains\r\n");
     *ret_headers = buf_text(&out);
-}
-
-static int node_listen(struct http_server *server, const char *option, const char *address, bool reuse_port,
-                       char ret_bound[HTTP_ADDRESS_BYTES])
-{
-    int result = http_server_listen(server, address, reuse_port, ret_bound);
-
-    if (result == UV_EADDRINUSE)
-        return command_fail(EXIT_FAILED,
-                            "%s %s is in use by another program; choose another address, or port 0 for any free port",
-                            option, address);
-    if (result != 0)
-        return command_fail(result == UV_EINVAL ? EXIT_USAGE : EXIT_FAILED,
-                            "can't listen on %s %s: %s; it must be host:port, [v6]:port or unix:/path", option, address,
-                            uv_strerror(result));
-    return EXIT_DONE;
 }
 
 static int node_listen_for_checks(struct node *node)
@@ -279,11 +281,14 @@ static int node_start_http(struct node *node)
     http.trusts_proxy = s->internal_proxy_protocol ? api_trusts_proxy : NULL;
     node->internal_server = http_server_create(node->loop, &http, api_handle_internal, &node->service);
     node_tls_begin(&node->tls, node->public_server, node->internal_server);
-    code = node_listen(node->public_server, "--listen", s->listen, s->reuse_port, node->address);
+    /* Opened once the node is ready: a gateway that does not look at /readyz would send it requests until then. */
+    code = node_judge_listening(http_server_bind(node->public_server, s->listen, s->reuse_port, node->address),
+                                "--listen", s->listen);
     if (code != EXIT_DONE)
         return code;
-    code = node_listen(node->internal_server, "--internal-listen", s->internal_listen, s->reuse_port,
-                       node->internal_address);
+    code = node_judge_listening(
+        http_server_listen(node->internal_server, s->internal_listen, s->reuse_port, node->internal_address),
+        "--internal-listen", s->internal_listen);
     return code == EXIT_DONE ? node_listen_for_checks(node) : code;
 }
 

@@ -20,6 +20,7 @@ struct listener {
     int fd;                  /* that of the socket, if it is one */
     struct unix_socket file; /* its fd is -1 if the listener has a TCP address */
     bool is_local;           /* see http_server_listen_socket() */
+    bool is_open;            /* it listens */
     int spare_fd;            /* closed for a moment when no other descriptor is left */
     struct listeners *all;
     struct list in_all;
@@ -135,7 +136,8 @@ void listeners_accept_waiting(struct listeners *listeners)
         struct listener *listener = LIST_ENTRY(node, struct listener, in_all);
         int turns = BACKLOG / ACCEPTS_AT_ONCE;
 
-        while (!uv_is_closing((uv_handle_t *)&listener->poll) && turns-- > 0 && accept_waiting(listener))
+        while (listener->is_open && !uv_is_closing((uv_handle_t *)&listener->poll) && turns-- > 0 &&
+               accept_waiting(listener))
             continue;
     }
 }
@@ -240,14 +242,23 @@ static int listen_unix(struct listener *listener, const char *path)
     return result;
 }
 
-static int listen_tcp(struct listener *listener, const char *address, bool reuse_port,
-                      char ret_bound[HTTP_ADDRESS_BYTES])
+static int begin_tcp(struct listener *listener, const char *address, bool reuse_port,
+                     char ret_bound[HTTP_ADDRESS_BYTES])
 {
     int result = bind_tcp(listener, text_of(address), reuse_port);
 
-    if (result == 0 && listen(listener->fd, BACKLOG) != 0)
-        result = uv_translate_sys_error(errno);
     return result == 0 ? print_bound(listener->fd, ret_bound) : result;
+}
+
+static int listener_open(struct listener *listener)
+{
+    if (listener->is_open)
+        return 0;
+    if (listener->file.fd < 0 && listen(listener->fd, BACKLOG) != 0)
+        return uv_translate_sys_error(errno);
+    listener->is_open = true;
+    CHECK(uv_poll_start(&listener->poll, UV_READABLE, listener_on_ready) == 0);
+    return 0;
 }
 
 static struct listener *listener_create(void)
@@ -258,7 +269,7 @@ static struct listener *listener_create(void)
     return listener;
 }
 
-/* Takes a listener that listens, or could not: the libuv error is returned, and it is freed. */
+/* Takes a listener that is bound, or could not be: the libuv error is returned, and it is freed. */
 static int listener_begin(struct listeners *listeners, struct listener *listener, int result)
 {
     if (result == 0)
@@ -272,17 +283,18 @@ static int listener_begin(struct listeners *listeners, struct listener *listener
     listener->spare_fd = open_spare();
     listener->all = listeners;
     list_append(&listeners->all, &listener->in_all);
-    CHECK(uv_poll_start(&listener->poll, UV_READABLE, listener_on_ready) == 0);
-    return 0;
+    /* A Unix socket listens already. */
+    return listener->file.fd >= 0 ? listener_open(listener) : 0;
 }
 
-int listeners_add(struct listeners *listeners, const char *address, bool reuse_port, char ret_bound[HTTP_ADDRESS_BYTES])
+int listeners_bind(struct listeners *listeners, const char *address, bool reuse_port,
+                   char ret_bound[HTTP_ADDRESS_BYTES])
 {
     struct listener *listener = listener_create();
     char bound[HTTP_ADDRESS_BYTES] = "";
     bool is_unix = text_starts_with(text_of(address), TEXT("unix:"));
     int result =
-        is_unix ? listen_unix(listener, address + TEXT("unix:").len) : listen_tcp(listener, address, reuse_port, bound);
+        is_unix ? listen_unix(listener, address + TEXT("unix:").len) : begin_tcp(listener, address, reuse_port, bound);
 
     if (result == 0 && is_unix)
         memcpy(bound, address, strlen(address) + 1);
@@ -298,4 +310,13 @@ int listeners_add_socket(struct listeners *listeners, const char *path)
 
     listener->is_local = true;
     return listener_begin(listeners, listener, listen_unix(listener, path));
+}
+
+int listeners_open(struct listeners *listeners)
+{
+    int result = 0;
+
+    for (struct list *node = listeners->all.next; node != &listeners->all && result == 0; node = node->next)
+        result = listener_open(LIST_ENTRY(node, struct listener, in_all));
+    return result;
 }

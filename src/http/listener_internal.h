@@ -16,9 +16,11 @@ struct listeners {
 
 /* Initialises everything that the caller has not set. */
 void listeners_init(struct listeners *listeners);
-/* See http_server_listen(). */
-MUST_CHECK int listeners_add(struct listeners *listeners, const char *address, bool reuse_port,
-                             char ret_bound[HTTP_ADDRESS_BYTES]);
+/* See http_server_bind(). */
+MUST_CHECK int listeners_bind(struct listeners *listeners, const char *address, bool reuse_port,
+                              char ret_bound[HTTP_ADDRESS_BYTES]);
+/* See http_server_open(). */
+MUST_CHECK int listeners_open(struct listeners *listeners);
 /* See http_server_listen_socket(). */
 MUST_CHECK int listeners_add_socket(struct listeners *listeners, const char *path);
 /* See http_server_look(). */

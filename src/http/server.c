@@ -75,10 +75,23 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
     return server;
 }
 
+int http_server_bind(struct http_server *server, const char *address, bool reuse_port,
+                     char ret_bound[HTTP_ADDRESS_BYTES])
+{
+    return listeners_bind(&server->listeners, address, reuse_port, ret_bound);
+}
+
+int http_server_open(struct http_server *server)
+{
+    return listeners_open(&server->listeners);
+}
+
 int http_server_listen(struct http_server *server, const char *address, bool reuse_port,
                        char ret_bound[HTTP_ADDRESS_BYTES])
 {
-    return listeners_add(&server->listeners, address, reuse_port, ret_bound);
+    int result = http_server_bind(server, address, reuse_port, ret_bound);
+
+    return result == 0 ? http_server_open(server) : result;
 }
 
 int http_server_listen_socket(struct http_server *server, const char *path)

@@ -1,5 +1,7 @@
 /* `chatelaine ready`: what a health check is told. */
 #include "fixture.h"
+#include "free_port.h"
+#include "http_client.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -67,6 +69,47 @@ Test(ready, tells_a_node_that_serves_from_one_that_does_not)
     node_stop(&fixture.nodes[0]);
     cr_expect_eq(ask(&fixture, address, said, sizeof said), 1, "a node that has ended");
     cr_expect_not_null(strstr(said, "does not answer"), "%s", said);
+    fixture_stop(&fixture);
+}
+
+/* Else a gateway that does not look at /readyz would send it requests, and pass 503 on for those that it may not
+ * repeat. */
+Test(ready, connections_are_refused_until_it_serves)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct fixture fixture;
+    struct process process;
+    struct http_client client;
+    uint16_t port = free_port(), internal_port = free_port();
+    char listen[64], internal[64], said[1024];
+
+    fixture_start(&fixture, 0, NULL);
+    redis_server_freeze(&fixture.redis);
+    snprintf(listen, sizeof listen, "127.0.0.1:%u", port);
+    snprintf(internal, sizeof internal, "127.0.0.1:%u", internal_port);
+    const char *argv[] = {node_binary(),
+                          "serve",
+                          "--public-origin",
+                          NODE_ORIGIN,
+                          "--listen",
+                          listen,
+                          "--internal-listen",
+                          internal,
+                          "--redis",
+                          fixture.redis.url,
+                          "--master-key-file",
+                          fixture.master_key_path,
+                          NULL};
+    process_start(&process, fixture.folder, "early", argv);
+    while (ask(&fixture, internal, said, sizeof said) != 1 || !strstr(said, "is not ready"))
+        cr_assert(deadline_left_ms(deadline) > 0 && poll(NULL, 0, 50) == 0, "%s", said);
+    cr_expect_not(http_client_try_connect(&client, port));
+    redis_server_thaw(&fixture.redis);
+    await_ready(&fixture, internal);
+    cr_assert(http_client_try_connect(&client, port));
+    http_client_close(&client);
+    process_signal(&process, SIGTERM);
+    cr_expect(process_wait(&process, PATIENCE_MS));
     fixture_stop(&fixture);
 }
 

@@ -324,6 +324,33 @@ Test(http_server, refuses_addresses_it_cannot_use)
     fixture_finish(&fixture);
 }
 
+/* The libuv error of connecting to a port of 127.0.0.1. */
+static int connect_to_port(const char *address)
+{
+    struct sockaddr_in target;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), result;
+
+    cr_assert_eq(uv_ip4_addr("127.0.0.1", (int)strtol(strrchr(address, ':') + 1, NULL, 10), &target), 0);
+    result = connect(fd, (struct sockaddr *)&target, sizeof target) == 0 ? 0 : uv_translate_sys_error(errno);
+    close(fd);
+    return result;
+}
+
+Test(http_server, refuses_connections_to_what_it_has_bound_until_it_is_opened)
+{
+    struct http_settings settings = fixture_settings();
+    char bound[HTTP_ADDRESS_BYTES], same[HTTP_ADDRESS_BYTES];
+
+    fixture_start(&fixture, &settings, "127.0.0.1:0");
+    cr_assert_eq(http_server_bind(fixture.server, "127.0.0.1:0", false, bound), 0);
+    cr_assert_eq(http_server_bind(fixture.server, bound, false, same), 0);
+    cr_assert_str_eq(bound, same);
+    cr_expect_eq(connect_to_port(bound), UV_ECONNREFUSED);
+    cr_expect_eq(http_server_open(fixture.server), UV_EADDRINUSE, "the second cannot listen where the first does");
+    cr_expect_eq(connect_to_port(bound), 0);
+    fixture_finish(&fixture);
+}
+
 Test(http_server, two_servers_share_a_port)
 {
     struct http_settings settings = fixture_settings();
