@@ -282,7 +282,9 @@ static enum store_result read_list(const struct verb_asked *asked, const struct 
 static void list_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
     static const struct record_list NONE = {0};
-    const size_t room = result == STORE_OK ? (reply->count + 1) * asked->form->record_bytes : 0;
+    /* Not for what a false Redis sends beyond that: it is refused. */
+    const size_t rows = reply && reply->count < asked->most ? reply->count : asked->most;
+    const size_t room = result == STORE_OK ? (rows + 1) * asked->form->record_bytes : 0;
     char *records = room ? mem_alloc(room) : NULL;
     struct record_list list;
 

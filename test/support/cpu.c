@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     if (child == 0) {
         execvp(argv[1], argv + 1);
         perror(argv[1]);
-        _exit(127);
+        raise(SIGKILL); /* no status: one that must fail would take any for the failure that it wants */
     }
     signal(SIGINT, SIG_IGN); /* it is for the command, which gets it too */
     do {
