@@ -8,11 +8,13 @@
 #include "redis_server.h"
 #include "test_loop.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -266,23 +268,50 @@ REFUSAL(absent_revocation_log)
 REFUSAL(bad_address)
 REFUSAL(bad_internal_address)
 
+/* Listens at that port of 127.0.0.1; 0: at any free one. */
+static int listen_at(unsigned port, char ret_address[HTTP_ADDRESS_BYTES])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_port = htons((uint16_t)port);
+    cr_assert(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
+              bind(fd, (struct sockaddr *)&address, bytes) == 0 && listen(fd, 1) == 0 &&
+              getsockname(fd, (struct sockaddr *)&address, &bytes) == 0);
+    snprintf(ret_address, HTTP_ADDRESS_BYTES, "127.0.0.1:%u", ntohs(address.sin_port));
+    return fd;
+}
+
 Test(node, says_when_its_address_is_taken)
 {
     static char taken[HTTP_ADDRESS_BYTES];
-    const struct node_events events = {node_serving, node_unfit, node_stopped, &fixture};
-    struct settings settings = fixture.settings;
+    int fd = listen_at(0, taken);
 
-    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
-    snprintf(taken, sizeof taken, "%s", node_address(fixture.node));
-    settings.listen = taken;
-    struct node *first = fixture.node;
-    fixture.node = node_create(&fixture.loop, &settings, &events);
+    fixture.settings.listen = taken;
     cr_assert_eq(node_open(fixture.node), EXIT_FAILED);
-    node_close(fixture.node, 0);
-    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_stopped, PATIENCE_MS));
-    fixture.is_stopped = false;
-    fixture.node = first;
     close_node();
+    close(fd);
+}
+
+/* Two had bound the address, and the other one serves first. */
+Test(node, says_when_its_address_is_taken_meanwhile)
+{
+    struct redis_server redis;
+    char same[HTTP_ADDRESS_BYTES];
+    int fd;
+
+    redis_server_start(&redis, NULL);
+    redis_server_tell(&redis, "HSET", "chatelaine:store", "id", STORE_ID, NULL);
+    fixture.settings.redis = redis.url;
+    cr_assert_eq(node_open(fixture.node), EXIT_DONE);
+    fd = listen_at((unsigned)strtoul(strchr(node_address(fixture.node), ':') + 1, NULL, 10), same);
+    cr_assert_str_eq(same, node_address(fixture.node));
+    cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_unfit, PATIENCE_MS));
+    cr_assert_not(fixture.is_serving);
+    close_node();
+    close(fd);
+    redis_server_stop(&redis);
 }
 
 Test(node, keeps_its_policy_when_the_new_one_is_bad)
