@@ -39,15 +39,12 @@ const KNOWN_AUTH = [
 // Traefik drops the client's and sets its own.
 const OF_TRAEFIK = ['x-forwarded-host', 'x-forwarded-port', 'x-forwarded-server'];
 const SECRET = ['authorization', 'cookie'];
+// Every path of the contract but the probes, which are for balancers.
+const CONTRACT = JSON.parse(readFileSync(join(process.env.CHATELAINE_SOURCE, 'src/api/openapi.json'), 'utf8'));
 const OWN = [
-  ...['/v1/team', '/v1/team/invitations', '/v1/audit', '/v1/usage'],
-  ...['/v1/api_keys', '/v1/whoami', '/v1/auth/login', '/v1/console/session', '/v1/console/step_up'],
-  ...['/v1/console/api_keys/key_1', '/v1/console/device_keys', '/v1/console/device_enrolments/AAAA-BBBB'],
-  ...['/v1/console/users', '/v1/console/users/usr_1/role', '/v1/console/invitations', '/v1/console/sessions'],
-  ...['/v1/console/password', '/v1/console/totp/confirm', '/v1/console/recovery_codes'],
-  ...['/v1/console/audit_events', '/v1/console/usage', '/console', '/console/activate'],
-  ...['/.well-known/oauth-authorization-server', '/.well-known/jwks.json', '/openapi.json'],
-];
+  ...Object.keys(CONTRACT.paths).map((path) => path.replace(/\{\w+\}/g, 'x_1')),
+  ...['/console', '/console/activate'],
+].filter((path) => !['/livez', '/readyz'].includes(path));
 const BACKEND = [
   ...['/', '/v1', '/v1/patients', '/v1/api_keysX', '/v1/console', '/v1/console/patients', '/v1/console/sessionsX'],
   ...['/consoleX', '/openapi.jsonX', '/other'],

@@ -15,12 +15,10 @@ const ASKED = ['cookie', 'origin', 'access-control-request-method', 'x-csrf-toke
 const SECRET = ['authorization', 'cookie'];
 // Names that are removed from requests, as docker/gateways/envoy has them: its own lint holds those.
 const REMOVED = [...file('gateways/envoy/envoy.yaml').matchAll(/- remove: (\S+)/g)].map((match) => match[1]);
-const OWN = [
-    ...['/v1/api_keys', '/v1/whoami', '/v1/auth', '/v1/team', '/v1/audit', '/v1/usage', '/console', '/.well-known'],
-    ...['session', 'step_up', 'api_keys', 'device_keys', 'device_enrolments', 'audit_events', 'usage', 'users', 'invitations', 'sessions', 'password', 'totp', 'recovery_codes'].map(
-        (name) => `/v1/console/${name}`,
-    ),
-];
+// What the contract's paths begin with; not the probes, which are for balancers.
+const FOLDER = /^(\/v1\/console\/[^/]+|\/v1\/[^/]+|\/\.well-known)/;
+const { paths } = JSON.parse(readFileSync(join(SOURCE, 'src/api/openapi.json'), 'utf8'));
+const OWN = [...new Set(Object.keys(paths).flatMap((path) => path.match(FOLDER)?.[0] ?? [])), '/console'];
 const CHECKS = { name: 'chatelaine-internal', namespace: 'chatelaine', port: 8081 };
 
 const one = (objects, kind, name = undefined) => {
