@@ -55,6 +55,7 @@ use_key() {
 
 # Once this is answered, no node accepts the key.
 revoke_key() { # [URL OF THE NODE TO ASK]
+    [ -n "${ID:-}" ] || { echo "Run tour first, in this terminal: it knows the key." >&2; return 1; }
     api DELETE "$URL/v1/api_keys/$ID" -H "Authorization: Bearer $KEY" || return
     api GET "${1:-$URL}/v1/whoami" -H "Authorization: Bearer $KEY" || [ "$(field code)" = api_key_revoked ]
 }

@@ -275,6 +275,9 @@ Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout =
     cr_expect(file_contains(shell.out_path, "Stopped: the last response says why."));
     cr_expect_not(file_contains(shell.out_path, "step_up"));
 
+    cr_expect_eq(run_guide(&shell, "revoke_key"), 1);
+    cr_expect(file_contains(shell.out_path, "Run tour first"));
+
     cr_expect_eq(run_guide(&shell, "rm \"$DIR/totp.last\"; tour && revoke_key"), 0, "%s", file_read(shell.out_path));
     cr_expect(file_contains(shell.out_path, "Reads patients"));
     cr_expect(file_contains(shell.out_path, "api_key_revoked"));
