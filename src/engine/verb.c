@@ -282,14 +282,16 @@ static enum store_result read_list(const struct verb_asked *asked, const struct 
 static void list_answer(const struct verb_asked *asked, enum store_result result, const struct redis_reply *reply)
 {
     static const struct record_list NONE = {0};
-    /* Not for what a false Redis sends beyond that: it is refused. */
-    const size_t rows = reply && reply->count < asked->most ? reply->count : asked->most;
-    const size_t room = result == STORE_OK ? (rows + 1) * asked->form->record_bytes : 0;
-    char *records = room ? mem_alloc(room) : NULL;
     struct record_list list;
+    char *records = NULL;
+    size_t room = 0;
 
-    if (result == STORE_OK)
+    if (result == STORE_OK) {
+        /* No room for what a false Redis sends beyond the most: it is refused. */
+        room = ((reply->count < asked->most ? reply->count : asked->most) + 1) * asked->form->record_bytes;
+        records = mem_alloc(room);
         result = read_list(asked, reply, records, &list);
+    }
     asked->form->listed(asked->done, asked->arg, result, result == STORE_OK ? &list : &NONE);
     if (records)
         secure_wipe(records, room); /* there may be secrets among them */
