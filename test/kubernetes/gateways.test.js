@@ -17,8 +17,8 @@ const SECRET = ['authorization', 'cookie'];
 const REMOVED = [...file('gateways/envoy/envoy.yaml').matchAll(/- remove: (\S+)/g)].map((match) => match[1]);
 // What the contract's paths begin with; not the probes, which are for balancers.
 const FOLDER = /^(\/v1\/console\/[^/]+|\/v1\/[^/]+|\/\.well-known)/;
-const { paths } = JSON.parse(readFileSync(join(SOURCE, 'src/api/openapi.json'), 'utf8'));
-const OWN = [...new Set(Object.keys(paths).flatMap((path) => path.match(FOLDER)?.[0] ?? [])), '/console'];
+const CONTRACT = JSON.parse(readFileSync(join(SOURCE, 'src/api/openapi.json'), 'utf8'));
+const OWN = [...new Set(Object.keys(CONTRACT.paths).flatMap((path) => path.match(FOLDER)?.[0] ?? [])), '/console'];
 const CHECKS = { name: 'chatelaine-internal', namespace: 'chatelaine', port: 8081 };
 
 const one = (objects, kind, name = undefined) => {

@@ -65,7 +65,9 @@ static void visit_answer(const struct verb_asked *asked, enum store_result resul
 static void left_answer(const struct verb_asked *asked, enum store_result result,
                         UNUSED const struct redis_reply *reply)
 {
-    ((canary_visited *)asked->done)(asked->arg, result, result == STORE_OK ? &(struct canary_view){0} : NULL);
+    static const struct canary_view NOTHING = {0};
+
+    ((canary_visited *)asked->done)(asked->arg, result, result == STORE_OK ? &NOTHING : NULL);
 }
 
 void canary_store_visit(struct store *store, const struct canary_node *node, int64_t run, enum canary_finding finding,
