@@ -11,8 +11,9 @@ struct store;
 struct node_events {
     /* The store has become ready for the first time, so the node serves. */
     void (*serving)(void *arg, struct node *node);
-    /* Redis cannot guarantee revocations. The node has printed why; stop it. */
-    void (*unfit)(void *arg);
+    /* Redis cannot guarantee revocations, or the address is taken meanwhile. The node has printed why: stop it, and
+     * exit with that code. */
+    void (*unfit)(void *arg, int code);
     /* The node is torn down and freed. Runs once, as the last event. */
     void (*stopped)(void *arg);
     void *arg;

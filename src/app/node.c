@@ -170,8 +170,10 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
     struct node *node = arg;
 
     if (result == STARTUP_GATE_OPEN) {
-        if (node_judge_listening(http_server_open(node->public_server), "--listen", node->address) != EXIT_DONE) {
-            node->events.unfit(node->events.arg);
+        int code = node_judge_listening(http_server_open(node->public_server), "--listen", node->address);
+
+        if (code != EXIT_DONE) {
+            node->events.unfit(node->events.arg, code);
             return;
         }
         node->is_serving = true;
@@ -181,10 +183,10 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
         node->events.serving(node->events.arg, node);
         return;
     }
-    (void)command_fail(
+    int code = command_fail(
         EXIT_UNFIT, "%s 'chatelaine doctor' lists every problem%s", why,
         result == STARTUP_GATE_UNSAFE ? ". --unsafe-redis serves anyway, and a crash may then lose changes" : "");
-    node->events.unfit(node->events.arg);
+    node->events.unfit(node->events.arg, code);
 }
 
 /* The headers of every response on both listeners. */

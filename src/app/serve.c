@@ -50,9 +50,9 @@ static void serve_node_serving(void *arg, struct node *node)
         serve->serving(serve->arg, node);
 }
 
-static void serve_node_unfit(void *arg)
+static void serve_node_unfit(void *arg, int code)
 {
-    serve_stop(arg, EXIT_UNFIT);
+    serve_stop(arg, code);
 }
 
 static void serve_node_stopped(void *arg)

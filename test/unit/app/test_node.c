@@ -30,6 +30,7 @@ static struct fixture {
     struct settings settings;
     struct node *node;
     bool is_serving, is_unfit, is_stopped;
+    int unfit_code;
 } fixture;
 
 static void node_serving(void *arg, struct node *node)
@@ -41,10 +42,11 @@ static void node_serving(void *arg, struct node *node)
     f->is_serving = true;
 }
 
-static void node_unfit(void *arg)
+static void node_unfit(void *arg, int code)
 {
     struct fixture *f = arg;
 
+    f->unfit_code = code;
     f->is_unfit = true;
 }
 
@@ -182,6 +184,7 @@ Test(node, refuses_a_redis_that_may_lose_changes)
     fixture.settings.redis = redis.url;
     cr_assert_eq(node_open(fixture.node), EXIT_DONE);
     cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_unfit, PATIENCE_MS));
+    cr_assert_eq(fixture.unfit_code, EXIT_UNFIT);
     cr_assert_not(fixture.is_serving);
     close_node();
     redis_server_stop(&redis);
@@ -308,6 +311,7 @@ Test(node, says_when_its_address_is_taken_meanwhile)
     fd = listen_at((unsigned)strtoul(strchr(node_address(fixture.node), ':') + 1, NULL, 10), same);
     cr_assert_str_eq(same, node_address(fixture.node));
     cr_assert(test_loop_until_set(&fixture.loop, &fixture.is_unfit, PATIENCE_MS));
+    cr_assert_eq(fixture.unfit_code, EXIT_FAILED, "a unit starts such a node again");
     cr_assert_not(fixture.is_serving);
     close_node();
     close(fd);
