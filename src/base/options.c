@@ -51,7 +51,7 @@ static struct buf *mistake_in(struct option_reader *r, const struct setting *s)
     return why;
 }
 
-/* What each type is in the target. */
+/* How many bytes an option of each type takes in the target. */
 static const size_t SIZES[] = {
     [OPTION_TEXT] = sizeof(const char *), [OPTION_INTEGER] = sizeof(int64_t), [OPTION_TIME] = sizeof(int64_t),
     [OPTION_SIZE] = sizeof(int64_t),      [OPTION_FLAG] = sizeof(bool),       [OPTION_CHOICE] = sizeof(int),

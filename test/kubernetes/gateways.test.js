@@ -15,7 +15,7 @@ const ASKED = ['cookie', 'origin', 'access-control-request-method', 'x-csrf-toke
 const SECRET = ['authorization', 'cookie'];
 // Names that are removed from requests, as docker/gateways/envoy has them: its own lint holds those.
 const REMOVED = [...file('gateways/envoy/envoy.yaml').matchAll(/- remove: (\S+)/g)].map((match) => match[1]);
-// What the contract's paths begin with; not the probes, which are for balancers.
+// The first parts of the contract's paths. Gateways route by them; the probes are for balancers alone.
 const FOLDER = /^(\/v1\/console\/[^/]+|\/v1\/[^/]+|\/\.well-known)/;
 const CONTRACT = JSON.parse(readFileSync(join(SOURCE, 'src/api/openapi.json'), 'utf8'));
 const OWN = [...new Set(Object.keys(CONTRACT.paths).flatMap((path) => path.match(FOLDER)?.[0] ?? [])), '/console'];

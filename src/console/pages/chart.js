@@ -52,7 +52,7 @@ const GROUPS = [1, 7, 28];
 
 const narrow = matchMedia('(max-width: 760px)');
 
-// Calls it when charts have to be drawn anew. Returns a function that ends that.
+// Calls `redraw` whenever charts must be drawn again; returns a function that stops this.
 export function whenResized(redraw) {
     narrow.addEventListener('change', redraw);
     return () => narrow.removeEventListener('change', redraw);
