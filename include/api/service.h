@@ -63,6 +63,7 @@ struct service {
     uint64_t access_log_sample;         /* --access-log-sample: logs one of so many requests; 0: none */
     uint64_t access_log_skips;          /* requests until the next one that is logged */
     struct id exports[SERVICE_EXPORTS]; /* the accounts of those that run; empty: none */
+    bool starting;                      /* not ready: the public listener is not open yet */
     bool draining;                      /* not ready, takes no watcher; requests are answered as ever */
     bool refuses_new;                   /* near the end of the drain: new requests get 503 shutting_down */
 };

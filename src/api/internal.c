@@ -33,7 +33,7 @@ void liveness_show(struct exchange *exchange)
 
 static bool is_ready(const struct service *service)
 {
-    return !service->draining && partitions_ready(service->partitions) > 0;
+    return !service->starting && !service->draining && partitions_ready(service->partitions) > 0;
 }
 
 void readiness_show(struct exchange *exchange)
@@ -51,6 +51,8 @@ void readiness_show(struct exchange *exchange)
     else if (partitions_ready(service->partitions) == 0)
         reply_status(request, 503, partitions_are_empty(service->partitions) ? "empty" : "unavailable",
                      buf_text(&trouble), durability);
+    else if (service->starting)
+        reply_status(request, 503, "unavailable", TEXT("The node is about to serve."), durability);
     else /* some things may not work all the same, because other nodes could not do them either */
         reply_status(request, 200, "ok", buf_text(&trouble), durability);
 }

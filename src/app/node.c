@@ -177,6 +177,7 @@ static void node_gated(void *arg, enum startup_gate_result result, const char *w
             return;
         }
         node->is_serving = true;
+        node->service.starting = false;
         node_announce(node);
         for (unsigned i = 0; i < partitions_count(node->partitions); i++)
             note_durability(&node->parts[i]);
@@ -324,6 +325,7 @@ static void node_fill_service(struct node *node)
         .target_max_bytes = (size_t)s->limits.target_max_bytes,
         .canary_interval_ms = s->canary_interval_ms,
         .access_log_sample = (uint64_t)s->access_log_sample,
+        .starting = true,
     };
 }
 

@@ -622,3 +622,18 @@ Test(guard, internal_listener)
         request_forget(request);
     }
 }
+
+/* Redis is there, and the public listener is not: whoever asks this one would send clients to that one. */
+Test(guard, a_node_that_does_not_listen_yet_is_not_ready)
+{
+    struct http_request *request;
+
+    world.service.starting = true;
+    request = request_send_internal(HTTP_GET, "/readyz");
+    cr_assert_eq(answer_status(request), 503);
+    cr_assert_str_eq(answer_body(request), "{\"status\":\"unavailable\",\"reason\":\"The node is about to serve.\"}");
+    request_forget(request);
+    request = request_send_internal(HTTP_GET, "/metrics");
+    cr_assert_not_null(strstr(answer_body(request), "\nchatelaine_ready 0\n"));
+    request_forget(request);
+}
