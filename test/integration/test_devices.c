@@ -75,13 +75,13 @@ static void expect_error(const struct scene *scene, size_t node, const struct en
 }
 
 /* verb: "/approve", "/deny", or "" for GET. */
-static void print_visit(const struct enrolment *enrolment, const char *verb, char ret_target[96])
+static void print_enrolment_target(const struct enrolment *enrolment, const char *verb, char ret_target[96])
 {
     snprintf(ret_target, 96, "/v1/console/device_enrolments/%s%s", enrolment->user_code, verb);
 }
 
-static int visit(const struct scene *scene, size_t node, const struct enrolment *enrolment, const char *verb,
-                 struct http_answer *ret_answer)
+static int ask_enrolment(const struct scene *scene, size_t node, const struct enrolment *enrolment, const char *verb,
+                         struct http_answer *ret_answer)
 {
     char target[96];
     struct http_call call = {.method = *verb ? "POST" : "GET",
@@ -89,7 +89,7 @@ static int visit(const struct scene *scene, size_t node, const struct enrolment 
                              .cookie = scene->session.token,
                              .csrf = *verb ? scene->session.csrf : NULL};
 
-    print_visit(enrolment, verb, target);
+    print_enrolment_target(enrolment, verb, target);
     return fixture_call(&scene->fixture, node, &call, ret_answer);
 }
 
@@ -97,7 +97,7 @@ static void decide(const struct scene *scene, size_t node, const struct enrolmen
 {
     struct http_answer answer;
 
-    cr_assert_eq(visit(scene, node, enrolment, verb, &answer), 200, "%s", answer.body);
+    cr_assert_eq(ask_enrolment(scene, node, enrolment, verb, &answer), 200, "%s", answer.body);
 }
 
 /* Where Redis has just come back, one link of a node may be there before the other. */
@@ -192,15 +192,15 @@ Test(devices, a_device_is_enrolled_uses_its_key_and_is_locked_out)
     scene_start(&scene, 2, NULL);
     begin(&scene, 0, &enrolment);
     expect_error(&scene, 1, &enrolment, "authorization_pending");
-    cr_expect_eq(visit(&scene, 1, &enrolment, "", &answer), 200, "%s", answer.body);
+    cr_expect_eq(ask_enrolment(&scene, 1, &enrolment, "", &answer), 200, "%s", answer.body);
     cr_expect_str_eq(json_of(&answer, "user_code"), enrolment.user_code);
     cr_expect_str_eq(json_of(&answer, "device_name"), "Ward PC");
     cr_expect_str_eq(json_of(&answer, "ip"), "127.0.0.1");
     cr_expect_str_eq(json_of(&answer, "status"), "pending");
     cr_expect_eq(count_device_keys(&scene, ""), 0, "the key is made when it is claimed");
-    cr_expect_eq(visit(&scene, 1, &enrolment, "/approve", &answer), 200);
+    cr_expect_eq(ask_enrolment(&scene, 1, &enrolment, "/approve", &answer), 200);
     cr_expect_str_eq(json_of(&answer, "status"), "approved");
-    cr_expect_eq(visit(&scene, 0, &enrolment, "/approve", &answer), 200);
+    cr_expect_eq(ask_enrolment(&scene, 0, &enrolment, "/approve", &answer), 200);
     cr_expect_eq(count_device_keys(&scene, ""), 0, "the key is made when it is claimed");
 
     cr_assert_eq(ask_token(&scene, 0, &enrolment, &answer), 200, "%s", answer.body);
@@ -208,8 +208,8 @@ Test(devices, a_device_is_enrolled_uses_its_key_and_is_locked_out)
     cr_expect_eq(strncmp(secret, "svc_dk_", 7), 0);
     expect_error(&scene, 0, &enrolment, "invalid_grant");
     expect_error(&scene, 1, &enrolment, "invalid_grant");
-    cr_expect_eq(visit(&scene, 0, &enrolment, "", &answer), 404);
-    cr_expect_eq(visit(&scene, 0, &enrolment, "/deny", &answer), 404);
+    cr_expect_eq(ask_enrolment(&scene, 0, &enrolment, "", &answer), 404);
+    cr_expect_eq(ask_enrolment(&scene, 0, &enrolment, "/deny", &answer), 404);
 
     list_device_keys(&scene, 1, "?status=active", &answer);
     cr_expect_eq(http_answer_json_count(&answer, "data"), 1);
@@ -288,7 +288,7 @@ Test(devices, a_denied_device_gets_nothing)
     decide(&scene, 1, &enrolment, "/deny");
     expect_newest_event(&scene, "device.denied", scene.fixture.user.id, "Ward PC");
     expect_error(&scene, 0, &enrolment, "access_denied");
-    cr_expect_eq(visit(&scene, 0, &enrolment, "/approve", &answer), 404);
+    cr_expect_eq(ask_enrolment(&scene, 0, &enrolment, "/approve", &answer), 404);
     expect_error(&scene, 1, &enrolment, "access_denied");
 
     begin(&scene, 0, &enrolment);
@@ -377,14 +377,14 @@ Test(devices, parallel_claims_make_one_key)
     fixture_stop(&scene.fixture);
 }
 
-static void send_visit(const struct scene *scene, struct http_client *client, size_t node,
-                       const struct enrolment *enrolment, const char *verb)
+static void send_decision(const struct scene *scene, struct http_client *client, size_t node,
+                          const struct enrolment *enrolment, const char *verb)
 {
     char target[96];
     struct http_call call = {
         .method = "POST", .target = target, .cookie = scene->session.token, .csrf = scene->session.csrf};
 
-    print_visit(enrolment, verb, target);
+    print_enrolment_target(enrolment, verb, target);
     http_client_connect(client, scene->fixture.nodes[node].port);
     http_client_send_call(client, &call);
 }
@@ -418,8 +418,8 @@ Test(devices, who_denies_wins_against_who_approves)
     scene_start(&scene, 2, NULL);
     for (size_t round = 0; round < 10; round++) {
         begin(&scene, 0, &enrolment);
-        send_visit(&scene, &approver, round % 2, &enrolment, "/approve");
-        send_visit(&scene, &denier, 1 - round % 2, &enrolment, "/deny");
+        send_decision(&scene, &approver, round % 2, &enrolment, "/approve");
+        send_decision(&scene, &denier, 1 - round % 2, &enrolment, "/deny");
         cr_expect_eq(read_status(&denier), 200);
         int approved = read_status(&approver);
         cr_expect(approved == 200 || approved == 404, "%d", approved);
@@ -443,7 +443,7 @@ Test(devices, a_denial_that_was_answered_came_before_the_claim)
         decide(&scene, 0, &enrolment, "/approve");
         if (round % 2)
             send_poll(&scene, &device, 0, &enrolment);
-        send_visit(&scene, &denier, 1, &enrolment, "/deny");
+        send_decision(&scene, &denier, 1, &enrolment, "/deny");
         if (round % 2 == 0)
             send_poll(&scene, &device, 0, &enrolment);
         bool has_key = read_status(&device) == 200;
@@ -562,10 +562,10 @@ Test(devices, guessing_is_throttled_at_every_node)
     scene_start(&scene, 2, NULL);
     begin(&scene, 0, &enrolment);
     for (size_t i = 0; i < 5; i++)
-        cr_expect_eq(visit(&scene, i % 2, &wrong, "", &answer), 404);
-    visit(&scene, 0, &wrong, "", &answer);
+        cr_expect_eq(ask_enrolment(&scene, i % 2, &wrong, "", &answer), 404);
+    ask_enrolment(&scene, 0, &wrong, "", &answer);
     expect_throttled(&answer);
-    visit(&scene, 1, &enrolment, "/approve", &answer);
+    ask_enrolment(&scene, 1, &enrolment, "/approve", &answer);
     expect_throttled(&answer);
 
     for (size_t i = 0; i < 30; i++)

@@ -9,15 +9,14 @@
 #include "device_mark.h"
 #include <stdlib.h>
 
-enum visit_kind { VISIT_LOOKS, VISIT_APPROVES, VISIT_DENIES };
+enum verification_kind { VERIFICATION_SHOWS, VERIFICATION_APPROVES, VERIFICATION_DENIES };
 
 enum { IP_TEXT_MAX_BYTES = 64, FOUND_TEXTS_BYTES = CLIENT_ID_MAX_BYTES + KEY_NAME_MAX_BYTES + IP_TEXT_MAX_BYTES };
 
-struct visit_call {
+struct verification {
     const struct partitions *partitions;
-    struct store *home;  /* of the account */
-    struct store *store; /* of the enrolment */
-    enum visit_kind kind;
+    struct store *account_store, *enrolment_store; /* the partition of each */
+    enum verification_kind kind;
     struct id account, user; /* user: who approved, if anybody */
     struct text user_tag;
     struct audit_source source;
@@ -33,77 +32,77 @@ struct visit_call {
     void *arg;
 };
 
-static void visit_seek(struct visit_call *call);
-static void visit_counted(void *arg, enum store_result result, const struct redis_reply *reply);
-static void visit_find(struct visit_call *call);
-static void visit_found(void *arg, enum store_result result, const struct redis_reply *reply);
-static void visit_take_back(struct visit_call *call, enum store_result result);
-static void visit_taken_back(void *arg, enum store_result result, const struct redis_reply *reply);
-static void approval_write(struct visit_call *call);
+static void user_code_reserve(struct verification *call);
+static void user_code_reserved(void *arg, enum store_result result, const struct redis_reply *reply);
+static void enrolment_find(struct verification *call);
+static void enrolment_found(void *arg, enum store_result result, const struct redis_reply *reply);
+static void user_code_return(struct verification *call, enum store_result result);
+static void user_code_returned(void *arg, enum store_result result, const struct redis_reply *reply);
+static void approval_write(struct verification *call);
 static void approval_written(void *arg, enum store_result result, const struct redis_reply *reply);
 static void approval_marked(void *arg, enum store_result result);
-static void approval_undo(struct visit_call *call);
+static void approval_undo(struct verification *call);
 static void approval_undone(void *arg, enum store_result result);
-static void denial_write(struct visit_call *call);
+static void denial_write(struct verification *call);
 static void denial_written(void *arg, enum store_result result);
 static void denial_marked(void *arg, enum store_result result);
 
-static void visit_finish(struct visit_call *call, enum store_result result)
+static void verification_finish(struct verification *call, enum store_result result)
 {
     call->done(call->arg, result, result == STORE_OK ? &call->enrolment : NULL, call->retry_after_s);
     free(call);
 }
 
 /* A reply that tells how long to wait. False: malformed. */
-static bool visit_read_wait(struct visit_call *call, const struct redis_reply *reply)
+static bool retry_after_read(struct verification *call, const struct redis_reply *reply)
 {
     if (reply_seconds(reply_at(reply, 0), &call->retry_after_s))
         return true;
-    store_malformed(call->home, "enrolment");
+    store_malformed(call->account_store, "enrolment");
     return false;
 }
 
-static void visit_begin(const struct visit_call *visit)
+static void verification_begin(const struct verification *from)
 {
-    struct visit_call *call = mem_alloc(sizeof *call);
+    struct verification *call = mem_alloc(sizeof *call);
 
-    *call = *visit;
-    call->home = partition_of_account(call->partitions, &call->account);
-    visit_seek(call);
+    *call = *from;
+    call->account_store = partition_of_account(call->partitions, &call->account);
+    user_code_reserve(call);
 }
 
 void device_store_find(const struct partitions *partitions, const struct token_digests *user_code,
                        const struct id *account, struct text user_tag, device_found *done, void *arg)
 {
-    visit_begin(&(struct visit_call){.partitions = partitions,
-                                     .kind = VISIT_LOOKS,
-                                     .account = *account,
-                                     .user_tag = user_tag,
-                                     .user_code = *user_code,
-                                     .done = done,
-                                     .arg = arg});
+    verification_begin(&(struct verification){.partitions = partitions,
+                                              .kind = VERIFICATION_SHOWS,
+                                              .account = *account,
+                                              .user_tag = user_tag,
+                                              .user_code = *user_code,
+                                              .done = done,
+                                              .arg = arg});
 }
 
 void device_store_decide(const struct partitions *partitions, const struct token_digests *user_code,
                          const struct id *account, struct text user_tag, bool approve,
                          const struct audit_source *source, device_found *done, void *arg)
 {
-    struct visit_call visit = {.partitions = partitions,
-                               .kind = approve ? VISIT_APPROVES : VISIT_DENIES,
-                               .account = *account,
-                               .user_tag = user_tag,
-                               .source = *source,
-                               .user_code = *user_code,
-                               .done = done,
-                               .arg = arg};
+    struct verification verification = {.partitions = partitions,
+                                        .kind = approve ? VERIFICATION_APPROVES : VERIFICATION_DENIES,
+                                        .account = *account,
+                                        .user_tag = user_tag,
+                                        .source = *source,
+                                        .user_code = *user_code,
+                                        .done = done,
+                                        .arg = arg};
 
-    CHECK(id_parse(ID_USER, source->actor, &visit.user));
-    visit_begin(&visit);
+    CHECK(id_parse(ID_USER, source->actor, &verification.user));
+    verification_begin(&verification);
 }
 
 /* Finding. SCRIPT_READS, because the counter of wrong codes need not wait for replicas. */
 
-static void visit_seek(struct visit_call *call)
+static void user_code_reserve(struct verification *call)
 {
     struct script_args args;
 
@@ -112,7 +111,8 @@ static void visit_seek(struct visit_call *call)
     args_add(&args, call->source.actor);
     args_add(&args, id_text(&call->account));
     args_add_credential(&args, &call->source.credential);
-    store_call_script(call->home, SCRIPT_device_seek, SCRIPT_READS, args.count, args.argv, visit_counted, call);
+    store_call_script(call->account_store, SCRIPT_device_seek, SCRIPT_READS, args.count, args.argv, user_code_reserved,
+                      call);
 }
 
 /* Nothing was changed yet. */
@@ -121,28 +121,29 @@ static enum store_result unchanged(enum store_result result)
     return result == STORE_UNKNOWN ? STORE_UNAVAILABLE : result;
 }
 
-static void visit_counted(void *arg, enum store_result result, const struct redis_reply *reply)
+static void user_code_reserved(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct visit_call *call = arg;
+    struct verification *call = arg;
 
     if (result == STORE_OK)
-        visit_find(call);
-    else if (result == STORE_REFUSED && !visit_read_wait(call, reply))
-        visit_finish(call, STORE_UNAVAILABLE);
+        enrolment_find(call);
+    else if (result == STORE_REFUSED && !retry_after_read(call, reply))
+        verification_finish(call, STORE_UNAVAILABLE);
     else
-        visit_finish(call, unchanged(result));
+        verification_finish(call, unchanged(result));
 }
 
-static void visit_find(struct visit_call *call)
+static void enrolment_find(struct verification *call)
 {
     const uint8_t *digest = call->user_code.of[call->tries++];
     struct script_args args;
 
-    call->store = partition_of_digest(call->partitions, digest);
+    call->enrolment_store = partition_of_digest(call->partitions, digest);
     args_begin(&args);
     args_add_hex(&args, digest, KEYRING_DIGEST_BYTES);
     args_add(&args, id_text(&call->account));
-    store_call_script(call->store, SCRIPT_device_find, SCRIPT_READS, args.count, args.argv, visit_found, call);
+    store_call_script(call->enrolment_store, SCRIPT_device_find, SCRIPT_READS, args.count, args.argv, enrolment_found,
+                      call);
 }
 
 static bool read_status(const struct redis_reply *reply, enum device_status *ret_status)
@@ -171,7 +172,7 @@ static bool read_kept(const struct redis_reply *reply, struct buf *texts, struct
     return !texts->failed;
 }
 
-static bool read_enrolment(struct visit_call *call, const struct redis_reply *reply)
+static bool read_enrolment(struct verification *call, const struct redis_reply *reply)
 {
     struct device_enrolment *enrolment = &call->enrolment;
     struct text digest;
@@ -189,7 +190,7 @@ static bool read_enrolment(struct visit_call *call, const struct redis_reply *re
            reply_chars(reply_at(reply, 8), call->mac.text, sizeof call->mac.text);
 }
 
-static struct sealed_device visit_sealed(const struct visit_call *call)
+static struct sealed_device enrolment_sealed(const struct verification *call)
 {
     return (struct sealed_device){call->code_digest, call->enrolment.client, call->enrolment.name,
                                   call->enrolment.scopes};
@@ -197,60 +198,62 @@ static struct sealed_device visit_sealed(const struct visit_call *call)
 
 /* A pending enrolment must match the MAC of its beginning: that proves that it belongs to this code and what it asks
  * for. A decided one is only shown, and nothing depends on that. Nor does a denial depend on it. */
-static enum store_result visit_believe(const struct visit_call *call)
+static enum store_result enrolment_verify(const struct verification *call)
 {
-    const struct sealed_device sealed = visit_sealed(call);
+    const struct sealed_device sealed = enrolment_sealed(call);
     struct seal seal;
 
-    if (call->enrolment.status != DEVICE_IS_PENDING || call->kind == VISIT_DENIES)
+    if (call->enrolment.status != DEVICE_IS_PENDING || call->kind == VERIFICATION_DENIES)
         return STORE_OK;
     seal_enrolment(&seal, &sealed, call->user_code.of[call->tries - 1]);
-    return store_believe(call->store, &seal.record, text_of(call->mac.text), "enrolment", call->enrolment.name);
+    return store_believe(call->enrolment_store, &seal.record, text_of(call->mac.text), "enrolment",
+                         call->enrolment.name);
 }
 
-static void visit_found(void *arg, enum store_result result, const struct redis_reply *reply)
+static void enrolment_found(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct visit_call *call = arg;
+    struct verification *call = arg;
 
     if (result == STORE_NOT_FOUND && call->tries < call->user_code.count) {
-        visit_find(call);
+        enrolment_find(call);
     } else if (result == STORE_NOT_FOUND) {
-        visit_finish(call, STORE_NOT_FOUND);
+        verification_finish(call, STORE_NOT_FOUND);
     } else if (result == STORE_OK && !read_enrolment(call, reply)) {
-        store_malformed(call->store, "enrolment");
-        visit_take_back(call, STORE_UNAVAILABLE);
+        store_malformed(call->enrolment_store, "enrolment");
+        user_code_return(call, STORE_UNAVAILABLE);
     } else if (result == STORE_OK) {
-        visit_take_back(call, visit_believe(call));
+        user_code_return(call, enrolment_verify(call));
     } else {
-        visit_take_back(call, result == STORE_REFUSED ? STORE_NOT_FOUND : unchanged(result));
+        user_code_return(call, result == STORE_REFUSED ? STORE_NOT_FOUND : unchanged(result));
     }
 }
 
-static void visit_take_back(struct visit_call *call, enum store_result result)
+static void user_code_return(struct verification *call, enum store_result result)
 {
     struct script_args args;
 
     call->result = result;
     args_begin(&args);
     args_add(&args, call->user_tag);
-    store_call_script(call->home, SCRIPT_device_found, SCRIPT_READS, args.count, args.argv, visit_taken_back, call);
+    store_call_script(call->account_store, SCRIPT_device_found, SCRIPT_READS, args.count, args.argv, user_code_returned,
+                      call);
 }
 
 /* If that failed, one wrong code too many is counted. */
-static void visit_taken_back(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
+static void user_code_returned(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
 {
-    struct visit_call *call = arg;
+    struct verification *call = arg;
 
-    if (call->result != STORE_OK || call->kind == VISIT_LOOKS)
-        visit_finish(call, call->result);
-    else if (call->kind == VISIT_APPROVES)
+    if (call->result != STORE_OK || call->kind == VERIFICATION_SHOWS)
+        verification_finish(call, call->result);
+    else if (call->kind == VERIFICATION_APPROVES)
         approval_write(call);
     else
         denial_write(call);
 }
 
 /* Denies in the account's partition. */
-static void visit_deny(struct visit_call *call, store_done *done)
+static void enrolment_deny(struct verification *call, store_done *done)
 {
     struct script_args args;
 
@@ -258,27 +261,27 @@ static void visit_deny(struct visit_call *call, store_done *done)
     args_add_hex(&args, call->code_digest, sizeof call->code_digest);
     args_add(&args, id_text(&call->account));
     args_add(&args, call->enrolment.name);
-    args_add_actor(&args, call->home, &call->source);
-    verb_call_change(call->home, SCRIPT_device_deny, &args, done, call);
+    args_add_actor(&args, call->account_store, &call->source);
+    verb_call_change(call->account_store, SCRIPT_device_deny, &args, done, call);
 }
 
 /* Approving */
 
-static void approval_write(struct visit_call *call)
+static void approval_write(struct verification *call)
 {
-    const struct sealed_device sealed = visit_sealed(call);
-    const struct store_settings *limits = store_limits(call->home);
+    const struct sealed_device sealed = enrolment_sealed(call);
+    const struct store_settings *limits = store_limits(call->account_store);
     struct script_args args;
     struct seal seal;
 
     if (call->enrolment.status == DEVICE_IS_DENIED) {
-        visit_finish(call, STORE_NOT_FOUND);
+        verification_finish(call, STORE_NOT_FOUND);
         return;
     }
     call->mac.text[0] = '\0'; /* approved already: nothing was verified, so nothing is sealed */
     if (call->enrolment.status == DEVICE_IS_PENDING) {
         seal_approval(&seal, &sealed, &call->account, &call->user);
-        record_mac_make(store_keyring(call->home), &seal.record, &call->mac);
+        record_mac_make(store_keyring(call->account_store), &seal.record, &call->mac);
     }
     args_begin(&args);
     args_add_hex(&args, call->code_digest, sizeof call->code_digest);
@@ -286,32 +289,33 @@ static void approval_write(struct visit_call *call)
     args_add(&args, sealed.name);
     args_add_int(&args, sealed.scopes);
     args_add(&args, text_of(call->mac.text));
-    args_add_actor(&args, call->home, &call->source);
-    args_add_key_limits(&args, call->home, limits->device_keys_max);
+    args_add_actor(&args, call->account_store, &call->source);
+    args_add_key_limits(&args, call->account_store, limits->device_keys_max);
     args_add_int(&args, limits->changes_per_minute);
-    store_call_script(call->home, SCRIPT_device_approve, SCRIPT_CHANGES, args.count, args.argv, approval_written, call);
+    store_call_script(call->account_store, SCRIPT_device_approve, SCRIPT_CHANGES, args.count, args.argv,
+                      approval_written, call);
 }
 
-static void approval_mark(struct visit_call *call)
+static void approval_mark(struct verification *call)
 {
     const struct device_mark mark = {"approved", call->code_digest, &call->account, &call->user,
                                      text_of(call->mac.text)};
 
-    device_mark(call->store, &mark, approval_marked, call);
+    device_mark(call->enrolment_store, &mark, approval_marked, call);
 }
 
 static void approval_written(void *arg, enum store_result result, const struct redis_reply *reply)
 {
-    struct visit_call *call = arg;
+    struct verification *call = arg;
 
-    if (result == STORE_LIMITED && !visit_read_wait(call, reply)) {
-        visit_finish(call, STORE_UNKNOWN);
+    if (result == STORE_LIMITED && !retry_after_read(call, reply)) {
+        verification_finish(call, STORE_UNKNOWN);
     } else if (result != STORE_OK || call->enrolment.status == DEVICE_IS_APPROVED) {
-        visit_finish(call, result);
+        verification_finish(call, result);
     } else if (!reply_id(reply_at(reply, 0), ID_USER, &call->user) ||
                !reply_chars(reply_at(reply, 1), call->mac.text, sizeof call->mac.text)) {
-        store_malformed(call->home, "approval");
-        visit_finish(call, STORE_UNKNOWN);
+        store_malformed(call->account_store, "approval");
+        verification_finish(call, STORE_UNKNOWN);
     } else {
         approval_mark(call);
     }
@@ -319,54 +323,54 @@ static void approval_written(void *arg, enum store_result result, const struct r
 
 static void approval_marked(void *arg, enum store_result result)
 {
-    struct visit_call *call = arg;
+    struct verification *call = arg;
 
     if (result == STORE_NOT_FOUND) {
         approval_undo(call);
         return;
     }
     call->enrolment.status = DEVICE_IS_APPROVED;
-    visit_finish(call, result == STORE_OK ? STORE_OK : STORE_UNKNOWN);
+    verification_finish(call, result == STORE_OK ? STORE_OK : STORE_UNKNOWN);
 }
 
 /* Another account was faster, or it was denied meanwhile. */
-static void approval_undo(struct visit_call *call)
+static void approval_undo(struct verification *call)
 {
     call->source.actor = TEXT("system");
     call->source.credential.kind = CREDENTIAL_NONE;
-    visit_deny(call, approval_undone);
+    enrolment_deny(call, approval_undone);
 }
 
 static void approval_undone(void *arg, UNUSED enum store_result result)
 {
-    visit_finish(arg, STORE_NOT_FOUND);
+    verification_finish(arg, STORE_NOT_FOUND);
 }
 
 /* Denying */
 
-static void denial_write(struct visit_call *call)
+static void denial_write(struct verification *call)
 {
     if (call->enrolment.status == DEVICE_IS_DENIED)
-        visit_finish(call, STORE_OK);
+        verification_finish(call, STORE_OK);
     else
-        visit_deny(call, denial_written);
+        enrolment_deny(call, denial_written);
 }
 
 static void denial_written(void *arg, enum store_result result)
 {
-    struct visit_call *call = arg;
+    struct verification *call = arg;
     const struct device_mark mark = {"denied", call->code_digest, &call->account, &call->user, TEXT("")};
 
     if (result == STORE_OK)
-        device_mark(call->store, &mark, denial_marked, call);
+        device_mark(call->enrolment_store, &mark, denial_marked, call);
     else
-        visit_finish(call, result);
+        verification_finish(call, result);
 }
 
 static void denial_marked(void *arg, enum store_result result)
 {
-    struct visit_call *call = arg;
+    struct verification *call = arg;
 
     call->enrolment.status = DEVICE_IS_DENIED;
-    visit_finish(call, result == STORE_OK || result == STORE_NOT_FOUND ? result : STORE_UNKNOWN);
+    verification_finish(call, result == STORE_OK || result == STORE_NOT_FOUND ? result : STORE_UNKNOWN);
 }

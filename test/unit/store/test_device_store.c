@@ -120,57 +120,58 @@ static enum store_result poll_device(const struct device *device, struct text cl
     return answer_wait(&polled->answer);
 }
 
-struct visit_answer {
+struct verification_answer {
     struct answer answer;
     struct device_enrolment enrolment; /* its texts are no longer valid */
     char texts[96];
     uint32_t retry_after_s;
 };
 
-static void visit_done(void *arg, enum store_result result, const struct device_enrolment *enrolment,
-                       uint32_t retry_after_s)
+static void verification_done(void *arg, enum store_result result, const struct device_enrolment *enrolment,
+                              uint32_t retry_after_s)
 {
-    struct visit_answer *visit = arg;
+    struct verification_answer *verification = arg;
 
     cr_assert_eq(enrolment != NULL, result == STORE_OK);
     if (enrolment) {
-        visit->enrolment = *enrolment;
-        snprintf(visit->texts, sizeof visit->texts, "%.*s %.*s %.*s", TEXT_ARG(enrolment->client),
+        verification->enrolment = *enrolment;
+        snprintf(verification->texts, sizeof verification->texts, "%.*s %.*s %.*s", TEXT_ARG(enrolment->client),
                  TEXT_ARG(enrolment->name), TEXT_ARG(enrolment->ip));
     }
-    visit->retry_after_s = retry_after_s;
-    answer_done(&visit->answer, result);
+    verification->retry_after_s = retry_after_s;
+    answer_done(&verification->answer, result);
 }
 
-static void start_find(const struct id *account, const struct token_digests *code, struct visit_answer *visit)
+static void start_find(const struct id *account, const struct token_digests *code,
+                       struct verification_answer *verification)
 {
-    *visit = (struct visit_answer){0};
-    device_store_find(fixture.partitions, code, account, TEXT("user"), visit_done, visit);
+    *verification = (struct verification_answer){0};
+    device_store_find(fixture.partitions, code, account, TEXT("user"), verification_done, verification);
 }
 
-static enum store_result find(const struct id *account, const uint8_t *code, struct visit_answer *visit)
+static enum store_result find(const struct id *account, const uint8_t *code, struct verification_answer *verification)
 {
-    start_find(account, alone(code), visit);
-    return answer_wait(&visit->answer);
+    start_find(account, alone(code), verification);
+    return answer_wait(&verification->answer);
 }
 
 /* The user must outlive the call. */
 static void start_decide(const struct device *device, const struct user_record *user, bool approve,
-                         struct visit_answer *visit)
+                         struct verification_answer *verification)
 {
     const struct audit_source source = {
         .actor = id_text(&user->id), .ip = TEXT("192.0.2.1"), .request_id = TEXT("req_1")};
 
-    *visit = (struct visit_answer){0};
+    *verification = (struct verification_answer){0};
     device_store_decide(fixture.partitions, alone(device->user_code), &user->account, TEXT("user"), approve, &source,
-                        visit_done, visit);
+                        verification_done, verification);
 }
 
 static enum store_result decide(const struct device *device, const struct user_record *user, bool approve,
-                                struct visit_answer *visit)
+                                struct verification_answer *verification)
 {
-    start_decide(device, user, approve, visit);
-    return answer_wait(&visit->answer);
+    start_decide(device, user, approve, verification);
+    return answer_wait(&verification->answer);
 }
 
 Test(device_store, from_the_codes_to_the_key)
@@ -180,7 +181,7 @@ Test(device_store, from_the_codes_to_the_key)
     const struct key_view view = {.account = account, .kind = KEY_DEVICE};
     struct wait_answer begun;
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_answer found = {0};
     struct key_record key;
 
@@ -193,13 +194,13 @@ Test(device_store, from_the_codes_to_the_key)
     cr_expect_eq(polled.poll.refusal, DEVICE_SLOW_DOWN);
     cr_expect_eq(polled.approvals, 0);
 
-    cr_assert_eq(find(&account, DEVICE.user_code, &visit), STORE_OK);
-    cr_expect_str_eq(visit.texts, "agent Ward 192.0.2.9");
-    cr_expect_eq(visit.enrolment.scopes, SCOPE_DOCUMENTS_WRITE);
-    cr_expect_eq(visit.enrolment.expires_ms - visit.enrolment.created_ms, DEVICE_LIFETIME_S * 1000);
-    cr_expect_eq(visit.enrolment.status, DEVICE_IS_PENDING);
-    cr_assert_eq(decide(&DEVICE, &user, true, &visit), STORE_OK);
-    cr_expect_eq(visit.enrolment.status, DEVICE_IS_APPROVED);
+    cr_assert_eq(find(&account, DEVICE.user_code, &verification), STORE_OK);
+    cr_expect_str_eq(verification.texts, "agent Ward 192.0.2.9");
+    cr_expect_eq(verification.enrolment.scopes, SCOPE_DOCUMENTS_WRITE);
+    cr_expect_eq(verification.enrolment.expires_ms - verification.enrolment.created_ms, DEVICE_LIFETIME_S * 1000);
+    cr_expect_eq(verification.enrolment.status, DEVICE_IS_PENDING);
+    cr_assert_eq(decide(&DEVICE, &user, true, &verification), STORE_OK);
+    cr_expect_eq(verification.enrolment.status, DEVICE_IS_APPROVED);
 
     cr_assert_eq(poll_device(&DEVICE, TEXT("agent"), &key, &polled), STORE_OK);
     cr_expect(id_equal(&polled.poll.account, &account) && id_equal(&polled.poll.approver, &user.id));
@@ -213,7 +214,7 @@ Test(device_store, from_the_codes_to_the_key)
     cr_expect(found.key.mode == MODE_LIVE && found.key.scopes == SCOPE_DOCUMENTS_WRITE);
     cr_expect_str_eq(found.key.last4, "wxyz");
     cr_assert_eq(poll_device(&DEVICE, TEXT("agent"), &key, &polled), STORE_NOT_FOUND);
-    cr_assert_eq(find(&account, DEVICE.user_code, &visit), STORE_NOT_FOUND);
+    cr_assert_eq(find(&account, DEVICE.user_code, &verification), STORE_NOT_FOUND);
 }
 
 Test(device_store, a_denial)
@@ -222,14 +223,14 @@ Test(device_store, a_denial)
     struct user_record user = some_user(&account, "ana@north.test");
     struct wait_answer begun;
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_record key;
 
     cr_assert_eq(begin(&DEVICE, &begun), STORE_OK);
-    cr_assert_eq(decide(&DEVICE, &user, false, &visit), STORE_OK);
-    cr_expect_eq(visit.enrolment.status, DEVICE_IS_DENIED);
+    cr_assert_eq(decide(&DEVICE, &user, false, &verification), STORE_OK);
+    cr_expect_eq(verification.enrolment.status, DEVICE_IS_DENIED);
     expect_newest_event(&account, "device.denied", 2);
-    cr_assert_eq(decide(&DEVICE, &user, true, &visit), STORE_NOT_FOUND);
+    cr_assert_eq(decide(&DEVICE, &user, true, &verification), STORE_NOT_FOUND);
     cr_assert_eq(poll_device(&DEVICE, TEXT("agent"), &key, &polled), STORE_REFUSED);
     cr_expect_eq(polled.poll.refusal, DEVICE_DENIED);
 }
@@ -239,7 +240,7 @@ Test(device_store, waits_are_told)
     struct id account = some_account();
     struct wait_answer begun;
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_record key;
 
     for (int i = 0; i < 30; i++)
@@ -251,9 +252,9 @@ Test(device_store, waits_are_told)
     cr_assert_eq(begin(&DEVICE, &begun), STORE_REFUSED);
     cr_expect(is_wait_of(30, begun.retry_after_s), "%u", begun.retry_after_s);
     for (int i = 0; i < 5; i++)
-        cr_assert_eq(find(&account, DEVICE.code, &visit), STORE_NOT_FOUND);
-    cr_assert_eq(find(&account, DEVICE.code, &visit), STORE_REFUSED);
-    cr_expect(is_wait_of(30, visit.retry_after_s), "%u", visit.retry_after_s);
+        cr_assert_eq(find(&account, DEVICE.code, &verification), STORE_NOT_FOUND);
+    cr_assert_eq(find(&account, DEVICE.code, &verification), STORE_REFUSED);
+    cr_expect(is_wait_of(30, verification.retry_after_s), "%u", verification.retry_after_s);
 }
 
 /* An impossible record is neither a refusal nor a device. */
@@ -263,7 +264,7 @@ Test(device_store, records_that_cannot_be)
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
     struct wait_answer begun;
-    struct visit_answer visit;
+    struct verification_answer verification;
     char name[128] = "t:device:01";
 
     memset(name + strlen(name), '0', 62);
@@ -273,14 +274,14 @@ Test(device_store, records_that_cannot_be)
 
         redis_server_ask(&fixture.server, kept, sizeof kept, "HGET", name, WRONG[i][0], NULL);
         redis_server_tell(&fixture.server, "HSET", name, WRONG[i][0], WRONG[i][1], NULL);
-        cr_expect_eq(find(&account, DEVICE.user_code, &visit), STORE_UNAVAILABLE, "%s", WRONG[i][1]);
+        cr_expect_eq(find(&account, DEVICE.user_code, &verification), STORE_UNAVAILABLE, "%s", WRONG[i][1]);
         redis_server_tell(&fixture.server, "HSET", name, WRONG[i][0], kept, NULL);
     }
     redis_server_tell(&fixture.server, "HSET", name, "ip", "", NULL);
-    cr_expect_eq(find(&account, DEVICE.user_code, &visit), STORE_OK);
+    cr_expect_eq(find(&account, DEVICE.user_code, &verification), STORE_OK);
     redis_server_tell(&fixture.server, "HSET", name, "scopes", "x", NULL);
-    cr_expect_eq(decide(&DEVICE, &user, true, &visit), STORE_UNAVAILABLE);
-    cr_expect_eq(decide(&DEVICE, &user, false, &visit), STORE_UNAVAILABLE);
+    cr_expect_eq(decide(&DEVICE, &user, true, &verification), STORE_UNAVAILABLE);
+    cr_expect_eq(decide(&DEVICE, &user, false, &verification), STORE_UNAVAILABLE);
 }
 
 /* An attacker writes to Redis */
@@ -337,11 +338,11 @@ Test(device_store, an_approval_is_of_one_device_and_what_it_asked_for)
     const char *name = name_of_enrolment("device", 1, 0);
     struct wait_answer begun;
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_record key;
 
     cr_assert_eq(begin(&DEVICE, &begun), STORE_OK);
-    cr_assert_eq(decide(&DEVICE, &user, true, &visit), STORE_OK);
+    cr_assert_eq(decide(&DEVICE, &user, true, &verification), STORE_OK);
     for (size_t i = 0; i < sizeof ALTERED / sizeof *ALTERED; i++) {
         char kept[64];
 
@@ -361,15 +362,15 @@ Test(device_store, a_user_code_is_of_one_device)
     struct id account = some_account();
     struct user_record user = some_user(&account, "ana@north.test");
     struct wait_answer begun;
-    struct visit_answer visit;
+    struct verification_answer verification;
     char other[65];
 
     cr_assert_eq(begin(&DEVICE, &begun), STORE_OK);
     some_device(0, 1);
     snprintf(other, sizeof other, "0101%060d", 0);
     redis_server_tell(&fixture.server, "SET", name_of_enrolment("user_code", 2, 0), other, NULL);
-    cr_expect_eq(find(&account, DEVICE.user_code, &visit), STORE_NOT_FOUND);
-    cr_expect_eq(decide(&DEVICE, &user, true, &visit), STORE_NOT_FOUND);
+    cr_expect_eq(find(&account, DEVICE.user_code, &verification), STORE_NOT_FOUND);
+    cr_expect_eq(decide(&DEVICE, &user, true, &verification), STORE_NOT_FOUND);
     cr_expect_eq(metric_values[METRIC_RECORDS_ALTERED], 2);
 }
 
@@ -460,18 +461,18 @@ Test(device_partitions, from_the_codes_to_the_key)
         struct key_answer found = {0};
         struct wait_answer begun;
         struct poll_answer polled;
-        struct visit_answer visit;
+        struct verification_answer verification;
         struct key_record key;
 
         cr_assert_eq(begin(&device, &begun), STORE_CONFLICT);
         expect_refusal(&device, DEVICE_PENDING);
         expect_refusal(&device, DEVICE_SLOW_DOWN);
-        cr_assert_eq(find(&user.account, device.user_code, &visit), STORE_OK);
-        cr_expect_str_eq(visit.texts, "agent Ward 192.0.2.9");
-        cr_assert_eq(decide(&device, &user, true, &visit), STORE_OK);
+        cr_assert_eq(find(&user.account, device.user_code, &verification), STORE_OK);
+        cr_expect_str_eq(verification.texts, "agent Ward 192.0.2.9");
+        cr_assert_eq(decide(&device, &user, true, &verification), STORE_OK);
         expect_newest_event(&user.account, "device.approved", 2 + 2 * p);
-        cr_assert_eq(decide(&device, &user, true, &visit), STORE_OK);
-        cr_expect_eq(visit.enrolment.status, DEVICE_IS_APPROVED);
+        cr_assert_eq(decide(&device, &user, true, &verification), STORE_OK);
+        cr_expect_eq(verification.enrolment.status, DEVICE_IS_APPROVED);
         cr_assert_eq(poll_device(&device, TEXT("agent"), &key, &polled), STORE_OK);
         cr_expect(id_equal(&polled.poll.account, &user.account) && id_equal(&polled.poll.approver, &user.id));
         cr_expect_str_eq(polled.poll.account_name, "North Clinic");
@@ -479,9 +480,9 @@ Test(device_partitions, from_the_codes_to_the_key)
         key_store_get(fixture_home(&user.account), &view, &key.id, key_answer_done, &found);
         cr_expect_eq(answer_wait(&found.answer), STORE_OK);
         cr_expect_eq(poll_device(&device, TEXT("agent"), &key, &polled), STORE_NOT_FOUND);
-        cr_expect_eq(find(&user.account, device.user_code, &visit), STORE_NOT_FOUND);
-        cr_expect_eq(decide(&device, &user, true, &visit), STORE_NOT_FOUND);
-        cr_expect_eq(decide(&device, &user, false, &visit), STORE_NOT_FOUND);
+        cr_expect_eq(find(&user.account, device.user_code, &verification), STORE_NOT_FOUND);
+        cr_expect_eq(decide(&device, &user, true, &verification), STORE_NOT_FOUND);
+        cr_expect_eq(decide(&device, &user, false, &verification), STORE_NOT_FOUND);
         expect_keys(&user.account, p + 1);
     }
 }
@@ -493,7 +494,7 @@ Test(device_partitions, codes_of_a_retired_master_key)
     struct device device = some_device(1, 0), other = device_at(3, 9);
     struct token_digests code = {.count = 2}, user_code = {.count = 2};
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_record key;
     char counted[16];
 
@@ -501,9 +502,9 @@ Test(device_partitions, codes_of_a_retired_master_key)
     memcpy(code.of[1], device.code, sizeof device.code);
     memcpy(user_code.of[0], other.user_code, sizeof other.user_code);
     memcpy(user_code.of[1], device.user_code, sizeof device.user_code);
-    start_find(&user.account, &user_code, &visit);
-    cr_assert_eq(answer_wait(&visit.answer), STORE_OK);
-    cr_assert_eq(decide(&device, &user, true, &visit), STORE_OK);
+    start_find(&user.account, &user_code, &verification);
+    cr_assert_eq(answer_wait(&verification.answer), STORE_OK);
+    cr_assert_eq(decide(&device, &user, true, &verification), STORE_OK);
     start_poll(&code, TEXT("agent"), 0, &key, &polled);
     cr_assert_eq(answer_wait(&polled.answer), STORE_OK);
     redis_server_ask(&fixture.server, counted, sizeof counted, "EXISTS", "t:{2}:throttle:user", "t:{0}:throttle:poll",
@@ -517,13 +518,13 @@ Test(device_partitions, of_two_accounts_one_gets_the_device)
 
     for (uint8_t n = 0; n < 8; n++) {
         struct device device = some_device(n % PARTITIONS, n);
-        struct visit_answer visits[2];
+        struct verification_answer answers[2];
         struct poll_answer polled;
         struct key_record key;
 
-        start_decide(&device, &users[n % 2], true, &visits[n % 2]);
-        start_decide(&device, &users[1 - n % 2], true, &visits[1 - n % 2]);
-        enum store_result results[] = {answer_wait(&visits[0].answer), answer_wait_next(&visits[1].answer)};
+        start_decide(&device, &users[n % 2], true, &answers[n % 2]);
+        start_decide(&device, &users[1 - n % 2], true, &answers[1 - n % 2]);
+        enum store_result results[] = {answer_wait(&answers[0].answer), answer_wait_next(&answers[1].answer)};
         size_t winner = results[0] == STORE_OK ? 0 : 1;
         cr_expect_eq(results[winner], STORE_OK);
         cr_expect_eq(results[1 - winner], STORE_NOT_FOUND);
@@ -552,7 +553,7 @@ Test(device_partitions, an_approval_that_came_too_late_is_withdrawn)
 {
     const struct user_record ana = owner_in(2, "ana@north.test"), bo = owner_in(3, "bo@south.test");
     struct device device = some_device(1, 0);
-    struct visit_answer visit, late;
+    struct verification_answer verification, late;
     struct poll_answer polled;
     struct key_record key;
 
@@ -565,8 +566,8 @@ Test(device_partitions, an_approval_that_came_too_late_is_withdrawn)
     cr_expect_eq(answer_wait_next(&late.answer), STORE_NOT_FOUND);
     expect_newest_event(&bo.account, "device.denied", 3);
     put_back(&device, &pending);
-    cr_expect_eq(decide(&device, &bo, true, &visit), STORE_NOT_FOUND);
-    cr_expect_eq(decide(&device, &ana, true, &visit), STORE_OK);
+    cr_expect_eq(decide(&device, &bo, true, &verification), STORE_NOT_FOUND);
+    cr_expect_eq(decide(&device, &ana, true, &verification), STORE_OK);
     cr_expect_eq(poll_device(&device, TEXT("agent"), &key, &polled), STORE_OK);
     expect_keys(&ana.account, 1);
     expect_keys(&bo.account, 0);
@@ -579,7 +580,7 @@ Test(device_partitions, who_denies_wins_against_who_approves)
 
     for (uint8_t n = 0; n < 8; n++) {
         struct device device = some_device(n % PARTITIONS, n);
-        struct visit_answer approval, denial;
+        struct verification_answer approval, denial;
 
         if (n % 2)
             start_decide(&device, &ana, true, &approval);
@@ -601,10 +602,10 @@ Test(device_partitions, of_two_claims_one_makes_the_key)
     for (uint8_t n = 0; n < 8; n++) {
         struct device device = some_device(n % PARTITIONS, n);
         struct poll_answer polls[2];
-        struct visit_answer visit;
+        struct verification_answer verification;
         struct key_record keys[2];
 
-        cr_assert_eq(decide(&device, &ana, true, &visit), STORE_OK);
+        cr_assert_eq(decide(&device, &ana, true, &verification), STORE_OK);
         start_poll(alone(device.code), TEXT("agent"), (uint8_t)(2 * n), &keys[0], &polls[0]);
         start_poll(alone(device.code), TEXT("agent"), (uint8_t)(2 * n + 1), &keys[1], &polls[1]);
         enum store_result results[] = {answer_wait(&polls[0].answer), answer_wait_next(&polls[1].answer)};
@@ -623,21 +624,21 @@ Test(device_partitions, an_approval_that_was_not_marked_is_completed_by_repeatin
     struct device device = some_device(1, 0), denied = some_device(3, 1);
     struct kept_enrolment pending = keep_enrolment(&device);
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_record key;
 
-    cr_assert_eq(decide(&device, &ana, true, &visit), STORE_OK);
+    cr_assert_eq(decide(&device, &ana, true, &verification), STORE_OK);
     put_back(&device, &pending);
     expect_refusal(&device, DEVICE_PENDING);
-    cr_assert_eq(decide(&device, &bo, true, &visit), STORE_OK);
+    cr_assert_eq(decide(&device, &bo, true, &verification), STORE_OK);
     expect_newest_event(&ana.account, "device.approved", 3);
     cr_assert_eq(poll_device(&device, TEXT("agent"), &key, &polled), STORE_OK);
     cr_expect(id_equal(&polled.poll.approver, &ana.id));
 
     pending = keep_enrolment(&denied);
-    cr_assert_eq(decide(&denied, &ana, true, &visit), STORE_OK);
+    cr_assert_eq(decide(&denied, &ana, true, &verification), STORE_OK);
     put_back(&denied, &pending);
-    cr_assert_eq(decide(&denied, &bo, false, &visit), STORE_OK);
+    cr_assert_eq(decide(&denied, &bo, false, &verification), STORE_OK);
     expect_refusal(&denied, DEVICE_DENIED);
     expect_keys(&ana.account, 1);
 }
@@ -648,20 +649,20 @@ Test(device_partitions, a_claim_that_was_not_marked_makes_no_second_key)
     struct device device = some_device(1, 0);
     struct kept_enrolment pending = keep_enrolment(&device), approved;
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_record key;
 
-    cr_assert_eq(decide(&device, &ana, true, &visit), STORE_OK);
+    cr_assert_eq(decide(&device, &ana, true, &verification), STORE_OK);
     approved = keep_enrolment(&device);
     cr_assert_eq(poll_device(&device, TEXT("agent"), &key, &polled), STORE_OK);
     put_back(&device, &approved);
     start_poll(alone(device.code), TEXT("agent"), 99, &key, &polled);
     cr_expect_eq(answer_wait(&polled.answer), STORE_NOT_FOUND);
-    cr_expect_eq(decide(&device, &ana, true, &visit), STORE_NOT_FOUND);
-    cr_expect_eq(decide(&device, &ana, false, &visit), STORE_NOT_FOUND);
+    cr_expect_eq(decide(&device, &ana, true, &verification), STORE_NOT_FOUND);
+    cr_expect_eq(decide(&device, &ana, false, &verification), STORE_NOT_FOUND);
     /* A slow approver still believes this. */
     put_back(&device, &pending);
-    cr_expect_eq(decide(&device, &ana, true, &visit), STORE_NOT_FOUND);
+    cr_expect_eq(decide(&device, &ana, true, &verification), STORE_NOT_FOUND);
     expect_keys(&ana.account, 1);
     expect_newest_event(&ana.account, "device_key.created", 3);
 }
@@ -672,16 +673,16 @@ Test(device_partitions, a_denial_that_was_not_marked_holds)
     struct device device = some_device(1, 0);
     struct kept_enrolment approved;
     struct poll_answer polled;
-    struct visit_answer visit;
+    struct verification_answer verification;
     struct key_record key;
 
-    cr_assert_eq(decide(&device, &ana, true, &visit), STORE_OK);
+    cr_assert_eq(decide(&device, &ana, true, &verification), STORE_OK);
     approved = keep_enrolment(&device);
-    cr_assert_eq(decide(&device, &ana, false, &visit), STORE_OK);
+    cr_assert_eq(decide(&device, &ana, false, &verification), STORE_OK);
     put_back(&device, &approved);
     cr_expect_eq(poll_device(&device, TEXT("agent"), &key, &polled), STORE_NOT_FOUND);
-    cr_expect_eq(decide(&device, &ana, true, &visit), STORE_NOT_FOUND);
-    cr_expect_eq(decide(&device, &ana, false, &visit), STORE_OK);
+    cr_expect_eq(decide(&device, &ana, true, &verification), STORE_NOT_FOUND);
+    cr_expect_eq(decide(&device, &ana, false, &verification), STORE_OK);
     expect_refusal(&device, DEVICE_DENIED);
     expect_keys(&ana.account, 0);
     expect_newest_event(&ana.account, "device.denied", 3);
@@ -719,23 +720,23 @@ Test(device_partitions, guesses_in_parallel_get_no_more_replies_than_others)
     enum { GUESSES = 20, FREE = 5 };
     const struct user_record ana = owner_in(2, "ana@north.test");
     struct device device = some_device(1, 0);
-    struct visit_answer visits[GUESSES], visit;
+    struct verification_answer answers[GUESSES], verification;
     unsigned wrong = 0;
 
     for (int i = 0; i < 2 * FREE; i++)
-        cr_expect_eq(find(&ana.account, device.user_code, &visit), STORE_OK, "right codes do not count");
+        cr_expect_eq(find(&ana.account, device.user_code, &verification), STORE_OK, "right codes do not count");
     for (uint8_t n = 0; n < GUESSES; n++) {
         struct device unknown = device_at(n % PARTITIONS, 100 + n);
 
-        start_find(&ana.account, alone(unknown.user_code), &visits[n]);
+        start_find(&ana.account, alone(unknown.user_code), &answers[n]);
     }
     for (uint8_t n = 0; n < GUESSES; n++) {
-        enum store_result result = answer_wait_next(&visits[n].answer);
+        enum store_result result = answer_wait_next(&answers[n].answer);
 
-        cr_expect(result == STORE_NOT_FOUND || (result == STORE_REFUSED && is_wait_of(30, visits[n].retry_after_s)));
+        cr_expect(result == STORE_NOT_FOUND || (result == STORE_REFUSED && is_wait_of(30, answers[n].retry_after_s)));
         wrong += result == STORE_NOT_FOUND;
     }
     cr_expect_eq(wrong, FREE, "%u", wrong);
-    cr_expect_eq(decide(&device, &ana, true, &visit), STORE_REFUSED);
-    cr_expect_eq(decide(&device, &ana, false, &visit), STORE_REFUSED);
+    cr_expect_eq(decide(&device, &ana, true, &verification), STORE_REFUSED);
+    cr_expect_eq(decide(&device, &ana, false, &verification), STORE_REFUSED);
 }
