@@ -21,7 +21,7 @@ enum keyring_purpose {
     KEYRING_AUDIT_LOG,      /* MACs of the audit log's lines (core/audit_line.h) */
     KEYRING_RECOVERY,       /* recovery codes, and the tickets of recoveries */
     KEYRING_LINK,           /* codes of invitations and resets */
-    KEYRING_CANARY,         /* secrets of canary keys (core/canary.h) */
+    KEYRING_CANARY,         /* secrets of canary keys (core/canary_key.h) */
     KEYRING_PURPOSES
 };
 

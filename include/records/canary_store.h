@@ -1,7 +1,7 @@
 /* The canary in Redis (src/auth/README.md#the-canary), in each partition by itself. Nothing here is a change that a
  * node promises to keep: what is lost delays a run or ends it. */
 #pragma once
-#include "core/canary.h"
+#include "core/canary_key.h"
 #include "engine/node_store.h"
 
 enum canary_phase { CANARY_NONE, CANARY_USE, CANARY_ASK, CANARY_OVER };

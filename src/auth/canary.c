@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "core/canary.h"
+#include "core/canary_key.h"
 #include "records/canary_store.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/encode.h"
 #include "base/mem.h"
 #include "copy_portion.h"
-#include "core/canary.h"
+#include "core/canary_key.h"
 #include "core/tombstone.h"
 
 #include <inttypes.h>

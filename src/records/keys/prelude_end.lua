@@ -168,7 +168,7 @@ local function keys_publish(records, member, barrier, registry, ends)
     end
 end
 
--- Whether the account is that of canary keys (src/core/canary.c), which is not stored: it has no lists and no trail.
+-- Whether the account is that of canary keys (src/core/canary_key.c), which is not stored: it has no lists and no trail.
 local CANARY_OWNERS = 'acct_0000000000canary'
 
 local function canary_owns(account)

@@ -3,7 +3,7 @@
 #include "auth/canary.h"
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "core/canary.h"
+#include "core/canary_key.h"
 #include "records/canary_store.h"
 
 #include "deadline.h"

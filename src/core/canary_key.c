@@ -1,4 +1,4 @@
-#include "core/canary.h"
+#include "core/canary_key.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "base/secure.h"

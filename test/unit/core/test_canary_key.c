@@ -1,15 +1,15 @@
-#include "core/canary.h"
+#include "core/canary_key.h"
 
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
 
-TestSuite(canary, .fini = leak_guard);
+TestSuite(canary_key, .fini = leak_guard);
 
 static const uint8_t MASTERS[2][KEYRING_MASTER_BYTES] = {{9}, {8}};
 #define NONCE TEXT("00112233445566778899aabbccddeeff")
 
-Test(canary, has_an_account_in_every_bucket)
+Test(canary_key, has_an_account_in_every_bucket)
 {
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++) {
         struct id account, parsed;
@@ -22,7 +22,7 @@ Test(canary, has_an_account_in_every_bucket)
     }
 }
 
-Test(canary, owns_no_account_of_a_customer)
+Test(canary_key, owns_no_account_of_a_customer)
 {
     static const char *const OTHERS[] = {"acct_01hgw2bbg00000000000000000", "acct_00000000000000000000canary",
                                          "acct_0000000000canar0000000000y"};
@@ -36,7 +36,7 @@ Test(canary, owns_no_account_of_a_customer)
 }
 
 /* Every node computes it, in every version. By Python's hmac, hashlib and zlib. */
-Test(canary, has_a_secret_that_every_node_computes)
+Test(canary_key, has_a_secret_that_every_node_computes)
 {
     struct keyring *keyring = keyring_create(MASTERS, 2);
     struct secret secret, again, other;
@@ -55,7 +55,7 @@ Test(canary, has_a_secret_that_every_node_computes)
     keyring_destroy(keyring);
 }
 
-Test(canary, draws_into_a_bucket)
+Test(canary_key, draws_into_a_bucket)
 {
     static const uint8_t DRAWN_BUCKETS[] = {0, 1, 128, 255};
     struct keyring *keyring = keyring_create(MASTERS, 2);
