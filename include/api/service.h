@@ -72,7 +72,7 @@ struct service {
 void api_handle_public(struct http_request *request, void *service);
 void api_handle_internal(struct http_request *request, void *service);
 /* store_settings.on_key_ended: adds it to the revocation log. service is a struct service. */
-void api_note_ended_key(void *service, const struct key_record *key, int64_t said_ms, const char *why);
+void api_log_ended_key(void *service, const struct key_record *key, int64_t said_ms, const char *why);
 /* http_settings.make_id of both listeners: makes a request id in the API's format. */
 size_t api_make_request_id(int64_t wall_ms, char ret_id[HTTP_ID_MAX_BYTES]);
 /* http_settings.trusts_proxy of listeners with --proxy-protocol: whether the peer is one of --trusted-proxies. */

@@ -5,7 +5,7 @@
 #include "admin_internal.h"
 
 #include "core/receipt.h"
-#include "records/key_revocation.h"
+#include "records/revocation_effect.h"
 
 static const struct option_row SHOW_ROWS[] = {
     ROW_TEXT("public-origin", settings.public_origin, "ORIGIN",
@@ -20,13 +20,13 @@ struct receipt_showing {
     struct buf receipt;
 };
 
-static void on_found(void *arg, enum store_result result, const struct key_revocation *revocation)
+static void on_found(void *arg, enum store_result result, const struct revocation_effect *revocation)
 {
     struct receipt_showing *showing = arg;
 
     if (result == STORE_OK) {
-        key_revocation_certify(revocation, text_of(showing->line->settings.public_origin), showing->client.keyring,
-                               &showing->receipt);
+        revocation_effect_certify(revocation, text_of(showing->line->settings.public_origin), showing->client.keyring,
+                                  &showing->receipt);
         buf_append_char(&showing->receipt, '\n');
     }
     store_client_answer(&showing->client, result);

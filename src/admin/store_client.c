@@ -7,7 +7,7 @@
 #include "base/secure.h"
 #include "core/limits.h"
 #include "lease/lease.h"
-#include "records/key_revocation.h"
+#include "records/revocation_effect.h"
 
 #include <stdio.h>
 
@@ -155,7 +155,7 @@ void store_client_tell_done(const struct store_client *client, enum store_result
 static void finish_notes(struct store_client *client)
 {
     for (unsigned i = 0; i < partitions_count(client->partitions); i++) {
-        while (key_revocation_is_noting(partitions_at(client->partitions, i)))
+        while (revocation_effect_is_noting(partitions_at(client->partitions, i)))
             uv_run(&client->loop, UV_RUN_ONCE);
     }
 }

@@ -7,7 +7,7 @@
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
 #include "key_name_internal.h"
-#include "revocation_note_internal.h"
+#include "log_revocation_internal.h"
 #include "views_internal.h"
 
 enum { OVERLAP_MAX_S = 30 * 24 * 60 * 60, MS_PER_S = 1000 };
@@ -77,7 +77,7 @@ static void on_withdrawn(void *arg, enum store_result result, const struct key_r
     struct exchange *exchange = arg;
 
     if (result == STORE_OK) {
-        revocation_note_end(exchange, key, said_ms);
+        log_revocation_end(exchange, key, said_ms);
         put_end(exchange_answer(exchange, 200), key);
         exchange_reply(exchange);
     } else if (result == STORE_REFUSED) {
@@ -93,7 +93,7 @@ static void on_withdrawn(void *arg, enum store_result result, const struct key_r
 static void on_scheduled(void *arg, enum store_result result, const struct key_record *key, int64_t said_ms,
                          enum key_schedule_refusal why, uint32_t retry_after_s)
 {
-    revocation_note_unconfirmed(arg, result, NULL);
+    log_revocation_unconfirmed(arg, result, NULL);
     on_withdrawn(arg, result, key, said_ms, why, retry_after_s);
 }
 
@@ -153,7 +153,7 @@ static void replacement_delivered(struct key_grant *grant)
 {
     const struct replacement *op = (const struct replacement *)grant;
 
-    revocation_note_end(grant->exchange, &op->replaced, op->said_ms);
+    log_revocation_end(grant->exchange, &op->replaced, op->said_ms);
 }
 
 static void refuse_replaced(struct exchange *exchange, struct text successor)
@@ -169,7 +169,7 @@ static void on_replaced(void *arg, enum store_result result, const struct key_re
     struct replacement *op = arg;
     struct exchange *exchange = op->grant.exchange;
 
-    revocation_note_unconfirmed(exchange, result, NULL);
+    log_revocation_unconfirmed(exchange, result, NULL);
     if (result == STORE_OK)
         key_copy(&op->replaced, replaced);
     op->said_ms = said_ms;

@@ -3,17 +3,17 @@
 #include "exchange_internal.h"
 #include "handlers_internal.h"
 #include "key_grant_internal.h"
-#include "records/key_revocation.h"
+#include "records/revocation_effect.h"
 
 /* GET …/revocation: a JWS in compact form, signed now. */
 
-static void revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation)
+static void revocation_found(void *arg, enum store_result result, const struct revocation_effect *revocation)
 {
     struct exchange *exchange = arg;
     struct buf out = BUF_FIXED(RECEIPT_MAX_BYTES);
 
     if (result == STORE_OK)
-        key_revocation_certify(revocation, exchange->service->public_origin, exchange->service->keyring, &out);
+        revocation_effect_certify(revocation, exchange->service->public_origin, exchange->service->keyring, &out);
     if (result != STORE_OK)
         exchange_refuse_store(exchange, result);
     else if (out.failed)

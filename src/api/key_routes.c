@@ -8,7 +8,7 @@
 #include "key_grant_internal.h"
 #include "key_json_internal.h"
 #include "key_name_internal.h"
-#include "revocation_note_internal.h"
+#include "log_revocation_internal.h"
 #include "records/key_store.h"
 
 struct key_view key_view_of(const struct exchange *exchange)
@@ -125,7 +125,7 @@ static void key_stored(void *arg, enum store_result result, uint32_t retry_after
     struct key_grant *grant = arg;
 
     if (result == STORE_OK && grant->key.revoked_ms)
-        revocation_note(grant->exchange, &grant->key);
+        log_revocation(grant->exchange, &grant->key);
     if (key_grant_stored(grant, result)) {
         key_grant_reply(grant);
         return;
@@ -183,9 +183,9 @@ void keys_show(struct exchange *exchange)
 static void key_revoked(void *arg, enum store_result result, const struct key_record *key)
 {
     if (result == STORE_OK)
-        revocation_note(arg, key);
+        log_revocation(arg, key);
     else
-        revocation_note_unconfirmed(arg, result, NULL);
+        log_revocation_unconfirmed(arg, result, NULL);
     show_key(arg, result, key);
 }
 
@@ -268,7 +268,7 @@ static void list_revoked(void *arg, enum store_result result, const struct key_o
         reply_list(arg, keys, count);
         return;
     }
-    revocation_note_unconfirmed(arg, result, NULL);
+    log_revocation_unconfirmed(arg, result, NULL);
     exchange_finish(arg, result);
 }
 
@@ -312,7 +312,7 @@ static size_t read_ids(struct exchange *exchange, const struct json *list, struc
 void keys_revoke_list(struct exchange *exchange)
 {
     static const struct json_field FIELDS[] = {{"ids", JSON_FIELD_ARRAY, true, offsetof(struct ids_input, ids)}};
-    const struct keys_observer observer = {revocation_note, list_revoked, exchange, exchange_is_wanted};
+    const struct keys_observer observer = {log_revocation, list_revoked, exchange, exchange_is_wanted};
     struct key_view view = key_view_of(exchange);
     struct audit_source source = exchange_source(exchange);
     struct ids_input input = {0};

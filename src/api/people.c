@@ -4,7 +4,7 @@
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
-#include "revocation_note_internal.h"
+#include "log_revocation_internal.h"
 #include "team_internal.h"
 #include "views_internal.h"
 #include "records/people_store.h"
@@ -75,7 +75,7 @@ static person_was_changed person_enabled, person_role_changed, person_disabled, 
 
 static void change_person(struct exchange *exchange, const struct person_change *change, person_was_changed *done)
 {
-    const struct person_observer observer = {revocation_note, done, exchange};
+    const struct person_observer observer = {log_revocation, done, exchange};
     struct audit_source source = exchange_source(exchange);
     struct id id;
 
@@ -182,7 +182,7 @@ static void reply_changed(struct exchange *exchange, enum store_result result, c
     if (result == STORE_OK)
         put_changed(exchange_answer(exchange, 200), changed);
     else
-        revocation_note_unconfirmed(exchange, result, NULL);
+        log_revocation_unconfirmed(exchange, result, NULL);
     finish_change(exchange, result, done);
 }
 

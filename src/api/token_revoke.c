@@ -16,7 +16,7 @@
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
 #include "oauth_internal.h"
-#include "revocation_note_internal.h"
+#include "log_revocation_internal.h"
 #include "records/key_holder.h"
 
 /* Two log pages of leaked keys; each secret costs reads of Redis. */
@@ -159,13 +159,13 @@ static void secret_revoked(void *arg, enum store_result result, const struct key
     struct token_revocation *op = arg;
 
     if (result == STORE_OK && key) {
-        revocation_note(op->exchange, key);
+        log_revocation(op->exchange, key);
     } else if (result == STORE_NOT_FOUND) {
         op->has_unknown = true;
     } else if (result != STORE_OK) {
         op->failure = result;
         if (key)
-            revocation_note_unconfirmed(op->exchange, result, key);
+            log_revocation_unconfirmed(op->exchange, result, key);
     }
     if (--op->under_way == 0)
         all_revoked(op);

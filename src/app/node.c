@@ -375,7 +375,7 @@ static void node_log_start(const struct node *node)
 
 static void node_open_store(struct node *node)
 {
-    node->own.store.on_key_ended = api_note_ended_key;
+    node->own.store.on_key_ended = api_log_ended_key;
     node->own.store.on_key_ended_arg = &node->service;
     node->partitions = partitions_create(node->loop, &node->own.store, node_store_changed, node);
     redis_access_start(node->own.store.target.access, node->loop);

@@ -165,7 +165,7 @@ local function invalidations_last()
     return last[1] and last[1][1] or '0-0'
 end
 
--- Notes the event of a revocation, for its receipt (revocation_note.lua). id: of a key, or of the account itself.
+-- Notes the event of a revocation, for its receipt (effect_note.lua). id: of a key, or of the account itself.
 local function ending_note(account, id, class, entry)
     redis.call('HSET', K.key_endings(account), id, class .. ' ' .. entry)
 end

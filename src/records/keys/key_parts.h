@@ -9,8 +9,8 @@ extern const struct store_part KEY_FINDER;
 extern const struct store_part KEY_DISCARDS;
 /* Revocations in groups (key_revoke.h). */
 extern const struct store_part KEY_REVOCATIONS;
-/* Notes about how revocations took effect (key_revocation_note.h). Closing drops those that wait. */
-extern const struct store_part KEY_NOTES;
+/* Notes about how revocations took effect (effect_notes.h). Closing drops those that wait. */
+extern const struct store_part EFFECT_NOTES;
 /* Writes down that scheduled revocations have taken effect (key_end_due.lua). */
 extern const struct store_part KEY_ENDS;
 /* Notes that keys which replace others were accepted (key_confirm.lua). */

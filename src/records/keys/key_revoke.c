@@ -5,7 +5,7 @@
 #include "core/lease_rules.h"
 #include "core/limits.h"
 #include "key_parts.h"
-#include "key_revocation_note.h"
+#include "effect_notes.h"
 #include "key_reply.h"
 #include "lease/lease.h"
 #include "engine/script_words.h"
@@ -339,7 +339,7 @@ static void note_endings(const struct group *group)
         ended[count++] = (struct key_ended){&revocation->key.id, &revocation->key.account, revocation->key.revoked_ms,
                                             revocation->is_again};
     }
-    key_endings_note(group->kept_by->store, ended, count, &group->tally);
+    effect_notes_add(group->kept_by->store, ended, count, &group->tally);
 }
 
 static void group_over(void *arg, bool is_over)

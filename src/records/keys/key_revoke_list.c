@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
-#include "key_revocation_note.h"
+#include "effect_notes.h"
 #include "lease/lease.h"
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +226,7 @@ static void note_endings(const struct list_call *call)
             ended[count++] =
                 (struct key_ended){&key->id, &key->account, key->revoked_ms, key->outcome == KEY_WAS_REVOKED_BEFORE};
         if (count > 0 && (count == REVOKED_TOGETHER_MAX || i + 1 == call->count)) {
-            key_endings_note(call->store, ended, count, &tally);
+            effect_notes_add(call->store, ended, count, &tally);
             count = 0;
         }
     }

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "email_claim.h"
-#include "keys/key_revocation_note.h"
+#include "keys/effect_notes.h"
 #include "lease/lease.h"
 #include "engine/verb.h"
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void suspend_over(void *arg, bool is_over)
                                     call->suspension.was_suspended};
 
     if (is_over)
-        key_endings_note(call->store, &ended, 1, &call->tally);
+        effect_notes_add(call->store, &ended, 1, &call->tally);
     suspend_finish(call, is_over ? STORE_OK : STORE_UNKNOWN);
 }
 

@@ -11,7 +11,7 @@
 #include "core/secret.h"
 #include "leak_guard.h"
 #include "engine/alias.h"
-#include "records/key_revocation.h"
+#include "records/revocation_effect.h"
 #include "trail/audit_store.h"
 #include "records/change_missed.h"
 #include "records/usage_store.h"
@@ -653,15 +653,15 @@ void key_store_revoke_list(struct store *store, const struct key_view *view, con
 }
 
 void key_store_revocation(struct store *store, const struct key_view *view, const struct id *id,
-                          const struct audit_source *source, key_revocation_found *done, void *arg)
+                          const struct audit_source *source, revocation_effect_found *done, void *arg)
 {
     world.view = *view;
     done(arg, STORE_NOT_FOUND, NULL);
 }
 
 /* No key of this world has been revoked. */
-void key_revocation_certify(const struct key_revocation *revocation, struct text issuer, const struct keyring *keyring,
-                            struct buf *out)
+void revocation_effect_certify(const struct revocation_effect *revocation, struct text issuer,
+                               const struct keyring *keyring, struct buf *out)
 {
     cr_assert(false);
 }

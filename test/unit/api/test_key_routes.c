@@ -541,12 +541,12 @@ Test(key_routes, ends_that_change_by_themselves_are_logged)
 
     open_log_in(folder, path);
     world.key.revoked_ms = world.key.ends_ms = 0;
-    api_note_ended_key(&world.service, &world.key, 7000, "not delivered");
+    api_log_ended_key(&world.service, &world.key, 7000, "not delivered");
     world.key.ends_ms = 9000;
-    api_note_ended_key(&world.service, &world.key, 8000, "not delivered");
+    api_log_ended_key(&world.service, &world.key, 8000, "not delivered");
     world.key.ends_ms = 0;
     world.key.revoked_ms = 10000;
-    api_note_ended_key(&world.service, &world.key, 0, "replaced");
+    api_log_ended_key(&world.service, &world.key, 0, "replaced");
     char *content = file_read(path);
     withdrawn = strstr(content, "1970-01-01T00:00:07.000Z withdrawn key_");
     scheduled = strstr(content, "1970-01-01T00:00:08.000Z scheduled key_");

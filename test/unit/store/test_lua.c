@@ -578,7 +578,7 @@ Test(lua, key_insert_of_a_decoy)
            "((* (type api_key.created actor usr_U target key_1 ip 192.0.2.1 request_id req_1)) "
            "(* (type api_key.revoked actor usr_U target key_1 ip 192.0.2.1 request_id req_1 data:reason decoy)))"},
           {"@key_get key_1 acct_A api_key 0", "(ok (key_1 acct_A live wxyz 3 7 7 Decoy nil d1))"},
-          {"@revocation_read key_1 acct_A api_key 0", "(ok (key_1 * d1)  1*-* 0 0 0)"});
+          {"@effect_read key_1 acct_A api_key 0", "(ok (key_1 * d1)  1*-* 0 0 0)"});
     /* A full account has room for decoys, and none for keys. */
     STEPS({"@key_insert d2 key_2+acct_A+live+wxyz+3+7+-+A" BY, "(ok)"},
           {"@key_insert d3 key_3+acct_A+live+wxyz+3+7+-+B key_2 192.0.2.1 req_1 100 key+d2 1 0", "(full)"},
@@ -671,34 +671,33 @@ Test(lua, a_malformed_record_does_not_hinder_its_group)
 }
 
 /* The first end of a barrier that is noted stays. */
-Test(lua, revocation_note)
+Test(lua, effect_note)
 {
-    STEPS(ACCOUNT, {"HSET t:store id abc", "1"}, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
-          {"@revocation_read key_1 '' '' 0", "(not_found)"},
-          {"@key_revoke 100 0 - - key_1 acct_A api_key 0" FROM " ''", "(ok *)"},
-          {"HGET t:acct:acct_A:key_endings key_1", "people 1*-*"},
-          {"@revocation_read key_1 acct_B api_key 0", "(not_found)"},
-          {"@revocation_read key_1 acct_A api_key 1", "(not_found)"}, {"@revocation_read key_9 '' '' 0", "(not_found)"},
-          {"@revocation_read key_1 acct_A api_key 0", "(ok (key_1 * d1) abc 1*-* 0 0 0)"},
-          {"@revocation_note key_1 acct_A 7 0 1000 2 1", "(ok)"},
-          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
-          {"@revocation_note key_1 acct_A 7 0 0 7 7 key_2 acct_A 9999999999000 999 3 6 5", "(ok)"},
-          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
-          {"HGET t:acct:acct_A:key_endings key_2", "- - 9999999999999 6 5"},
-          /* Of several accounts, and of one key twice. */
-          {"@revocation_note key_3 acct_A 9999999999998 0 0 1 0 key_4 acct_B 9999999999997 0 0 2 0 "
-           "key_3 acct_A 9999999999999 0 0 3 0",
-           "(ok)"},
-          {"HGET t:acct:acct_A:key_endings key_3", "- - 9999999999998 1 0"},
-          {"HGET t:acct:acct_B:key_endings key_4", "- - 9999999999997 2 0"},
-          /* Of an earlier version: nothing is invented, and nothing is before the revocation, or sooner
-           * than the barrier took. */
-          {"DEL t:acct:acct_A:key_endings", "1"},
-          {"SET t:key:d1 key_1+acct_A+live+wxyz+3+7+9999999999999+A+name", "OK"},
-          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  0 0 0)"},
-          {"@revocation_note key_1 acct_A 9999999999000 998 0 3 0", "(ok)"},
-          {"@revocation_read key_1 '' '' 0", "(ok (key_1 * d1) abc  9999999999998 3 0)"},
-          {"HSET t:acct:acct_A:key_endings key_1 nonsense", "0"}, {"@revocation_read key_1 '' '' 0", "-*"});
+    STEPS(
+        ACCOUNT, {"HSET t:store id abc", "1"}, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Name" BY, "(ok)"},
+        {"@effect_read key_1 '' '' 0", "(not_found)"},
+        {"@key_revoke 100 0 - - key_1 acct_A api_key 0" FROM " ''", "(ok *)"},
+        {"HGET t:acct:acct_A:key_endings key_1", "people 1*-*"}, {"@effect_read key_1 acct_B api_key 0", "(not_found)"},
+        {"@effect_read key_1 acct_A api_key 1", "(not_found)"}, {"@effect_read key_9 '' '' 0", "(not_found)"},
+        {"@effect_read key_1 acct_A api_key 0", "(ok (key_1 * d1) abc 1*-* 0 0 0)"},
+        {"@effect_note key_1 acct_A 7 0 1000 2 1", "(ok)"},
+        {"@effect_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
+        {"@effect_note key_1 acct_A 7 0 0 7 7 key_2 acct_A 9999999999000 999 3 6 5", "(ok)"},
+        {"@effect_read key_1 '' '' 0", "(ok (key_1 * d1) abc 1*-* 1???????????? 2 1)"},
+        {"HGET t:acct:acct_A:key_endings key_2", "- - 9999999999999 6 5"},
+        /* Of several accounts, and of one key twice. */
+        {"@effect_note key_3 acct_A 9999999999998 0 0 1 0 key_4 acct_B 9999999999997 0 0 2 0 "
+         "key_3 acct_A 9999999999999 0 0 3 0",
+         "(ok)"},
+        {"HGET t:acct:acct_A:key_endings key_3", "- - 9999999999998 1 0"},
+        {"HGET t:acct:acct_B:key_endings key_4", "- - 9999999999997 2 0"},
+        /* Of an earlier version: nothing is invented, and nothing is before the revocation, or sooner
+         * than the barrier took. */
+        {"DEL t:acct:acct_A:key_endings", "1"}, {"SET t:key:d1 key_1+acct_A+live+wxyz+3+7+9999999999999+A+name", "OK"},
+        {"@effect_read key_1 '' '' 0", "(ok (key_1 * d1) abc  0 0 0)"},
+        {"@effect_note key_1 acct_A 9999999999000 998 0 3 0", "(ok)"},
+        {"@effect_read key_1 '' '' 0", "(ok (key_1 * d1) abc  9999999999998 3 0)"},
+        {"HSET t:acct:acct_A:key_endings key_1 nonsense", "0"}, {"@effect_read key_1 '' '' 0", "-*"});
 }
 
 /* The canary: what nodes n1 to n4 say and are told. Nothing is stored of its account. */
@@ -750,7 +749,7 @@ Test(lua, canary_of_four_nodes)
                            "finished_by n2 finished_us 1234 "
                            "refused 2 accepted 1 silent 1 slowest n? slowest_ms [0-9]* violations 1 violated_by n3))"},
           /* Nothing else is left: no key, list, trail or note. */
-          {"@revocation_note key_1 acct_0000000000canary0000000011 7 0 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
+          {"@effect_note key_1 acct_0000000000canary0000000011 7 0 0 4 0", "(ok)"}, {"KEYS t:*", NULL},
           {"DEL t:canary t:canary_nodes t:inv_log", "3"}, {"KEYS t:*", "()"});
 }
 
@@ -1723,7 +1722,7 @@ Test(lua, account_suspend)
           {SUSPEND, "(ok North 1* 0 1000 (m1 5 1000))"}, {"HGETALL t:suspended", "(acct_A 1* version 1)"},
           {"HGET t:store suspensions", "1"}, {"@account_find acct_A", "(ok (id acct_A name North status suspended))"},
           {"@account_find acct_C", "(not_found)"}, {"@suspension_read acct_A", "(ok 1????????????  1*-* 0 0 0)"},
-          {"@revocation_note acct_A acct_A 7 0 0 2 1", "(ok)"},
+          {"@effect_note acct_A acct_A 7 0 0 2 1", "(ok)"},
           {"@suspension_read acct_A", "(ok 1????????????  1*-* 1???????????? 2 1)"},
           {"@suspension_read acct_9", "(not_found)"},
           {"XRANGE t:acct:acct_A:audit - +",

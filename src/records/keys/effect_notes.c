@@ -1,4 +1,4 @@
-#include "key_revocation_note.h"
+#include "effect_notes.h"
 
 #include "engine/access.h"
 #include "base/check.h"
@@ -29,7 +29,7 @@ struct note {
     char ago[NUMBER_BYTES];
 };
 
-struct key_notes {
+struct effect_notes {
     struct store *store;
     uv_timer_t timer;
     struct note *waiting;
@@ -42,7 +42,7 @@ struct key_notes {
 
 static void *notes_create(struct store *store)
 {
-    struct key_notes *notes = mem_alloc(sizeof *notes);
+    struct effect_notes *notes = mem_alloc(sizeof *notes);
 
     notes->store = store;
     CHECK(uv_timer_init(store_loop(store), &notes->timer) == 0);
@@ -50,11 +50,11 @@ static void *notes_create(struct store *store)
     return notes;
 }
 
-static void try_send(struct key_notes *notes);
+static void try_send(struct effect_notes *notes);
 
 static void on_noted(void *arg, UNUSED enum store_result result, UNUSED const struct redis_reply *reply)
 {
-    struct key_notes *notes = arg;
+    struct effect_notes *notes = arg;
 
     notes->under_way--;
     try_send(notes);
@@ -67,7 +67,7 @@ static void put_ago(struct note *note, uint64_t now_ns)
     snprintf(note->ago, sizeof note->ago, "%" PRIu64, (now_ns - note->over_ns) / CLOCK_NS_PER_MS * 10 / 11);
 }
 
-static void send_notes(struct key_notes *notes)
+static void send_notes(struct effect_notes *notes)
 {
     struct text argv[NOTES_TOGETHER * EACH_ARGS];
     size_t sent = notes->count < NOTES_TOGETHER ? notes->count : NOTES_TOGETHER, argc = 0;
@@ -86,7 +86,7 @@ static void send_notes(struct key_notes *notes)
         argv[argc++] = text_of(note->waited_for);
     }
     notes->under_way++;
-    store_call_script(notes->store, SCRIPT_revocation_note, SCRIPT_LEAVES, argc, argv, on_noted, notes);
+    store_call_script(notes->store, SCRIPT_effect_note, SCRIPT_LEAVES, argc, argv, on_noted, notes);
     notes->count -= sent;
     memmove(notes->waiting, notes->waiting + sent, notes->count * sizeof *notes->waiting);
 }
@@ -96,7 +96,7 @@ static void on_timer(uv_timer_t *timer)
     try_send(timer->data);
 }
 
-static void try_send(struct key_notes *notes)
+static void try_send(struct effect_notes *notes)
 {
     uint64_t now_ms = uv_now(store_loop(notes->store));
 
@@ -110,9 +110,9 @@ static void try_send(struct key_notes *notes)
     send_notes(notes);
 }
 
-bool key_notes_flush(struct store *store)
+bool effect_notes_flush(struct store *store)
 {
-    struct key_notes *notes = store_part(store, &KEY_NOTES);
+    struct effect_notes *notes = store_part(store, &EFFECT_NOTES);
 
     while (notes->count > 0)
         send_notes(notes);
@@ -127,7 +127,7 @@ static void put_took(struct note *note, bool is_again, const struct barrier_tall
     snprintf(note->took, sizeof note->took, "%" PRIu64, took_ns / 9 * 10 / CLOCK_NS_PER_MS + 1);
 }
 
-static void add_note(struct key_notes *notes, const struct key_ended *key, const struct barrier_tally *tally)
+static void add_note(struct effect_notes *notes, const struct key_ended *key, const struct barrier_tally *tally)
 {
     struct note *note;
 
@@ -147,10 +147,10 @@ static void add_note(struct key_notes *notes, const struct key_ended *key, const
     snprintf(note->waited_for, sizeof note->waited_for, "%u", tally->waited_for);
 }
 
-void key_endings_note(struct store *store, const struct key_ended *keys, size_t count,
+void effect_notes_add(struct store *store, const struct key_ended *keys, size_t count,
                       const struct barrier_tally *tally)
 {
-    struct key_notes *notes = store_part(store, &KEY_NOTES);
+    struct effect_notes *notes = store_part(store, &EFFECT_NOTES);
 
     for (size_t i = 0; i < count; i++)
         add_note(notes, &keys[i], tally);
@@ -161,7 +161,7 @@ void key_endings_note(struct store *store, const struct key_ended *keys, size_t 
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct key_notes *notes = handle->data;
+    struct effect_notes *notes = handle->data;
     void (*closed)(void *arg) = notes->closed;
     void *arg = notes->closed_arg;
 
@@ -173,11 +173,11 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void notes_close(void *made, void (*closed)(void *arg), void *arg)
 {
-    struct key_notes *notes = made;
+    struct effect_notes *notes = made;
 
     notes->closed = closed;
     notes->closed_arg = arg;
     uv_close((uv_handle_t *)&notes->timer, on_timer_closed);
 }
 
-const struct store_part KEY_NOTES = {.create = notes_create, .close = notes_close};
+const struct store_part EFFECT_NOTES = {.create = notes_create, .close = notes_close};

@@ -1,4 +1,4 @@
-#include "revocation_note_internal.h"
+#include "log_revocation_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -30,7 +30,7 @@ static const char *append_end(struct service *service, const struct key_record *
     return key->ends_ms > 0 ? "revocation scheduled" : "scheduled revocation withdrawn";
 }
 
-void api_note_ended_key(void *service, const struct key_record *key, int64_t said_ms, const char *why)
+void api_log_ended_key(void *service, const struct key_record *key, int64_t said_ms, const char *why)
 {
     const char *what = "key revoked";
 
@@ -42,7 +42,7 @@ void api_note_ended_key(void *service, const struct key_record *key, int64_t sai
         log_str("why", why));
 }
 
-void revocation_note_end(struct exchange *exchange, const struct key_record *key, int64_t said_ms)
+void log_revocation_end(struct exchange *exchange, const struct key_record *key, int64_t said_ms)
 {
     char ends[CLOCK_RFC3339_BYTES] = "";
 
@@ -60,7 +60,7 @@ static struct text actor_of(const struct exchange *exchange)
     return actor.len > 0 ? actor : ACTOR_HOLDER;
 }
 
-void revocation_note(void *arg, const struct key_record *key)
+void log_revocation(void *arg, const struct key_record *key)
 {
     const struct exchange *exchange = arg;
 
@@ -74,8 +74,7 @@ static struct text named_in_path(const struct exchange *exchange)
     return strchr(exchange->match.route->path, '{') ? exchange->match.id : (struct text){0};
 }
 
-void revocation_note_unconfirmed(const struct exchange *exchange, enum store_result result,
-                                 const struct key_record *key)
+void log_revocation_unconfirmed(const struct exchange *exchange, enum store_result result, const struct key_record *key)
 {
     if (result == STORE_UNAVAILABLE || result == STORE_UNKNOWN)
         LOG(LOG_WARN, "revocation not confirmed: repeat it",

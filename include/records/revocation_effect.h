@@ -4,7 +4,7 @@
 #include "records/key_store.h"
 
 /* Valid during the call. */
-struct key_revocation {
+struct revocation_effect {
     struct id subject; /* the key, or the account */
     int64_t revoked_ms;
     struct text store; /* the store's id */
@@ -14,21 +14,21 @@ struct key_revocation {
     int64_t nodes;      /* sessions of nodes that were registered when it was revoked */
     int64_t waited_for; /* those of them that did not acknowledge, so that their leases had to expire */
 };
-typedef void key_revocation_found(void *arg, enum store_result result, const struct key_revocation *revocation);
+typedef void revocation_effect_found(void *arg, enum store_result result, const struct revocation_effect *effect);
 
 /* STORE_NOT_FOUND: no such key, it is active, or the view hides it. If nobody has noted how the revocation took effect,
  * this runs its barrier again, as key_store_revoke() does for a revoked key, and notes that later end. source: of
  * whoever asks. STORE_UNKNOWN: the barrier failed; call again. */
 void key_store_revocation(struct store *store, const struct key_view *view, const struct id *id,
-                          const struct audit_source *source, key_revocation_found *done, void *arg);
+                          const struct audit_source *source, revocation_effect_found *done, void *arg);
 /* Of an account that is suspended or closed. STORE_NOT_FOUND: there is none, or it is active. STORE_UNKNOWN: nobody has
  * noted how that took effect; to suspend the account again notes it. */
-void account_store_suspension(struct store *store, const struct id *account, key_revocation_found *done, void *arg);
+void account_store_suspension(struct store *store, const struct id *account, revocation_effect_found *done, void *arg);
 
 /* Notes leave a while after revocations are answered. Sends those that wait, and returns whether Redis has yet to reply
  * to any: whoever ends at once runs the loop until it has. */
-bool key_revocation_is_noting(struct store *store);
+bool revocation_effect_is_noting(struct store *store);
 
 /* Appends the receipt (core/receipt.h), signed with the current master key's key. issuer: the public origin. */
-void key_revocation_certify(const struct key_revocation *revocation, struct text issuer, const struct keyring *keyring,
-                            struct buf *out);
+void revocation_effect_certify(const struct revocation_effect *effect, struct text issuer,
+                               const struct keyring *keyring, struct buf *out);
