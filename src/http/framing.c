@@ -63,7 +63,7 @@ static bool is_printable(const struct framing *f, char c)
     return (c >= ' ' && c <= '~') || (c == '\t' && f->in_trailer_value);
 }
 
-bool framing_check(struct framing *f, struct text bytes)
+bool framing_validate(struct framing *f, struct text bytes)
 {
     for (size_t i = 0; i < bytes.len; i++) {
         char c = bytes.ptr[i];

@@ -18,4 +18,4 @@ struct framing {
 };
 
 /* Checks the next framing bytes, in pieces of any size. False: refuse the request. f starts zeroed. */
-MUST_CHECK bool framing_check(struct framing *f, struct text bytes);
+MUST_CHECK bool framing_validate(struct framing *f, struct text bytes);

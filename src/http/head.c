@@ -220,7 +220,7 @@ static bool split_absolute_form(struct http_head *head)
 }
 
 /* H4. */
-static enum http_error check_target(struct http_head *head, const struct http_settings *settings)
+static enum http_error validate_target(struct http_head *head, const struct http_settings *settings)
 {
     struct text path, query;
 
@@ -235,7 +235,7 @@ static enum http_error check_target(struct http_head *head, const struct http_se
     return head->target.ptr[0] == '/' || split_absolute_form(head) ? HTTP_ERROR_NONE : HTTP_ERROR_BAD_REQUEST;
 }
 
-static enum http_error check_version(struct http_head *head, struct text version)
+static enum http_error validate_version(struct http_head *head, struct text version)
 {
     head->is_http_1_0 = text_equal(version, TEXT("HTTP/1.0"));
     if (head->is_http_1_0 || text_equal(version, TEXT("HTTP/1.1")))
@@ -297,13 +297,13 @@ enum http_error head_read_request_line(struct http_head *head, struct text whole
     head->target = text_between(first + 1, second);
     if (head->method.len == 0 || head->method.len > METHOD_MAX_BYTES || !is_all(head->method, TOKEN))
         return HTTP_ERROR_BAD_REQUEST;
-    version_error = check_version(head, text_between(second + 1, end));
+    version_error = validate_version(head, text_between(second + 1, end));
     if (version_error == HTTP_ERROR_BAD_REQUEST)
         return HTTP_ERROR_BAD_REQUEST;
     /* CONNECT names an authority instead of a resource, and this is no proxy. */
     if (text_equal(head->method, TEXT("CONNECT")))
         return version_error == HTTP_ERROR_NONE ? HTTP_ERROR_METHOD_NOT_ALLOWED : version_error;
-    target_error = check_target(head, settings);
+    target_error = validate_target(head, settings);
     if (target_error != HTTP_ERROR_NONE)
         return target_error;
     if (version_error != HTTP_ERROR_NONE)
@@ -405,8 +405,8 @@ static bool host_is_sound(const struct http_head *head, const struct http_field 
 }
 
 /* H7 and H8. */
-static enum http_error check_framing(struct http_head *head, const struct http_field *const found[SINGLE_COUNT],
-                                     const struct http_settings *settings)
+static enum http_error validate_framing(struct http_head *head, const struct http_field *const found[SINGLE_COUNT],
+                                        const struct http_settings *settings)
 {
     const struct http_field *length = found[SINGLE_CONTENT_LENGTH], *coding = found[SINGLE_TRANSFER_ENCODING];
 
@@ -427,7 +427,7 @@ static enum http_error check_framing(struct http_head *head, const struct http_f
                                                                              : HTTP_ERROR_BODY_TOO_LARGE;
 }
 
-enum http_error head_check_fields(struct http_head *head, const struct http_settings *settings)
+enum http_error head_validate_fields(struct http_head *head, const struct http_settings *settings)
 {
     const struct http_field *found[SINGLE_COUNT] = {NULL};
     const struct http_field *expect;
@@ -435,7 +435,7 @@ enum http_error head_check_fields(struct http_head *head, const struct http_sett
 
     if (!collect_singles(head, found) || !host_is_sound(head, found[SINGLE_HOST]))
         return HTTP_ERROR_BAD_REQUEST;
-    error = check_framing(head, found, settings);
+    error = validate_framing(head, found, settings);
     if (error != HTTP_ERROR_NONE)
         return error;
     expect = found[SINGLE_EXPECT];

@@ -41,4 +41,4 @@ enum http_error head_read_request_line(struct http_head *head, struct text whole
                                        const struct http_settings *settings);
 /* H5 to H8 and H10; and refuses a repeated header if its two readings could be used against us (H12). Call it when the
  * field table is complete. */
-enum http_error head_check_fields(struct http_head *head, const struct http_settings *settings);
+enum http_error head_validate_fields(struct http_head *head, const struct http_settings *settings);

@@ -61,7 +61,7 @@ static int on_body(llhttp_t *machine, const char *at, size_t bytes)
 {
     struct http_parser *parser = machine->data;
 
-    if (parser->head->is_chunked && !framing_check(&parser->framing, text_between(parser->framing_from, at)))
+    if (parser->head->is_chunked && !framing_validate(&parser->framing, text_between(parser->framing_from, at)))
         return stop(parser, HTTP_ERROR_BAD_REQUEST);
     parser->framing_from = at + bytes;
     parser->body_bytes += bytes;
@@ -124,7 +124,7 @@ enum http_error parser_read_head(struct http_parser *parser, struct http_head *h
     parser->machine->data = parser;
     error = run_head(parser, bytes);
     if (error == HTTP_ERROR_NONE)
-        error = head_check_fields(head, settings);
+        error = head_validate_fields(head, settings);
     if (error == HTTP_ERROR_NONE && !framing_agrees(parser))
         error = HTTP_ERROR_BAD_REQUEST;
     if (error == HTTP_ERROR_NONE)
@@ -152,7 +152,7 @@ enum parser_result parser_read_body(struct http_parser *parser, struct text inpu
     }
     end = parser->is_complete ? llhttp_get_error_pos(parser->machine) : input.ptr + input.len;
     CHECK(end >= input.ptr && end <= input.ptr + input.len);
-    if (parser->head->is_chunked && !framing_check(&parser->framing, text_between(parser->framing_from, end))) {
+    if (parser->head->is_chunked && !framing_validate(&parser->framing, text_between(parser->framing_from, end))) {
         parser->error = HTTP_ERROR_BAD_REQUEST;
         return PARSER_REFUSED;
     }
