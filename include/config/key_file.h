@@ -7,7 +7,7 @@
 /* NULL if a file of that owner and mode can keep a secret; else one sentence that says why not, with the remedy. Others
  * may never read it, except under /run/secrets/, where container engines put files that only the container sees. Its
  * group may read it if root owns it and the reader is not root: the classic 0640 root:chatelaine. */
-const char *key_file_check(const char *path, mode_t mode, uid_t owner, uid_t reader);
+const char *key_file_validate(const char *path, mode_t mode, uid_t owner, uid_t reader);
 
 /* The keyring of --master-key-file and --retired-master-key-file. On failure NULL, with one sentence in ret_why. */
 struct keyring *key_file_load(const struct settings *settings, struct buf *ret_why);
@@ -19,7 +19,7 @@ MUST_CHECK bool whole_file_read(const char *path, struct buf *ret_content, struc
 MUST_CHECK bool secret_file_read(const char *path, struct buf *ret_content, struct buf *ret_why);
 /* False, with one sentence in ret_why, if a content begins with a byte-order mark or is UTF-16. */
 MUST_CHECK bool secret_file_is_plain(struct text content, const char *path, struct buf *ret_why);
-/* Like whole_file_read(), for passwords and private keys: key_file_check() must accept a regular file, as it must a
+/* Like whole_file_read(), for passwords and private keys: key_file_validate() must accept a regular file, as it must a
  * master key's. */
 MUST_CHECK bool private_file_read(const char *option, const char *path, struct buf *ret_content, struct buf *ret_why);
 /* Of a content that was refused: whether it stands in quotes or behind NAME=. ret_why then says so instead. */

@@ -113,7 +113,7 @@ extern const struct option_row *const SETTINGS_FILES_ROW; /* --settings, a row o
 void unknown_setting_print(const struct unknown_setting *unknown, struct buf *out);
 /* Checks that a public origin has the form that browsers send in Origin: scheme://host[:port], http or https, lower
  * case, no path, no default port. If not, false, with one sentence in ret_why. */
-MUST_CHECK bool settings_check_origin(const char *origin, struct buf *ret_why);
+MUST_CHECK bool settings_validate_origin(const char *origin, struct buf *ret_why);
 bool settings_origin_is_https(const char *origin);
 
 /* The number of open files that a node with these settings may need. */

@@ -90,7 +90,7 @@ int command_require_origin(const struct command_line *line, const char *why)
 
     if (!origin)
         return command_fail(EXIT_USAGE, "%s: set --public-origin or CHATELAINE_PUBLIC_ORIGIN as they do", why);
-    if (!settings_check_origin(origin, &problem))
+    if (!settings_validate_origin(origin, &problem))
         return command_fail(EXIT_USAGE, "%.*s", TEXT_ARG(buf_text(&problem)));
     return EXIT_DONE;
 }

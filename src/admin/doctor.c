@@ -155,7 +155,7 @@ static struct keyring *examine_key(struct doctor_evidence *evidence, struct buf 
 static void examine_origin(struct doctor_evidence *evidence, struct buf *trouble)
 {
     const char *origin = evidence->settings->public_origin;
-    bool is_fit = !origin || settings_check_origin(origin, trouble);
+    bool is_fit = !origin || settings_validate_origin(origin, trouble);
 
     buf_append_char(trouble, '\0');
     evidence->origin_trouble = is_fit ? NULL : trouble->ptr;

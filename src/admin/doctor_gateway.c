@@ -83,7 +83,7 @@ static int read_url(const char *given, struct gateway_url *ret_url)
     if ((size_t)(path - given) >= sizeof ret_url->origin)
         return refuse_url(given, "the host is too long");
     snprintf(ret_url->origin, sizeof ret_url->origin, "%.*s", (int)(path - given), given);
-    if (!settings_check_origin(ret_url->origin, &why))
+    if (!settings_validate_origin(ret_url->origin, &why))
         return refuse_url(given, "begin with scheme://host or scheme://host:port in lower case, without the scheme's "
                                  "own port");
     ret_url->path = path;

@@ -25,10 +25,10 @@ enum { SOCKET_PATH_MAX_BYTES = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 
 
 #define UNIX TEXT("unix:")
 
-static bool check_origin(const struct settings *s, struct buf *ret_why)
+static bool validate_origin(const struct settings *s, struct buf *ret_why)
 {
     if (s->public_origin)
-        return settings_check_origin(s->public_origin, ret_why);
+        return settings_validate_origin(s->public_origin, ret_why);
     buf_append_str(ret_why, "--public-origin is required, as in https://console.example.org");
     return false;
 }
@@ -39,12 +39,12 @@ static bool read_store(const struct settings *s, struct node_settings *node, str
     return node->has_store;
 }
 
-static bool check_failover(UNUSED const struct settings *s, struct node_settings *node, struct buf *ret_why)
+static bool read_failover(UNUSED const struct settings *s, struct node_settings *node, struct buf *ret_why)
 {
     return !node->has_store || store_settings_survive_failover(&node->store, ret_why);
 }
 
-static bool check_leases(const struct settings *s, struct node_settings *node, struct buf *ret_why)
+static bool read_leases(const struct settings *s, struct node_settings *node, struct buf *ret_why)
 {
     const struct store_settings *store = &node->store;
 
@@ -57,7 +57,7 @@ static bool check_leases(const struct settings *s, struct node_settings *node, s
     return false;
 }
 
-static bool check_clients(const struct settings *s, struct buf *ret_why)
+static bool validate_clients(const struct settings *s, struct buf *ret_why)
 {
     if (device_clients_valid(text_of(s->device_clients)))
         return true;
@@ -66,7 +66,7 @@ static bool check_clients(const struct settings *s, struct buf *ret_why)
     return false;
 }
 
-static bool check_canary(const struct settings *s, struct buf *ret_why)
+static bool validate_canary(const struct settings *s, struct buf *ret_why)
 {
     if (s->canary_interval_ms == 0 || s->canary_interval_ms >= CANARY_INTERVAL_MIN_MS)
         return true;
@@ -105,7 +105,7 @@ static const char *address_of(const struct settings *s, const struct node_place 
 
 /* A PROXY header decides which client a failure counts against, so its sender must be trusted by address. A peer of a
  * Unix socket has none. */
-static bool check_proxy(const struct settings *s, const struct node_place *at, struct buf *ret_why)
+static bool validate_proxy(const struct settings *s, const struct node_place *at, struct buf *ret_why)
 {
     if (!*((const bool *)s + at->has_proxy))
         return true;
@@ -128,7 +128,7 @@ static void explain_socket(const char *option, const char *path, int error, bool
                append_file_hint(-error));
 }
 
-static bool check_socket_path(const char *option, const char *path, bool is_absolute, struct buf *ret_why)
+static bool validate_socket_path(const char *option, const char *path, bool is_absolute, struct buf *ret_why)
 {
     size_t length = strlen(path);
     int error = length == 0 || (is_absolute && path[0] != '/') ? UV_EINVAL
@@ -148,7 +148,7 @@ static bool check_socket_path(const char *option, const char *path, bool is_abso
 }
 
 /* The units make folders below /run when a node starts. */
-static bool check_folder(const struct settings *s, const struct node_place *at, struct buf *ret_why)
+static bool validate_folder(const struct settings *s, const struct node_place *at, struct buf *ret_why)
 {
     const char *path = address_of(s, at), *file = path;
     char copy[SOCKET_PATH_MAX_BYTES + 1];
@@ -167,7 +167,7 @@ static bool check_folder(const struct settings *s, const struct node_place *at, 
 }
 
 /* Whether this process may take the port. Asked with UDP, which has the same rule and meets no listener. */
-static bool check_port(const char *option, const char *shown, struct sockaddr_storage *address, struct buf *ret_why)
+static bool validate_port(const char *option, const char *shown, struct sockaddr_storage *address, struct buf *ret_why)
 {
     int fd = http_address_socket(address, SOCK_DGRAM | SOCK_CLOEXEC);
     socklen_t bytes = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -183,16 +183,16 @@ static bool check_port(const char *option, const char *shown, struct sockaddr_st
     return !is_denied;
 }
 
-static bool check_address(const struct settings *s, const struct node_place *at, struct buf *ret_why)
+static bool validate_address(const struct settings *s, const struct node_place *at, struct buf *ret_why)
 {
     struct sockaddr_storage parsed = {0};
     const char *address = address_of(s, at), *colon = strrchr(address, ':');
     uint64_t port;
 
     if (text_starts_with(text_of(address), UNIX))
-        return check_socket_path(at->option, address + UNIX.len, false, ret_why);
+        return validate_socket_path(at->option, address + UNIX.len, false, ret_why);
     if (http_address_read(text_of(address), &parsed) == 0)
-        return check_port(at->option, address, &parsed, ret_why);
+        return validate_port(at->option, address, &parsed, ret_why);
     if (colon > address && strchr(address, ':') == colon && text_to_u64(text_of(colon + 1), UINT16_MAX, &port))
         buf_printf(ret_why, "can't listen on %s %s: it must be an address, not a name, as in 127.0.0.1:%s or [::1]:%s",
                    at->option, address, colon + 1, colon + 1);
@@ -202,12 +202,12 @@ static bool check_address(const struct settings *s, const struct node_place *at,
     return false;
 }
 
-static bool check_check_socket(const struct settings *s, struct buf *ret_why)
+static bool validate_check_socket(const struct settings *s, struct buf *ret_why)
 {
-    return !s->check_socket || check_socket_path("--check-socket", s->check_socket, true, ret_why);
+    return !s->check_socket || validate_socket_path("--check-socket", s->check_socket, true, ret_why);
 }
 
-static bool check_table(const struct settings *s, struct buf *ret_why)
+static bool validate_table(const struct settings *s, struct buf *ret_why)
 {
     if (!s->table)
         return true;
@@ -216,7 +216,7 @@ static bool check_table(const struct settings *s, struct buf *ret_why)
     else if (strlen(s->table_deployment) >= CHATELAINE_DEPLOYMENT_BYTES)
         buf_printf(ret_why, "--table-deployment must be at most %d bytes", CHATELAINE_DEPLOYMENT_BYTES - 1);
     else
-        return check_socket_path("--table", s->table, false, ret_why);
+        return validate_socket_path("--table", s->table, false, ret_why);
     return false;
 }
 
@@ -248,12 +248,12 @@ static bool read_keys(const struct settings *s, struct node_settings *node, stru
     return node->keyring;
 }
 
-static bool check_revocation_log(const struct settings *s, struct buf *ret_why)
+static bool validate_revocation_log(const struct settings *s, struct buf *ret_why)
 {
     return !s->revocation_log || append_file_can_open(s->revocation_log, "revocation log", false, ret_why);
 }
 
-static bool check_audit_log(const struct settings *s, struct buf *ret_why)
+static bool validate_audit_log(const struct settings *s, struct buf *ret_why)
 {
     return !s->audit_log || append_file_can_open(s->audit_log, "audit log", true, ret_why);
 }
@@ -262,34 +262,34 @@ static bool check_audit_log(const struct settings *s, struct buf *ret_why)
 static const struct step {
     unsigned part; /* an enum node_settings_part; 0: nobody else judges it */
     bool (*read)(const struct settings *s, struct node_settings *node, struct buf *ret_why);
-    bool (*check)(const struct settings *s, struct buf *ret_why);
-    bool (*check_place)(const struct settings *s, const struct node_place *at, struct buf *ret_why);
+    bool (*validate)(const struct settings *s, struct buf *ret_why);
+    bool (*validate_place)(const struct settings *s, const struct node_place *at, struct buf *ret_why);
     const struct node_place *place;
 } STEPS[] = {
-    {NODE_SETTINGS_ORIGIN, .check = check_origin},
+    {NODE_SETTINGS_ORIGIN, .validate = validate_origin},
     {.read = read_store},
-    {.read = check_failover},
-    {.read = check_leases},
-    {.check = check_clients},
-    {.check = check_canary},
-    {.check_place = check_address, .place = &PUBLIC},
-    {.check_place = check_address, .place = &INTERNAL},
-    {.check_place = check_proxy, .place = &PUBLIC},
-    {.check_place = check_proxy, .place = &INTERNAL},
-    {.check = check_check_socket},
-    {.check = check_table},
-    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &PUBLIC},
-    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &INTERNAL},
-    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &CHECK_SOCKET},
-    {NODE_SETTINGS_FOLDERS, .check_place = check_folder, .place = &TABLE},
+    {.read = read_failover},
+    {.read = read_leases},
+    {.validate = validate_clients},
+    {.validate = validate_canary},
+    {.validate_place = validate_address, .place = &PUBLIC},
+    {.validate_place = validate_address, .place = &INTERNAL},
+    {.validate_place = validate_proxy, .place = &PUBLIC},
+    {.validate_place = validate_proxy, .place = &INTERNAL},
+    {.validate = validate_check_socket},
+    {.validate = validate_table},
+    {NODE_SETTINGS_FOLDERS, .validate_place = validate_folder, .place = &PUBLIC},
+    {NODE_SETTINGS_FOLDERS, .validate_place = validate_folder, .place = &INTERNAL},
+    {NODE_SETTINGS_FOLDERS, .validate_place = validate_folder, .place = &CHECK_SOCKET},
+    {NODE_SETTINGS_FOLDERS, .validate_place = validate_folder, .place = &TABLE},
     {.read = read_policy},
     {.read = read_proxies},
     {NODE_SETTINGS_KEYS, .read = read_keys},
-    {.check = check_revocation_log},
-    {.check = check_audit_log},
-    {.check = node_tls_check_client_ca},
-    {NODE_SETTINGS_CERTIFICATES, .check = node_tls_check_public},
-    {NODE_SETTINGS_CERTIFICATES, .check = node_tls_check_internal},
+    {.validate = validate_revocation_log},
+    {.validate = validate_audit_log},
+    {.validate = node_tls_validate_client_ca},
+    {NODE_SETTINGS_CERTIFICATES, .validate = node_tls_validate_public},
+    {NODE_SETTINGS_CERTIFICATES, .validate = node_tls_validate_internal},
 };
 
 static bool step_holds(const struct step *step, const struct settings *s, struct node_settings *node,
@@ -297,7 +297,7 @@ static bool step_holds(const struct step *step, const struct settings *s, struct
 {
     if (step->read)
         return step->read(s, node, ret_why);
-    return step->check ? step->check(s, ret_why) : step->check_place(s, step->place, ret_why);
+    return step->validate ? step->validate(s, ret_why) : step->validate_place(s, step->place, ret_why);
 }
 
 bool node_settings_read(const struct settings *settings, unsigned but, struct node_settings *ret_node,

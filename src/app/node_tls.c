@@ -6,7 +6,7 @@ static bool is_unix(const char *address)
 }
 
 /* A client CA that is not asked for would let everyone in. */
-bool node_tls_check_client_ca(const struct settings *s, struct buf *ret_why)
+bool node_tls_validate_client_ca(const struct settings *s, struct buf *ret_why)
 {
     if (!s->internal_client_ca && s->watch_names[0])
         buf_append_str(ret_why, "--watch-names needs --internal-client-ca: only a certificate proves a name");
@@ -52,7 +52,7 @@ static bool is_on(const struct listener_tls_settings *settings, const char *addr
     return (settings->certificates.paths || settings->keys.paths) && !is_unix(address);
 }
 
-static bool check_files(const struct listener_tls_settings *settings, const char *address, struct buf *ret_why)
+static bool validate_files(const struct listener_tls_settings *settings, const char *address, struct buf *ret_why)
 {
     const struct tls_server_settings server = {.service = settings->listener};
     struct tls_context *context;
@@ -66,18 +66,18 @@ static bool check_files(const struct listener_tls_settings *settings, const char
     return true;
 }
 
-bool node_tls_check_public(const struct settings *settings, struct buf *ret_why)
+bool node_tls_validate_public(const struct settings *settings, struct buf *ret_why)
 {
     const struct listener_tls_settings listener = public_of(settings);
 
-    return check_files(&listener, settings->listen, ret_why);
+    return validate_files(&listener, settings->listen, ret_why);
 }
 
-bool node_tls_check_internal(const struct settings *settings, struct buf *ret_why)
+bool node_tls_validate_internal(const struct settings *settings, struct buf *ret_why)
 {
     const struct listener_tls_settings listener = internal_of(settings);
 
-    return check_files(&listener, settings->internal_listen, ret_why);
+    return validate_files(&listener, settings->internal_listen, ret_why);
 }
 
 /* False: its files cannot be used. */

@@ -10,9 +10,9 @@ struct node_tls {
 };
 
 /* What is wrong with the settings, the listeners' files included: false, with one sentence in ret_why. */
-MUST_CHECK bool node_tls_check_client_ca(const struct settings *settings, struct buf *ret_why);
-MUST_CHECK bool node_tls_check_public(const struct settings *settings, struct buf *ret_why);
-MUST_CHECK bool node_tls_check_internal(const struct settings *settings, struct buf *ret_why);
+MUST_CHECK bool node_tls_validate_client_ca(const struct settings *settings, struct buf *ret_why);
+MUST_CHECK bool node_tls_validate_public(const struct settings *settings, struct buf *ret_why);
+MUST_CHECK bool node_tls_validate_internal(const struct settings *settings, struct buf *ret_why);
 /* After those checks. False: with one sentence in ret_why. */
 MUST_CHECK bool node_tls_open(struct node_tls *tls, uv_loop_t *loop, const struct settings *settings,
                               struct keyring *keyring, struct buf *ret_why);

@@ -17,7 +17,7 @@ static void close_fd(const int *fd)
         close(*fd);
 }
 
-const char *key_file_check(const char *path, mode_t mode, uid_t owner, uid_t reader)
+const char *key_file_validate(const char *path, mode_t mode, uid_t owner, uid_t reader)
 {
     if (!S_ISREG(mode))
         return "it is not a regular file";
@@ -138,7 +138,7 @@ bool private_file_read(const char *option, const char *path, struct buf *ret_con
         buf_printf(ret_why, "cannot open %s %s: %s", option, path, strerror(errno));
         return false;
     }
-    const char *unfit = S_ISREG(about.st_mode) ? key_file_check(path, about.st_mode, about.st_uid, geteuid()) : NULL;
+    const char *unfit = S_ISREG(about.st_mode) ? key_file_validate(path, about.st_mode, about.st_uid, geteuid()) : NULL;
     if (unfit) {
         buf_printf(ret_why, "%s %s is refused: %s", option, path, unfit);
         return false;
@@ -159,7 +159,7 @@ static bool read_master_file(const char *option, const char *path, struct buf *r
                                     "master-key --write'");
         return false;
     }
-    const char *unfit = key_file_check(path, about.st_mode, about.st_uid, geteuid());
+    const char *unfit = key_file_validate(path, about.st_mode, about.st_uid, geteuid());
     if (unfit) {
         buf_printf(ret_why, "%s %s is refused: %s", option, path, unfit);
         return false;

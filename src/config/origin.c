@@ -51,7 +51,7 @@ bool settings_origin_is_https(const char *origin)
     return text_starts_with(text_of(origin), HTTPS);
 }
 
-bool settings_check_origin(const char *origin, struct buf *ret_why)
+bool settings_validate_origin(const char *origin, struct buf *ret_why)
 {
     struct text rest = text_of(origin);
     bool is_https = text_starts_with(rest, HTTPS);

@@ -81,7 +81,7 @@ Test(key_file, others_may_not_read_it)
     };
 
     for (size_t i = 0; i < COUNT(CASES); i++)
-        cr_expect_eq(key_file_check(CASES[i].path, CASES[i].mode, CASES[i].owner, CASES[i].reader) == NULL,
+        cr_expect_eq(key_file_validate(CASES[i].path, CASES[i].mode, CASES[i].owner, CASES[i].reader) == NULL,
                      CASES[i].is_fit, "row %zu", i);
 }
 

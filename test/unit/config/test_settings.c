@@ -193,7 +193,7 @@ Test(settings, an_origin_is_scheme_host_and_port)
         struct buf why;
 
         buf_init_fixed(&why, storage, sizeof storage);
-        cr_expect_eq(settings_check_origin(CASES[i].origin, &why), CASES[i].is_fit, "%s", CASES[i].origin);
+        cr_expect_eq(settings_validate_origin(CASES[i].origin, &why), CASES[i].is_fit, "%s", CASES[i].origin);
         cr_expect_eq(why.len == 0, CASES[i].is_fit, "%s", CASES[i].origin);
         cr_expect_eq(settings_origin_is_https(CASES[i].origin), CASES[i].is_https, "%s", CASES[i].origin);
     }
