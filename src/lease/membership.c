@@ -237,7 +237,7 @@ static size_t name_channels_again(void *arg, struct text ret_channels[REDIS_CHAN
 
 static void tick_in(struct membership *member, uint64_t ms)
 {
-    if (member->lease_ms > 0 && !member->is_closing)
+    if (member->lease_ms > 0 && member->state != MEMBERSHIP_CLOSED)
         CHECK(uv_timer_start(&member->ticker, on_tick, ms, 0) == 0);
 }
 
@@ -277,11 +277,16 @@ void membership_forget(struct membership *member, const char *why)
         log_partition(member->settings->prefix));
 }
 
+bool membership_is_subscribed(const struct membership *member)
+{
+    return member->state == MEMBERSHIP_BEHIND || member->state == MEMBERSHIP_BEGUN;
+}
+
 /* Acknowledgements arrive as soon as it has subscribed. */
 static void set_state(struct membership *member, enum membership_state state)
 {
     member->state = state;
-    barriers_set_member(member->with.barriers, state != MEMBERSHIP_NONE ? &member->id : NULL);
+    barriers_set_member(member->with.barriers, membership_is_subscribed(member) ? &member->id : NULL);
 }
 
 /* The slot may come back with a registry that the server between has lost. A link that stayed all the while would be
@@ -393,7 +398,7 @@ static void on_link_state(void *arg, bool is_up)
 
 static const char *lease_trouble(const struct membership *member)
 {
-    if (member->state == MEMBERSHIP_NONE)
+    if (!membership_is_subscribed(member))
         return redis_link_trouble(member->link);
     return member->has_too_few ? "too few replicas acknowledge heartbeats" : "heartbeats are not echoed in time";
 }
@@ -562,7 +567,7 @@ static void on_tick(uv_timer_t *ticker)
         catch_up(member);
         return;
     }
-    if (member->state == MEMBERSHIP_NONE)
+    if (!membership_is_subscribed(member))
         return;
     if (member->echoes_missed >= ECHOES_MISSED_MAX)
         renew_silent(member);
@@ -573,7 +578,7 @@ static void on_tick(uv_timer_t *ticker)
 /* A heartbeat that Redis was not asked yet, because it was not examined, must not cost a quarter of the lease. */
 void membership_hurry(struct membership *member)
 {
-    if (member->state != MEMBERSHIP_NONE && clock_boot_ns() >= member->lease_until_ns)
+    if (membership_is_subscribed(member) && clock_boot_ns() >= member->lease_until_ns)
         tick_in(member, 0);
 }
 
@@ -619,7 +624,7 @@ static void try_end(struct membership *member)
 {
     const struct callback closed = member->closed;
 
-    if (!member->is_closing || member->link || !member->is_ticker_closed || member->is_under_way ||
+    if (member->state != MEMBERSHIP_CLOSED || member->link || !member->is_ticker_closed || member->is_under_way ||
         member->is_leave_under_way || heard_is_reading(member->heard))
         return;
     heard_destroy(member->heard);
@@ -629,13 +634,13 @@ static void try_end(struct membership *member)
 
 void membership_close(struct membership *member, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!member->is_closing);
-    if (member->state != MEMBERSHIP_NONE || heard_has_known(member->heard))
+    CHECK(member->state != MEMBERSHIP_CLOSED);
+    if (membership_is_subscribed(member) || heard_has_known(member->heard))
         forget_everything(member);
-    set_state(member, MEMBERSHIP_NONE);
+    set_state(member, MEMBERSHIP_CLOSED);
     lease_note(member);
     count_leases(-weight_of(member), 0);
-    member->is_leaving = member->is_closing = true;
+    member->is_leaving = true;
     member->closed = (struct callback){closed, arg};
     barriers_set_lease(member->with.barriers, 0);
     member->on_left(member->left_arg);

@@ -14,10 +14,14 @@ enum {
     CHANNEL_BYTES = REDIS_PREFIX_MAX_BYTES + MEMBER_NAME_CHARS + 16,
 };
 
+/*   NONE -- subscribed --> BEHIND -- caught up, or nothing to catch up with --> BEGUN
+ *
+ * From each but the last to NONE when the connection is lost, and to CLOSED when the owner closes it. */
 enum membership_state {
     MEMBERSHIP_NONE,   /* not subscribed */
     MEMBERSHIP_BEHIND, /* subscribed, but what was missed before is not known */
     MEMBERSHIP_BEGUN,  /* it may have a lease */
+    MEMBERSHIP_CLOSED, /* waits for what is under way */
 };
 
 struct membership {
@@ -60,12 +64,14 @@ struct membership {
     unsigned echoes_missed;  /* in a row, although the script was answered */
 
     bool is_leaving, is_leave_under_way;
-    bool is_closing, is_ticker_closed;
+    bool is_ticker_closed;
     void (*on_left)(void *arg);
     void *left_arg;
     struct callback closed;
 };
 
+/* BEHIND or BEGUN. */
+bool membership_is_subscribed(const struct membership *member);
 /* Of a membership ("node:"), or of invalidations ("inv", ""). */
 void membership_channel(char channel[CHANNEL_BYTES], const char *prefix, const char *kind, const char *name);
 /* The heartbeat may grant its lease now. */

@@ -22,7 +22,7 @@ void membership_acknowledge(struct membership *member, const struct due_acknowle
     const struct text publish = prefix_has_tag(member->settings->prefix) ? TEXT("SPUBLISH") : TEXT("PUBLISH");
     char channel[CHANNEL_BYTES], payload[PAYLOAD_BYTES];
 
-    if (member->state == MEMBERSHIP_NONE || strcmp(due->member.text, member->id.text) != 0)
+    if (!membership_is_subscribed(member) || strcmp(due->member.text, member->id.text) != 0)
         return;
     membership_channel(channel, member->settings->prefix, "node:", due->revoker.text);
     snprintf(payload, sizeof payload, "ack %s %s", due->member.text, due->barrier);
