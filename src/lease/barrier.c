@@ -33,6 +33,8 @@ struct holder {
     bool is_registered, has_acknowledged;
 };
 
+enum barrier_state { BARRIER_ASKED, BARRIER_WAITING, BARRIER_OVER, BARRIER_FAILED };
+
 struct barrier {
     struct list node;
     struct barriers *kept_by;
@@ -44,7 +46,7 @@ struct barrier {
      * thousands of nodes, a linear search per acknowledgement would stall the loop. */
     uint16_t *places;
     size_t place_count;
-    bool is_waiting;
+    enum barrier_state state;
     bool is_of_change;           /* one that revokes nothing, after a takeover */
     uint64_t made_ns;            /* before the script was sent */
     uint64_t began_ns;           /* when the script's reply was read */
@@ -123,13 +125,14 @@ void barrier_drop(struct barrier *barrier)
     free(barrier);
 }
 
-static void finish(struct barrier *barrier, bool is_over)
+static void finish(struct barrier *barrier, enum barrier_state end)
 {
     void (*done)(void *arg, bool is_over) = barrier->done;
     void *arg = barrier->arg;
 
+    barrier->state = end;
     barrier_drop(barrier);
-    done(arg, is_over);
+    done(arg, end == BARRIER_OVER);
 }
 
 /* Holders */
@@ -236,7 +239,7 @@ static void arm_for_first(struct barriers *barriers)
 
     for (struct list *node = barriers->under_way.next; node != &barriers->under_way; node = node->next) {
         const struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
-        uint64_t at_ns = barrier->is_waiting ? over_at_ns(barrier) : UINT64_MAX;
+        uint64_t at_ns = barrier->state == BARRIER_WAITING ? over_at_ns(barrier) : UINT64_MAX;
 
         first_ns = at_ns < first_ns ? at_ns : first_ns;
     }
@@ -250,7 +253,7 @@ uint64_t barriers_left_ns(const struct barriers *barriers)
 
     for (const struct list *node = barriers->under_way.next; node != &barriers->under_way; node = node->next) {
         const struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
-        uint64_t at_ns = barrier->is_waiting ? over_at_ns(barrier) : 0;
+        uint64_t at_ns = barrier->state == BARRIER_WAITING ? over_at_ns(barrier) : 0;
 
         last_ns = at_ns > last_ns ? at_ns : last_ns;
     }
@@ -352,7 +355,7 @@ static void finish_over(struct barrier *barrier)
                 log_int("suppressed", barriers->forced_pause.suppressed));
         sweep(barrier);
     }
-    finish(barrier, true);
+    finish(barrier, BARRIER_OVER);
 }
 
 static bool is_over(const struct barrier *barrier)
@@ -393,7 +396,7 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
         return false;
     barrier->done = done;
     barrier->arg = arg;
-    barrier->is_waiting = true;
+    barrier->state = BARRIER_WAITING;
     barrier->wait_ns = wait_of(longest_lease_ms(barriers, (uint64_t)lease_max_ms));
     metric_add(METRIC_BARRIER_SESSIONS, (int64_t)barrier->missing);
     if (is_over(barrier))
@@ -427,7 +430,7 @@ static void on_timer(uv_timer_t *timer)
     while (node != &barriers->under_way) {
         struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
 
-        if (barrier->is_waiting && is_over(barrier)) {
+        if (barrier->state == BARRIER_WAITING && is_over(barrier)) {
             finish_over(barrier);
             node = barriers->under_way.next; /* its callback may have ended other barriers */
         } else {
@@ -447,12 +450,12 @@ void barriers_acknowledge(struct barriers *barriers, struct text member, struct 
             continue;
         holder = find_holder(barrier, member);
         if (!holder)
-            holder = barrier->is_waiting ? NULL : add_holder(barrier, member);
+            holder = barrier->state == BARRIER_WAITING ? NULL : add_holder(barrier, member);
         if (holder && !holder->has_acknowledged) {
             holder->has_acknowledged = true;
             barrier->missing -= holder->is_registered;
         }
-        if (!barrier->is_waiting || barrier->missing > 0)
+        if (barrier->state != BARRIER_WAITING || barrier->missing > 0)
             return;
         if (is_over(barrier))
             finish_over(barrier);
@@ -471,7 +474,7 @@ void barriers_fail(struct barriers *barriers)
     list_init(&failed);
     for (node = barriers->under_way.next; node != &barriers->under_way; node = next) {
         next = node->next;
-        if (!LIST_ENTRY(node, struct barrier, node)->is_waiting)
+        if (LIST_ENTRY(node, struct barrier, node)->state != BARRIER_WAITING)
             continue; /* the script's call still reports */
         list_remove(node);
         list_append(&failed, node);
@@ -480,7 +483,7 @@ void barriers_fail(struct barriers *barriers)
         struct barrier *barrier = LIST_ENTRY(node, struct barrier, node);
 
         metric_add(METRIC_BARRIER_FAILED, !barrier->is_of_change);
-        finish(barrier, false);
+        finish(barrier, BARRIER_FAILED);
     }
 }
 

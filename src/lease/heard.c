@@ -29,6 +29,8 @@ struct stream_entry {
     char run_id[REDIS_RUN_ID_CHARS + 1];
 };
 
+enum heard_state { HEARD_IDLE, HEARD_CATCHING_UP, HEARD_LEARNING };
+
 struct heard {
     const struct lease_settings *settings;
     struct identity *identity;
@@ -39,9 +41,9 @@ struct heard {
     struct stream_entry named; /* by the reply of the latest heartbeat */
     bool is_echoed;            /* that heartbeat */
 
-    const struct redis_link *subscribed; /* while reading; NULL: nothing is read */
+    enum heard_state state;
+    const struct redis_link *subscribed; /* while catching up; else NULL */
     void (*done)(void *arg, enum caught_up result);
-    bool is_learning;
 };
 
 struct heard *heard_create(const struct lease_settings *settings, struct identity *identity,
@@ -234,6 +236,7 @@ static void on_entries(void *arg, enum redis_outcome outcome, const struct redis
             result = CAUGHT_UP;
     }
     heard->subscribed = NULL;
+    heard->state = HEARD_IDLE;
     heard->done(heard->arg, result);
 }
 
@@ -263,10 +266,11 @@ static void ask_entries(struct heard *heard)
 void heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
                     void (*done)(void *arg, enum caught_up result))
 {
-    CHECK(!heard->subscribed);
+    CHECK(heard->state != HEARD_CATCHING_UP);
     if (!may_have_known(heard, subscribed)) {
         done(heard->arg, CANNOT_CATCH_UP);
     } else if (is_from_the_same(heard, subscribed)) {
+        heard->state = HEARD_CATCHING_UP;
         heard->subscribed = subscribed;
         heard->done = done;
         ask_entries(heard);
@@ -275,7 +279,7 @@ void heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
 
 bool heard_is_reading(const struct heard *heard)
 {
-    return heard->subscribed != NULL || heard->is_learning;
+    return heard->state != HEARD_IDLE;
 }
 
 /* Learning */
@@ -310,7 +314,7 @@ static void on_learned(void *arg, enum redis_outcome outcome, const struct redis
 {
     struct heard *heard = arg;
 
-    heard->is_learning = false;
+    heard->state = HEARD_IDLE;
     if (outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY && reply->count > 0)
         learn(heard, reply);
     heard->events.on_learned(heard->arg);
@@ -322,7 +326,7 @@ void heard_learn(struct heard *heard)
 
     if (heard_is_reading(heard))
         return;
-    heard->is_learning = true;
+    heard->state = HEARD_LEARNING;
     snprintf(name, sizeof name, "%sinv_log", heard->settings->prefix);
     snprintf(count, sizeof count, "%d", LEARNED_MAX);
     redis_link_call(
