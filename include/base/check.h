@@ -9,7 +9,7 @@
  *
  * Where a claim costs something that a benchmark sees, it has ALL_ in front: that one is made in debug, sanitizer and
  * simulation builds only (CHATELAINE_ALL_CLAIMS), and its condition must have no effect. A claim that repeats a type is
- * none. */
+ * none. Moves between states have tables instead (base/machine.h). */
 #pragma once
 #include "base/attr.h"
 
