@@ -638,6 +638,7 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
     if (membership_is_subscribed(member) || heard_has_known(member->heard))
         forget_everything(member);
     set_state(member, MEMBERSHIP_CLOSED);
+    member->is_awaited = false;
     lease_note(member);
     count_leases(-weight_of(member), 0);
     member->is_leaving = true;

@@ -2,6 +2,7 @@
 #include "base/metrics.h"
 #include "deadline.h"
 #include "leak_guard.h"
+#include "lease/membership_internal.h"
 #include "lease_world.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -384,4 +385,45 @@ Test(membership_end, closes_with_messages_on_their_way)
     push_own("ack " REVOKER " " BARRIER);
     close_world();
     cr_assert_eq(w.invalidated, 0);
+}
+
+static unsigned leases_told;
+
+static bool is_echoed(void *arg)
+{
+    (void)arg;
+    return w.member->is_echoed;
+}
+
+static void on_member_closed(void *arg)
+{
+    (void)arg;
+    w.is_member_closed = true;
+}
+
+static void on_lease_told(void *arg)
+{
+    (void)arg;
+    leases_told++;
+}
+
+/* The echo has come, the acknowledgement of the replica comes when it is closed. */
+Test(membership_end, a_heartbeat_that_is_under_way_grants_none_to_one_that_is_closed)
+{
+    static const struct membership_events EVENTS = {.on_lease = on_lease_told};
+
+    open_fake();
+    w.min_replicas = 1;
+    join(LEASE_LONG_MS);
+    fake_redis_rule(w.fake, &(struct fake_rule){.command = "WAIT", .answer = ":1\r\n", .delay_ms = PATIENCE_MS});
+    until_command("WAIT");
+    echo_all();
+    until(is_echoed, NULL);
+    membership_listen(w.member, &EVENTS, NULL);
+    membership_close(w.member, on_member_closed, NULL);
+    leases_told = 0;
+    fake_redis_hurry(w.fake);
+    cr_assert(test_loop_until_set(&w.loop, &w.is_member_closed, PATIENCE_MS));
+    close_world();
+    cr_assert_eq(leases_told, 0);
 }
