@@ -1,6 +1,11 @@
 /* The barrier (rules 5 to 8): when a revocation may be answered. It is over when every member in the registry that the
  * script returned has acknowledged, or W after the script's reply: by then every lease that was valid when the key was
- * marked has expired, whatever happened to its node. */
+ * marked has expired, whatever happened to its node.
+ *
+ *   barrier_begin() -> ASKED -- the script's reply ----> WAITING -- all acknowledged, or W --> OVER
+ *                        |                                 +----- changes link lost --------> FAILED
+ *                        +-- the script changed nothing -> DROPPED
+ */
 #pragma once
 #include "base/attr.h"
 #include "lease/fence.h"

@@ -1,5 +1,8 @@
 /* How far this node has heard the invalidations, so that it can catch up after its connection broke (rule 1): it keeps
  * its cache, reads from the stream `inv_log` what it missed, and drops that. One for each membership. Loop thread only.
+ *
+ *   IDLE -- heard_catch_up(), if there is something to read -> CATCHING_UP -- the reply, or none --> IDLE
+ *     +---- heard_learn() -------------------------------------> LEARNING ----- the same --------> IDLE
  */
 #pragma once
 #include "core/key.h"

@@ -5,6 +5,7 @@
 #include "base/histogram.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -33,7 +34,17 @@ struct holder {
     bool is_registered, has_acknowledged;
 };
 
-enum barrier_state { BARRIER_ASKED, BARRIER_WAITING, BARRIER_OVER, BARRIER_FAILED };
+enum barrier_state { BARRIER_ASKED, BARRIER_WAITING, BARRIER_OVER, BARRIER_FAILED, BARRIER_DROPPED };
+
+static const struct machine MACHINE = {
+    .name = "barrier",
+    .count = BARRIER_DROPPED + 1,
+    MACHINE_ROW(BARRIER_ASKED, MACHINE_TO(BARRIER_WAITING) | MACHINE_TO(BARRIER_DROPPED)),
+    MACHINE_ROW(BARRIER_WAITING, MACHINE_TO(BARRIER_OVER) | MACHINE_TO(BARRIER_FAILED)),
+    MACHINE_ROW(BARRIER_OVER, 0),
+    MACHINE_ROW(BARRIER_FAILED, 0),
+    MACHINE_ROW(BARRIER_DROPPED, 0),
+};
 
 struct barrier {
     struct list node;
@@ -69,6 +80,7 @@ struct barriers {
 };
 
 static void on_timer(uv_timer_t *timer);
+static bool is_over(const struct barrier *barrier);
 
 struct barriers *barriers_create(const struct lease_settings *settings, const struct fence *fence)
 {
@@ -117,7 +129,17 @@ struct text barrier_name(const struct barrier *barrier)
     return text_of(barrier->name);
 }
 
-void barrier_drop(struct barrier *barrier)
+MUST_CHECK static bool barrier_move(struct barrier *barrier, enum barrier_state state)
+{
+    if (!machine_allows(&MACHINE, barrier->state, state))
+        return false;
+    barrier->state = state;
+    INVARIANT(barrier->missing <= barrier->count);
+    INVARIANT(state != BARRIER_OVER || is_over(barrier));
+    return true;
+}
+
+static void barrier_free(struct barrier *barrier)
 {
     list_remove(&barrier->node);
     free(barrier->holders);
@@ -125,14 +147,21 @@ void barrier_drop(struct barrier *barrier)
     free(barrier);
 }
 
+/* It is freed even if somebody waits, who is not told then: certainly not that it is over. */
+void barrier_drop(struct barrier *barrier)
+{
+    (void)!barrier_move(barrier, BARRIER_DROPPED);
+    barrier_free(barrier);
+}
+
 static void finish(struct barrier *barrier, enum barrier_state end)
 {
+    bool is_over = barrier_move(barrier, end) && end == BARRIER_OVER;
     void (*done)(void *arg, bool is_over) = barrier->done;
     void *arg = barrier->arg;
 
-    barrier->state = end;
-    barrier_drop(barrier);
-    done(arg, end == BARRIER_OVER);
+    barrier_free(barrier);
+    done(arg, is_over);
 }
 
 /* Holders */
@@ -394,9 +423,10 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
     barrier->began_ns = clock_boot_ns();
     if (lease_max_ms < 0 || lease_max_ms > LEASE_MS_MAX || !read_registry(barrier, registry))
         return false;
+    if (!barrier_move(barrier, BARRIER_WAITING))
+        return false;
     barrier->done = done;
     barrier->arg = arg;
-    barrier->state = BARRIER_WAITING;
     barrier->wait_ns = wait_of(longest_lease_ms(barriers, (uint64_t)lease_max_ms));
     metric_add(METRIC_BARRIER_SESSIONS, (int64_t)barrier->missing);
     if (is_over(barrier))

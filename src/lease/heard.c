@@ -1,6 +1,7 @@
 #include "lease/heard.h"
 #include "base/check.h"
 #include "base/encode.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
@@ -31,6 +32,14 @@ struct stream_entry {
 
 enum heard_state { HEARD_IDLE, HEARD_CATCHING_UP, HEARD_LEARNING };
 
+static const struct machine MACHINE = {
+    .name = "catching up",
+    .count = HEARD_LEARNING + 1,
+    MACHINE_ROW(HEARD_IDLE, MACHINE_TO(HEARD_CATCHING_UP) | MACHINE_TO(HEARD_LEARNING)),
+    MACHINE_ROW(HEARD_CATCHING_UP, MACHINE_TO(HEARD_IDLE)),
+    MACHINE_ROW(HEARD_LEARNING, MACHINE_TO(HEARD_IDLE)),
+};
+
 struct heard {
     const struct lease_settings *settings;
     struct identity *identity;
@@ -60,8 +69,19 @@ struct heard *heard_create(const struct lease_settings *settings, struct identit
 
 void heard_destroy(struct heard *heard)
 {
-    CHECK(!heard_is_reading(heard));
+    REQUIRE(!heard_is_reading(heard));
     free(heard);
+}
+
+/* subscribed: see there. */
+MUST_CHECK static bool heard_move(struct heard *heard, enum heard_state state, const struct redis_link *subscribed)
+{
+    if (!machine_allows(&MACHINE, heard->state, state))
+        return false;
+    heard->state = state;
+    heard->subscribed = subscribed;
+    INVARIANT((subscribed != NULL) == (state == HEARD_CATCHING_UP));
+    return true;
 }
 
 /* The known entry */
@@ -235,8 +255,8 @@ static void on_entries(void *arg, enum redis_outcome outcome, const struct redis
         else if (read_entries(heard, reply))
             result = CAUGHT_UP;
     }
-    heard->subscribed = NULL;
-    heard->state = HEARD_IDLE;
+    if (!heard_move(heard, HEARD_IDLE, NULL))
+        result = CANNOT_CATCH_UP;
     heard->done(heard->arg, result);
 }
 
@@ -266,15 +286,14 @@ static void ask_entries(struct heard *heard)
 void heard_catch_up(struct heard *heard, const struct redis_link *subscribed,
                     void (*done)(void *arg, enum caught_up result))
 {
-    CHECK(heard->state != HEARD_CATCHING_UP);
-    if (!may_have_known(heard, subscribed)) {
+    if (may_have_known(heard, subscribed) && !is_from_the_same(heard, subscribed))
+        return;
+    if (!may_have_known(heard, subscribed) || !heard_move(heard, HEARD_CATCHING_UP, subscribed)) {
         done(heard->arg, CANNOT_CATCH_UP);
-    } else if (is_from_the_same(heard, subscribed)) {
-        heard->state = HEARD_CATCHING_UP;
-        heard->subscribed = subscribed;
-        heard->done = done;
-        ask_entries(heard);
+        return;
     }
+    heard->done = done;
+    ask_entries(heard);
 }
 
 bool heard_is_reading(const struct heard *heard)
@@ -314,8 +333,8 @@ static void on_learned(void *arg, enum redis_outcome outcome, const struct redis
 {
     struct heard *heard = arg;
 
-    heard->state = HEARD_IDLE;
-    if (outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY && reply->count > 0)
+    if (heard_move(heard, HEARD_IDLE, NULL) && outcome == REDIS_REPLIED && reply->type == REPLY_ARRAY &&
+        reply->count > 0)
         learn(heard, reply);
     heard->events.on_learned(heard->arg);
 }
@@ -324,9 +343,8 @@ void heard_learn(struct heard *heard)
 {
     char name[REDIS_PREFIX_MAX_BYTES + sizeof "inv_log"], count[COUNT_BYTES];
 
-    if (heard_is_reading(heard))
+    if (heard_is_reading(heard) || !heard_move(heard, HEARD_LEARNING, NULL))
         return;
-    heard->state = HEARD_LEARNING;
     snprintf(name, sizeof name, "%sinv_log", heard->settings->prefix);
     snprintf(count, sizeof count, "%d", LEARNED_MAX);
     redis_link_call(

@@ -1,6 +1,7 @@
 #include "membership_internal.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -29,6 +30,16 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct te
 
 static void try_end(struct membership *member);
 static void on_slot_left(void *arg);
+
+static const struct machine MACHINE = {
+    .name = "membership",
+    .count = MEMBERSHIP_CLOSED + 1,
+    MACHINE_ROW(MEMBERSHIP_NONE, MACHINE_TO(MEMBERSHIP_BEHIND) | MACHINE_TO(MEMBERSHIP_CLOSED)),
+    MACHINE_ROW(MEMBERSHIP_BEHIND,
+                MACHINE_TO(MEMBERSHIP_BEGUN) | MACHINE_TO(MEMBERSHIP_NONE) | MACHINE_TO(MEMBERSHIP_CLOSED)),
+    MACHINE_ROW(MEMBERSHIP_BEGUN, MACHINE_TO(MEMBERSHIP_NONE) | MACHINE_TO(MEMBERSHIP_CLOSED)),
+    MACHINE_ROW(MEMBERSHIP_CLOSED, 0),
+};
 
 static const struct redis_subscription SUBSCRIPTION = {
     .channels = name_channels, .channels_again = name_channels_again, .message = membership_on_message};
@@ -282,11 +293,29 @@ bool membership_is_subscribed(const struct membership *member)
     return member->state == MEMBERSHIP_BEHIND || member->state == MEMBERSHIP_BEGUN;
 }
 
-/* Acknowledgements arrive as soon as it has subscribed. */
-static void set_state(struct membership *member, enum membership_state state)
+/* What cannot be is not trusted: no lease, no cache, no read that is under way, a new connection. */
+static void distrust(struct membership *member)
 {
+    static const char WHY[] = "forbidden change of the membership's state";
+
+    if (member->state == MEMBERSHIP_CLOSED)
+        return;
+    member->mastery_until_ns = 0;
+    member->is_awaited = false;
+    membership_forget(member, WHY);
+    redis_link_renew(member->link, WHY);
+}
+
+/* Acknowledgements arrive as soon as it has subscribed. */
+MUST_CHECK static bool membership_move(struct membership *member, enum membership_state state)
+{
+    if (!machine_allows(&MACHINE, member->state, state)) {
+        distrust(member);
+        return false;
+    }
     member->state = state;
     barriers_set_member(member->with.barriers, membership_is_subscribed(member) ? &member->id : NULL);
+    return true;
 }
 
 /* The slot may come back with a registry that the server between has lost. A link that stayed all the while would be
@@ -300,7 +329,8 @@ static void on_slot_left(void *arg)
 
 static void begin(struct membership *member)
 {
-    set_state(member, MEMBERSHIP_BEGUN);
+    if (!membership_move(member, MEMBERSHIP_BEGUN))
+        return;
     member->epoch += RULE(RULE_FILL_SESSION);
     metric_add(METRIC_SESSIONS, 1);
     membership_tell_watch(member);
@@ -351,7 +381,8 @@ static bool has_to_catch_up(const struct membership *member)
 static void on_subscribed(struct membership *member)
 {
     redis_group_on_ready(member->settings->group, member->link);
-    set_state(member, MEMBERSHIP_BEHIND);
+    if (!membership_move(member, MEMBERSHIP_BEHIND))
+        return;
     member->subscribed_ns = clock_boot_ns();
     member->behind_until_ns = member->subscribed_ns + CATCH_UP_MAX_MS * CLOCK_NS_PER_MS;
     if (has_to_catch_up(member)) {
@@ -368,8 +399,7 @@ static void on_lost(struct membership *member)
 {
     bool can_catch_up = heard_has_known(member->heard) && (redis_link_has_broken(member->link) || member->is_silent);
 
-    set_state(member, MEMBERSHIP_NONE);
-    if (!RULE(RULE_FLUSH))
+    if (!membership_move(member, MEMBERSHIP_NONE) || !RULE(RULE_FLUSH))
         return;
     member->mastery_until_ns = 0;
     if (can_catch_up)
@@ -452,6 +482,7 @@ void membership_try_lease(struct membership *member)
 
     if (!member->is_awaited || !member->is_echoed || !member->is_replicated)
         return;
+    INVARIANT(member->state == MEMBERSHIP_BEGUN && !member->is_leaving);
     member->is_awaited = false;
     member->lease_until_ns = member->mastery_until_ns = from_ns + member->lease_ms * CLOCK_NS_PER_MS;
     tell_lease(member);
@@ -634,11 +665,13 @@ static void try_end(struct membership *member)
 
 void membership_close(struct membership *member, void (*closed)(void *arg), void *arg)
 {
-    CHECK(member->state != MEMBERSHIP_CLOSED);
-    if (membership_is_subscribed(member) || heard_has_known(member->heard))
-        forget_everything(member);
-    set_state(member, MEMBERSHIP_CLOSED);
+    bool knows = membership_is_subscribed(member) || heard_has_known(member->heard);
+
     member->is_awaited = false;
+    if (!membership_move(member, MEMBERSHIP_CLOSED))
+        return;
+    if (knows)
+        forget_everything(member);
     lease_note(member);
     count_leases(-weight_of(member), 0);
     member->is_leaving = true;

@@ -3,6 +3,7 @@
 #include "deadline.h"
 #include "base/clock.h"
 #include "base/histogram.h"
+#include "base/machine.h"
 #include "base/metrics.h"
 #include "redis/sentinel.h"
 #include "engine/state.h"
@@ -10,6 +11,7 @@
 #include "store_fixture.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -610,4 +612,43 @@ Test(barrier, without_a_membership_nobody_is_asked_to_acknowledge)
 
     cr_assert(text_equal(barrier_member(barrier), TEXT("-")));
     barrier_drop(barrier);
+}
+
+/* Forbidden moves */
+
+static struct barrier *begin_waiting(struct outcome *outcome)
+{
+    struct barrier_name name;
+    struct barrier *barrier = begin(&name);
+
+    WAIT_FOR(barrier, 5000, outcome, MEMBER_A, "1 5000");
+    cr_assert_eq(outcome->calls, 0);
+    return barrier;
+}
+
+Test(barrier, waiting_twice_ends_the_process, .signal = SIGABRT)
+{
+    struct outcome first = {0}, again = {0};
+    struct barrier *barrier = begin_waiting(&first);
+
+    (void)!wait_for(barrier, 5000, NULL, 0, &again);
+}
+
+Test(barrier, dropping_one_that_waits_ends_the_process, .signal = SIGABRT)
+{
+    struct outcome outcome = {0};
+
+    barrier_drop(begin_waiting(&outcome));
+}
+
+Test(barrier, in_a_release_one_that_is_used_wrongly_promises_nothing)
+{
+    struct outcome first = {0}, again = {0};
+    struct barrier *barrier = begin_waiting(&first);
+
+    machine_set_fatal(false);
+    cr_assert_not(wait_for(barrier, 5000, NULL, 0, &again));
+    barrier_drop(barrier);
+    cr_assert_eq(barriers_left_ns(barriers()), 0);
+    cr_assert_eq(first.calls + again.calls, 0);
 }

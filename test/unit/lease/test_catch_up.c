@@ -1,10 +1,12 @@
 /* A node that reconnects keeps its cache, and drops what was revoked meanwhile. */
+#include "base/machine.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "lease/membership_internal.h"
 #include "lease_world.h"
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -418,5 +420,41 @@ Test(catch_up, closes_while_it_reads)
     rule("XRANGE", FAKE_SILENT, NULL, 0);
     hang_up();
     until(is_reading, &(unsigned){1});
+    close_world();
+}
+
+/* Forbidden moves */
+
+static void open_reading(void)
+{
+    open_with_last(LAST("5-0", 3));
+    time_out_soon(); /* closing waits for it */
+    rule("XRANGE", FAKE_SILENT, NULL, 0);
+    hang_up();
+    until(is_reading, &(unsigned){1});
+}
+
+static unsigned told_again;
+
+static void cannot(void *arg, enum caught_up result)
+{
+    (void)arg;
+    cr_assert_eq(result, CANNOT_CATCH_UP);
+    told_again++;
+}
+
+Test(catch_up, a_second_read_ends_the_process, .signal = SIGABRT)
+{
+    open_reading();
+    heard_catch_up(w.member->heard, w.member->link, cannot);
+}
+
+Test(catch_up, in_a_release_a_second_read_empties_the_cache)
+{
+    machine_set_fatal(false);
+    open_reading();
+    heard_catch_up(w.member->heard, w.member->link, cannot);
+    cr_assert_eq(told_again, 1);
+    cr_assert(heard_is_reading(w.member->heard), "the first one goes on");
     close_world();
 }

@@ -1,10 +1,13 @@
 /* How memberships end: by losing the connection, by nonsense, by leaving, by closing. */
+#include "base/machine.h"
 #include "base/metrics.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "lease/membership_internal.h"
 #include "lease_world.h"
+#include "redis/link_internal.h"
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -426,4 +429,36 @@ Test(membership_end, a_heartbeat_that_is_under_way_grants_none_to_one_that_is_cl
     cr_assert(test_loop_until_set(&w.loop, &w.is_member_closed, PATIENCE_MS));
     close_world();
     cr_assert_eq(leases_told, 0);
+}
+
+/* Forbidden moves */
+
+Test(membership_end, a_second_subscription_ends_the_process, .signal = SIGABRT)
+{
+    open_with_lease(LEASE_LONG_MS);
+    w.member->link->ready(w.member, true);
+}
+
+Test(membership_end, in_a_release_a_second_subscription_ends_the_membership)
+{
+    struct member_name before, after;
+
+    machine_set_fatal(false);
+    open_with_lease(LEASE_LONG_MS);
+    own_name(&before);
+    w.member->link->ready(w.member, true);
+    cr_assert_not(has_lease(NULL));
+    cr_assert_not(is_live(NULL));
+    cr_assert_geq(w.ended, 1, "the cache is emptied");
+    until(has_lease_by_echoes, NULL);
+    own_name(&after);
+    cr_assert_str_neq(after.text, before.text);
+    close_world();
+}
+
+Test(membership_end, closing_twice_ends_the_process, .signal = SIGABRT)
+{
+    open_with_lease(LEASE_LONG_MS);
+    membership_close(w.member, NULL, NULL);
+    membership_close(w.member, NULL, NULL);
 }
