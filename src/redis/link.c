@@ -1,5 +1,6 @@
 #include "redis/link.h"
 #include "base/check.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
@@ -26,6 +27,36 @@ static void on_timer(uv_timer_t *timer);
 static void on_idle(uv_idle_t *idle);
 
 static const struct redis_wire_events WIRE_EVENTS = {link_greet, on_reply, on_broken};
+
+/* Its states */
+
+#define LOST_OR_CLOSED (MACHINE_TO(LINK_WAITING) | MACHINE_TO(LINK_CLOSING))
+
+static const struct machine MACHINE = {
+    .name = "Redis link",
+    .count = LINK_CLOSING + 1,
+    MACHINE_ROW(LINK_WAITING, MACHINE_TO(LINK_ASKING) | MACHINE_TO(LINK_CONNECTING) | MACHINE_TO(LINK_CLOSING)),
+    MACHINE_ROW(LINK_ASKING, MACHINE_TO(LINK_CONNECTING) | LOST_OR_CLOSED),
+    MACHINE_ROW(LINK_CONNECTING, MACHINE_TO(LINK_SECURING) | MACHINE_TO(LINK_GREETING) | LOST_OR_CLOSED),
+    MACHINE_ROW(LINK_SECURING, MACHINE_TO(LINK_GREETING) | LOST_OR_CLOSED),
+    MACHINE_ROW(LINK_GREETING, MACHINE_TO(LINK_READY) | LOST_OR_CLOSED),
+    MACHINE_ROW(LINK_READY, LOST_OR_CLOSED),
+    MACHINE_ROW(LINK_CLOSING, 0),
+};
+
+bool link_move(struct redis_link *link, enum link_state state)
+{
+    if (!machine_allows(&MACHINE, link->state, state)) {
+        redis_link_renew(link, "forbidden change of the link's state");
+        if (link->wire && link->state != LINK_CLOSING)
+            link_drop_wire(link);
+        return false;
+    }
+    link->state = state;
+    INVARIANT(state != LINK_WAITING || (!link->wire && !link->connect));
+    INVARIANT(state != LINK_READY || (link->wire && link->unconfirmed == 0));
+    return true;
+}
 
 /* Timers */
 
@@ -434,14 +465,14 @@ static void on_wire_closed(void *arg)
 
 void redis_link_close(struct redis_link *link, void (*closed)(void *arg), void *arg)
 {
-    CHECK(link->state != LINK_CLOSING);
+    if (!link_move(link, LINK_CLOSING))
+        return;
     list_remove(&link->access_node);
     link_forget_successor(link);
     if (link->resolver)
         list_remove(&link->follower.node);
     if (link->wire)
         calls_fail(link);
-    link->state = LINK_CLOSING;
     link->closed = (struct callback){closed, arg};
     link_set_trouble(link, "%s: closed", link->where);
     CHECK(uv_timer_stop(&link->timer) == 0);

@@ -66,13 +66,14 @@ static void retry_later(struct redis_link *link)
 {
     uint64_t backoff_ms = RETRY_AT_ONCE_MS;
 
+    if (!link_move(link, LINK_WAITING))
+        return;
     for (unsigned i = 1; i <= link->attempts && backoff_ms < link->backoff_max_ms; i++)
         backoff_ms = i == 1 ? BACKOFF_FIRST_MS : backoff_ms * 2;
     if (backoff_ms > link->backoff_max_ms)
         backoff_ms = link->backoff_max_ms;
     link->attempts++;
     link->has_tried = true;
-    link->state = LINK_WAITING;
     link_arm(link, backoff_ms / 2 + random_below((uint32_t)(backoff_ms / 2) + 1));
 }
 
@@ -122,8 +123,8 @@ void link_attempt(struct redis_link *link)
         connect_begin(link);
         return;
     }
-    link->state = LINK_ASKING;
-    redis_resolver_ask(link->resolver, &link->follower);
+    if (link_move(link, LINK_ASKING))
+        redis_resolver_ask(link->resolver, &link->follower);
 }
 
 void link_on_master(void *arg, const struct redis_address *master, const char *why)
@@ -204,8 +205,9 @@ static void try_other_login(struct redis_link *link)
 
 static void connect_begin(struct redis_link *link)
 {
+    if (!link_move(link, LINK_CONNECTING))
+        return;
     take_login(link);
-    link->state = LINK_CONNECTING;
     link->connect = redis_connect_start(link->loop, &link->target, link->attempts, on_connected, link);
     link_arm(link, link->timeout_ms);
 }
@@ -244,8 +246,8 @@ static void secure(struct redis_link *link, union redis_stream *stream)
 
     link_take_wire(link, stream, tls_session_connect(context, link->target.host));
     tls_context_release(context);
-    link->state = LINK_SECURING;
-    redis_wire_begin_handshake(link->wire);
+    if (link_move(link, LINK_SECURING))
+        redis_wire_begin_handshake(link->wire);
 }
 
 /* Pipelined. PING is last because a Redis that is still loading refuses it but answers the others. */
@@ -256,7 +258,8 @@ void link_greet(void *arg)
     char text[64];
     bool is_sent = true;
 
-    link->state = LINK_GREETING;
+    if (!link_move(link, LINK_GREETING))
+        return;
     if (link->to_sentinel)
         is_sent = link_send(link, 3, (struct text[]){TEXT("SENTINEL"), TEXT("MASTER"), TEXT("-")}, on_kind, link);
     if (t->login.password[0]) {
@@ -381,7 +384,8 @@ static void on_server(void *arg, UNUSED enum redis_outcome outcome, const struct
 
 static void become_ready(struct redis_link *link)
 {
-    link->state = LINK_READY;
+    if (!link_move(link, LINK_READY))
+        return;
     link_arm(link, link->quiet_ms);
     link->has_tried = true;
     link->ready_since_ms = uv_now(link->loop);

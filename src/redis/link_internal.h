@@ -9,7 +9,9 @@
 
 enum { LINK_TROUBLE_BYTES = 384, LINK_WHERE_BYTES = REDIS_HOST_BYTES + 32 };
 
-/* Each is left for the next one, or for LINK_WAITING; LINK_SECURING only with TLS. */
+/*   WAITING -> ASKING, with a resolver -> CONNECTING -> SECURING, with TLS -> GREETING -> READY
+ *
+ * From each of the others to WAITING when it fails or is lost, and to CLOSING, where it stays. */
 enum link_state { LINK_WAITING, LINK_ASKING, LINK_CONNECTING, LINK_SECURING, LINK_GREETING, LINK_READY, LINK_CLOSING };
 
 struct redis_call {
@@ -106,6 +108,10 @@ void link_take_wire(struct redis_link *link, union redis_stream *stream, struct 
 void link_forget_successor(struct redis_link *link);
 /* Ends the renewal, fails the pending calls and closes the wire. */
 void link_drop_wire(struct redis_link *link);
+
+/* The only way in which the state changes. False: there is no such move, which was logged, and the connection is lost.
+ */
+MUST_CHECK bool link_move(struct redis_link *link, enum link_state state);
 
 /* link_connect.c */
 

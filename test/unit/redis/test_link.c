@@ -1,4 +1,5 @@
 #include "redis/link.h"
+#include "base/machine.h"
 #include "deadline.h"
 #include "kernel.h"
 #include "fake_redis.h"
@@ -719,5 +720,25 @@ Test(redis_link, learns_in_the_quiet_that_redis_is_gone)
     until(is_down, NULL);
     until(is_ready, NULL);
     cr_expect_eq(w.lost + w.not_sent, 0);
+    close_world();
+}
+
+/* Forbidden moves */
+
+Test(redis_link, greeting_twice_ends_the_process, .signal = SIGABRT)
+{
+    open_ready();
+    link_greet(w.link);
+}
+
+Test(redis_link, in_a_release_greeting_twice_ends_the_connection)
+{
+    machine_set_fatal(false);
+    open_ready();
+    link_greet(w.link);
+    cr_assert_not(redis_link_is_ready(w.link));
+    cr_assert_eq(w.downs, 1);
+    until(is_ready, NULL);
+    cr_assert_eq(w.ups, 2);
     close_world();
 }
