@@ -3,7 +3,13 @@
  * else runs on the loop.
  *
  * The file belongs to one node, which locks it. The chain continues where the file ends. After a failed write, the end
- * is read again: an AUDIT_LINE_TORN follows a line that was cut short, and complete lines stay, confirmed or not. */
+ * is read again: an AUDIT_LINE_TORN follows a line that was cut short, and complete lines stay, confirmed or not.
+ *
+ *   IDLE -- lines wait -------> WRITING -- synced or failed --> IDLE
+ *     |                            +------ takes too long ----> HUNG -- synced or failed --> IDLE
+ *     +---- audit_log_close() -> CLOSED
+ *
+ * Whoever waits for a write that hangs is told that his line may not be on disk. */
 #pragma once
 #include "base/attr.h"
 #include "core/audit_line.h"

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/loss.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 
@@ -31,6 +32,17 @@ struct waiter {
     bool is_event; /* not a line about chains */
     audit_logged *done;
     void *arg;
+};
+
+enum audit_log_state { AUDIT_LOG_IDLE, AUDIT_LOG_WRITING, AUDIT_LOG_HUNG, AUDIT_LOG_CLOSED };
+
+static const struct machine MACHINE = {
+    .name = "audit log",
+    .count = AUDIT_LOG_CLOSED + 1,
+    MACHINE_ROW(AUDIT_LOG_IDLE, MACHINE_TO(AUDIT_LOG_WRITING) | MACHINE_TO(AUDIT_LOG_CLOSED)),
+    MACHINE_ROW(AUDIT_LOG_WRITING, MACHINE_TO(AUDIT_LOG_IDLE) | MACHINE_TO(AUDIT_LOG_HUNG)),
+    MACHINE_ROW(AUDIT_LOG_HUNG, MACHINE_TO(AUDIT_LOG_IDLE)),
+    MACHINE_ROW(AUDIT_LOG_CLOSED, 0),
 };
 
 struct audit_log {
@@ -68,8 +80,9 @@ struct audit_log {
     char why[2 * WHY_BYTES]; /* there is none, as a sentence; else empty */
 
     unsigned moves; /* of this group, to another file */
-    bool is_writing, must_read_end, is_closing;
-    bool is_hung; /* what is being written takes too long, and whoever waited for it was told */
+    enum audit_log_state state;
+    bool must_read_end;
+    bool is_closing; /* once it is idle */
     uv_timer_t patience;
     char trouble[WHY_BYTES]; /* empty: none */
     struct log_pause trouble_pause;
@@ -77,6 +90,16 @@ struct audit_log {
     struct callback synced;
     struct callback closed;
 };
+
+MUST_CHECK static bool audit_log_move(struct audit_log *log, enum audit_log_state state)
+{
+    if (!machine_allows(&MACHINE, log->state, state))
+        return false;
+    log->state = state;
+    INVARIANT(state != AUDIT_LOG_WRITING || (!log->held && list_empty(&log->writing) && log->out.len == 0));
+    INVARIANT(state != AUDIT_LOG_CLOSED || (list_empty(&log->waiting) && list_empty(&log->writing)));
+    return true;
+}
 
 /* The file's end */
 
@@ -219,15 +242,17 @@ static void on_patience_closed(uv_handle_t *patience)
 
 static void close_handles(struct audit_log *log)
 {
+    if (!audit_log_move(log, AUDIT_LOG_CLOSED))
+        return;
     uv_close((uv_handle_t *)&log->patience, on_patience_closed);
 }
 
 void audit_log_close(struct audit_log *log, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!log->is_closing && list_empty(&log->waiting));
+    REQUIRE(!log->is_closing && list_empty(&log->waiting));
     log->is_closing = true;
     log->closed = (struct callback){closed, arg};
-    if (!log->is_writing)
+    if (log->state == AUDIT_LOG_IDLE)
         close_handles(log);
 }
 
@@ -247,15 +272,15 @@ static void on_idle(uv_idle_t *idle)
     struct audit_log *log = idle->data;
 
     CHECK(uv_idle_stop(idle) == 0);
-    if (log->is_hung)
+    if (log->state == AUDIT_LOG_HUNG)
         fail_waiting(log);
-    else if (!log->is_writing && !list_empty(&log->waiting) && !must_wait(log))
+    else if (log->state == AUDIT_LOG_IDLE && !list_empty(&log->waiting) && !must_wait(log))
         begin_group(log);
 }
 
 static void wake(struct audit_log *log)
 {
-    if (!log->is_writing || log->is_hung)
+    if (log->state == AUDIT_LOG_IDLE || log->state == AUDIT_LOG_HUNG)
         CHECK(uv_idle_start(&log->idle, on_idle) == 0);
 }
 
@@ -264,7 +289,7 @@ void audit_log_append(struct audit_log *log, const struct audit_line *line, audi
     struct waiter *waiter = mem_alloc(sizeof *waiter);
     struct audit_line mine = *line;
 
-    CHECK(!log->is_closing);
+    REQUIRE(!log->is_closing);
     mine.node = text_of(log->node);
     waiter->done = done;
     waiter->arg = arg;
@@ -404,12 +429,12 @@ static void tell_group(struct audit_log *log, bool is_synced)
 /* why NULL: it is synced, or there was nothing to write. */
 static void end_group(struct audit_log *log, const char *why)
 {
-    log->is_writing = false;
     log->moves = 0;
     log->must_read_end = why != NULL;
     if (!why)
         watch_size(log);
     if (!why && log->out.len > 0) {
+        ENSURE(log->next_head.seq > log->head.seq && log->next_head.seq >= log->next_event_seq);
         log->head = log->next_head;
         log->event_seq = log->next_event_seq;
         log->is_new_file = log->needs_newline = log->has_lost = log->is_loss_told = false;
@@ -422,8 +447,8 @@ static void end_group(struct audit_log *log, const char *why)
     callback_run(log->synced);
     if (!list_empty(&log->waiting))
         wake(log);
-    else if (log->is_closing)
-        close_handles(log);
+    else if (log->is_closing && log->state == AUDIT_LOG_IDLE)
+        close_handles(log); /* unless a callback has closed it */
 }
 
 /* Fails all that wait. */
@@ -446,7 +471,8 @@ static void on_patience_over(uv_timer_t *patience)
 {
     struct audit_log *log = patience->data;
 
-    log->is_hung = true;
+    if (!audit_log_move(log, AUDIT_LOG_HUNG))
+        return;
     note_trouble(log, "the disk does not answer");
     fail_waiting(log);
 }
@@ -463,7 +489,10 @@ static void begin_group(struct audit_log *log)
     }
     log->must_read_end = false;
     settle_loss(log);
-    log->is_writing = true;
+    if (!audit_log_move(log, AUDIT_LOG_WRITING)) {
+        fail_waiting(log);
+        return;
+    }
     log->next_head = log->head;
     log->next_event_seq = log->event_seq;
     if (log->has_lost || !list_empty(&log->waiting))
@@ -515,8 +544,9 @@ static void on_written(struct background *background)
     struct audit_log *log = (struct audit_log *)background;
 
     CHECK(uv_timer_stop(&log->patience) == 0);
-    log->is_hung = false;
-    if (background->status != 0)
+    if (!audit_log_move(log, AUDIT_LOG_IDLE))
+        fail_waiting(log);
+    else if (background->status != 0)
         end_group(log, strerror(EAGAIN));
     else if (log->fate != APPEND_THERE)
         follow_path(log);
@@ -544,7 +574,7 @@ const char *audit_log_held(const struct audit_log *log)
 
 void audit_log_look(struct audit_log *log)
 {
-    if (!log->held && !log->is_writing && !log->is_closing && list_empty(&log->waiting))
+    if (!log->held && log->state == AUDIT_LOG_IDLE && !log->is_closing && list_empty(&log->waiting))
         begin_group(log);
 }
 

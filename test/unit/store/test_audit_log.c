@@ -1,6 +1,8 @@
 #include "audit/audit_log.h"
 
 #include "base/append_file.h"
+#include "base/background.h"
+#include "base/machine.h"
 #include "deadline.h"
 #include "leak_guard.h"
 #include "process.h"
@@ -403,6 +405,21 @@ Test(audit_log_file, is_closed_while_its_disk_hangs)
     expect_types(path, 1, "log.began x ");
 }
 
+static void close_this(void *arg, bool is_synced)
+{
+    cr_expect(is_synced);
+    audit_log_close(arg, NULL, NULL);
+}
+
+Test(audit_log_file, the_callback_of_a_line_may_close_it)
+{
+    struct audit_log *log = open_log();
+
+    audit_log_append(log, &(struct audit_line){.time_ms = 1, .type = TEXT("x")}, close_this, log);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    expect_types(path, 1, "log.began x ");
+}
+
 /* A file that somebody cut goes on where the node knows it was, so that the gap shows. */
 Test(audit_log_file, a_cut_while_it_is_open_leaves_a_gap)
 {
@@ -461,4 +478,37 @@ Test(audit_log_file, has_a_place_that_a_copy_has_not)
     cr_expect_str_eq(places[0], places[1]);
     cr_expect_str_neq(places[0], places[2]);
     cr_expect_str_neq(strchr(places[0], ' '), strchr(places[3], ' '));
+}
+
+/* Forbidden moves */
+
+static struct background *begin_written(void)
+{
+    struct audit_log *log = open_log();
+
+    append_now(log, "x");
+    cr_assert_eq(synced, 1);
+    return (struct background *)log;
+}
+
+Test(audit_log_file, a_write_that_ends_twice_ends_the_process, .signal = SIGABRT)
+{
+    struct background *written = begin_written();
+
+    written->done(written);
+}
+
+Test(audit_log_file, in_a_release_a_write_that_ends_twice_confirms_nothing)
+{
+    struct background *written = begin_written();
+    struct audit_log *log = (struct audit_log *)written;
+
+    machine_set_fatal(false);
+    append(log, "y");
+    written->done(written);
+    cr_expect_eq(failed, 1);
+    append_now(log, "z");
+    cr_expect_eq(synced, 2);
+    close_log(log);
+    expect_types(path, 1, "log.began x z ");
 }
