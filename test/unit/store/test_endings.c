@@ -295,7 +295,7 @@ Test(endings, the_store_closes_while_a_lease_may_be_left)
     struct answer answer = {0};
 
     fail_over();
-    lease_fence(store_lease(fixture.store))->lease_max_ms = 60000; /* no stall outlasts it */
+    lease_fence(store_lease(fixture.store))->lease_max_ms = LEASE_MS_MAX; /* few stalls outlast it */
     end_session(&answer);
     cr_assert(test_loop_until(&fixture.loop, has_no_session, NULL, PATIENCE_MS));
     fixture_close_store();
