@@ -1,11 +1,7 @@
-#include "audit/audit_log.h"
+#include "audit_log_internal.h"
 
-#include "base/append_file.h"
-#include "base/background.h"
-#include "base/callback.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
 #include "base/loss.h"
 #include "base/machine.h"
 #include "base/mem.h"
@@ -19,10 +15,7 @@
 #define FILE_NAME "audit log"
 enum {
     GROUP_MAX_BYTES = 4 * 1024 * 1024,
-    END_MAX_BYTES = 1024 * 1024,
-    WHY_BYTES = 256,
     MOVES_MAX = 4,
-    PLACE_BYTES = 512
 };
 
 /* A line that waits for its sync. */
@@ -34,8 +27,6 @@ struct waiter {
     void *arg;
 };
 
-enum audit_log_state { AUDIT_LOG_IDLE, AUDIT_LOG_WRITING, AUDIT_LOG_HUNG, AUDIT_LOG_CLOSED };
-
 static const struct machine MACHINE = {
     .name = "audit log",
     .count = AUDIT_LOG_CLOSED + 1,
@@ -45,52 +36,6 @@ static const struct machine MACHINE = {
     MACHINE_ROW(AUDIT_LOG_CLOSED, 0),
 };
 
-struct audit_log {
-    struct background background; /* first: on_written() gets it */
-    uv_loop_t *loop;
-    struct audit_log_settings settings;
-    char *path;
-    char place[PLACE_BYTES];
-    const char *held; /* see audit_log_hold() */
-    char node[AUDIT_NODE_BYTES];
-    int fd;
-
-    struct audit_head head;      /* of what is synced; seq 0: the chain has no line yet */
-    uint64_t event_seq;          /* of the last event among it */
-    struct audit_head next_head; /* of what is being written */
-    uint64_t next_event_seq;
-    bool is_new_file; /* its first line will name the chain */
-    size_t torn;      /* bytes behind the last line that is ours: an unfinished one */
-    bool needs_newline;
-    off_t size;         /* after the last sync */
-    uint64_t first_seq; /* of the file's first line; 0: it is not of this chain */
-    bool has_lost;      /* lines lost_from to head.seq, which the next line says */
-    uint64_t lost_from; /* 0: not known */
-    bool is_loss_told;  /* to operators */
-
-    struct list waiting, writing; /* struct waiter */
-    struct buf out;               /* what is being written */
-
-    /* Of the thread. */
-    int error;               /* an errno, or 0 */
-    enum append_fate fate;   /* of the file, before it was written, or after */
-    bool was_written;        /* all of it */
-    off_t found;             /* bytes that the file had before */
-    int next_fd;             /* the file that is at the path now; -1: none */
-    char why[2 * WHY_BYTES]; /* there is none, as a sentence; else empty */
-
-    unsigned moves; /* of this group, to another file */
-    enum audit_log_state state;
-    bool must_read_end;
-    bool is_closing; /* once it is idle */
-    uv_timer_t patience;
-    char trouble[WHY_BYTES]; /* empty: none */
-    struct log_pause trouble_pause;
-    uv_idle_t idle; /* starts the next group in the next turn, so that it is complete */
-    struct callback synced;
-    struct callback closed;
-};
-
 MUST_CHECK static bool audit_log_move(struct audit_log *log, enum audit_log_state state)
 {
     if (!machine_allows(&MACHINE, log->state, state))
@@ -98,81 +43,6 @@ MUST_CHECK static bool audit_log_move(struct audit_log *log, enum audit_log_stat
     log->state = state;
     INVARIANT(state != AUDIT_LOG_WRITING || (!log->held && list_empty(&log->writing) && log->out.len == 0));
     INVARIANT(state != AUDIT_LOG_CLOSED || (list_empty(&log->waiting) && list_empty(&log->writing)));
-    return true;
-}
-
-/* The file's end */
-
-static bool is_ours(const struct audit_log *log, const struct audit_head *head)
-{
-    return log->head.chain[0] == '\0' || strcmp(head->chain, log->head.chain) == 0;
-}
-
-/* Where the file begins; the head is known. */
-static uint64_t read_first_seq(struct audit_log *log)
-{
-    size_t count = log->size < AUDIT_LINE_MAX_BYTES ? (size_t)log->size : AUDIT_LINE_MAX_BYTES;
-    struct buf begin CLEANUP(buf_finish);
-    struct audit_line_read first;
-    struct text rest, line;
-
-    buf_init(&begin, AUDIT_LINE_MAX_BYTES);
-    if (count == 0)
-        return log->head.seq + 1;
-    if (!append_file_read(log->fd, 0, count, &begin))
-        return 0;
-    rest = buf_text(&begin);
-    if (!text_next(&rest, '\n', &line) || audit_line_read(log->settings.keyring, line, &first) != AUDIT_LINE_GENUINE ||
-        !is_ours(log, &first.head))
-        return 0;
-    return first.head.seq;
-}
-
-/* The last genuine line of the file is known. After a failed write, lines that were not confirmed may stand there. */
-static void go_on_after(struct audit_log *log, const struct audit_head *last)
-{
-    log->is_new_file = !is_ours(log, last);
-    if (log->is_new_file)
-        return;
-    if (last->seq >= log->lost_from)
-        log->lost_from = last->seq + 1;
-    if (last->seq > log->head.seq) {
-        log->head = *last;
-        log->event_seq = last->seq;
-    }
-}
-
-/* Nothing in the file is known as ours. That does not end the log, and the verifier tells. */
-static void begin_in_file(struct audit_log *log)
-{
-    log->is_new_file = true;
-    if (log->head.chain[0])
-        return;
-    if (log->size > 0)
-        LOG(LOG_ERROR, "the audit log's end was not written by this node, or with another master key: a chain begins",
-            log_str("path", log->path));
-    audit_head_begin(&log->head);
-}
-
-/* Learns where the chain goes on. False: the file cannot be read. */
-static bool read_end(struct audit_log *log)
-{
-    struct buf end CLEANUP(buf_finish) = {0};
-    struct audit_line_read last;
-    size_t count;
-
-    (void)append_file_look(log->path, log->fd, 0, &log->size);
-    count = log->size < END_MAX_BYTES ? (size_t)log->size : END_MAX_BYTES;
-    log->torn = count;
-    buf_init(&end, END_MAX_BYTES);
-    if (count > 0 && !append_file_read(log->fd, log->size - (off_t)count, count, &end))
-        return false;
-    log->needs_newline = count > 0 && end.ptr[count - 1] != '\n';
-    if (audit_line_find_last(log->settings.keyring, buf_text(&end), &last, &log->torn))
-        go_on_after(log, &last.head);
-    else
-        begin_in_file(log);
-    log->first_seq = read_first_seq(log);
     return true;
 }
 
@@ -200,7 +70,7 @@ struct audit_log *audit_log_open(uv_loop_t *loop, const struct audit_log_setting
     CHECK(uv_idle_init(loop, &log->idle) == 0);
     CHECK(uv_timer_init(loop, &log->patience) == 0);
     log->idle.data = log->patience.data = log;
-    if (!read_end(log)) {
+    if (!audit_log_read_end(log)) {
         buf_printf(ret_why, "cannot read the audit log %s: %s", settings->path, strerror(errno));
         audit_log_close(log, NULL, NULL);
         return NULL;
@@ -483,7 +353,7 @@ static void begin_group(struct audit_log *log)
         fail_group(log, log->held);
         return;
     }
-    if (log->must_read_end && !read_end(log)) {
+    if (log->must_read_end && !audit_log_read_end(log)) {
         fail_group(log, strerror(errno));
         return;
     }
