@@ -14,6 +14,7 @@ enum { NS_PER_MS = 1000 * 1000, LOOK_NS = 10 * 1000, FDS_MAX = 1 << 16 };
 struct sim_epoll {
     struct list watches, ready;
     unsigned system_watches;
+    void *process; /* whose it is, in a world of several */
 };
 
 static struct sim_epoll *epolls[FDS_MAX];
@@ -32,6 +33,9 @@ static int keep(int fd)
     list_init(&epolls[fd]->watches);
     list_init(&epolls[fd]->ready);
     epolls[fd]->system_watches = 0;
+    epolls[fd]->process = sim_world ? sim_world->current() : NULL;
+    if (sim_world)
+        sim_world->opened(fd);
     return fd;
 }
 
@@ -78,6 +82,8 @@ static void put_into_ready(struct sim_watch *watch)
 {
     if (list_empty(&watch->ready))
         list_append(&watch->epoll->ready, &watch->ready);
+    if (watch->epoll->process)
+        sim_world->wake(watch->epoll->process);
 }
 
 void sim_epoll_notify(struct sim_socket *socket, uint32_t events)
@@ -179,6 +185,30 @@ static int take_ready(struct sim_epoll *epoll, struct epoll_event *ret_events, i
     return count;
 }
 
+static uint64_t end_of_wait(int timeout)
+{
+    return timeout < 0 ? UINT64_MAX : sim_now_ns() + sim_wait_ns((uint64_t)timeout * NS_PER_MS);
+}
+
+/* Among several processes each look lets those go on whose time has come. */
+static int look_among_others(int epfd, struct epoll_event *ret_events, int max, int timeout)
+{
+    struct sim_epoll *epoll = epoll_of(epfd);
+    const uint64_t until_ns = end_of_wait(timeout);
+    int count, more;
+
+    do {
+        sim_kernel_spend_ns(LOOK_NS);
+        sim_world->wait(list_empty(&epoll->ready) ? until_ns : 0);
+        count = take_ready(epoll, ret_events, max);
+        more = count < max && epoll->system_watches > 0
+                   ? SYSTEM(epoll_pwait)(epfd, ret_events + count, max - count, 0, NULL)
+                   : 0;
+        count += more > 0 ? more : 0;
+    } while (count == 0 && sim_now_ns() < until_ns);
+    return count;
+}
+
 static int look(int epfd, struct epoll_event *ret_events, int max, int timeout, const sigset_t *mask)
 {
     struct sim_epoll *epoll = epoll_of(epfd);
@@ -186,6 +216,8 @@ static int look(int epfd, struct epoll_event *ret_events, int max, int timeout, 
 
     if (!epoll)
         return SYSTEM(epoll_pwait)(epfd, ret_events, max, timeout, mask);
+    if (epoll->process)
+        return look_among_others(epfd, ret_events, max, timeout);
     sim_kernel_spend_ns(LOOK_NS);
     count = take_ready(epoll, ret_events, max);
     if (count == max)
@@ -224,20 +256,41 @@ static short reported(uint32_t events)
                    (events & EPOLLHUP ? POLLHUP : 0));
 }
 
+static int take_polled(struct pollfd *fds, nfds_t count)
+{
+    int ready = 0;
+
+    for (nfds_t i = 0; i < count; i++) {
+        fds[i].revents = reported(sim_socket_events(sim_socket_of(fds[i].fd)) & polled(fds[i].events));
+        ready += fds[i].revents != 0;
+    }
+    return ready;
+}
+
+/* Nothing wakes whoever polls: it looks every millisecond. */
+static int poll_among_others(struct pollfd *fds, nfds_t count, int timeout)
+{
+    const uint64_t until_ns = end_of_wait(timeout);
+    int ready;
+
+    while ((ready = take_polled(fds, count)) == 0 && sim_now_ns() < until_ns)
+        sim_world->wait(until_ns < sim_now_ns() + NS_PER_MS ? until_ns : sim_now_ns() + NS_PER_MS);
+    return ready;
+}
+
 /* Of ours alone: a list with one that is not is the system's, with its time. */
 int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
-    int ready = 0;
+    int ready;
 
     for (nfds_t i = 0; i < count; i++)
         if (!sim_socket_of(fds[i].fd))
             return SYSTEM(poll)(fds, count, timeout);
     if (!sim_is_inside())
         return SYSTEM(poll)(fds, count, timeout);
-    for (nfds_t i = 0; i < count; i++) {
-        fds[i].revents = reported(sim_socket_events(sim_socket_of(fds[i].fd)) & polled(fds[i].events));
-        ready += fds[i].revents != 0;
-    }
+    if (sim_world && sim_world->current())
+        return poll_among_others(fds, count, timeout);
+    ready = take_polled(fds, count);
     CHECK(ready > 0 || timeout >= 0); /* it would never end */
     sim_kernel_spend_ns(ready == 0 && timeout > 0 ? (uint64_t)timeout * NS_PER_MS : LOOK_NS);
     return ready;

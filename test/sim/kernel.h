@@ -15,5 +15,7 @@
 
 /* From now on, for this thread. Both clocks begin where the system's are. */
 void sim_kernel_enter(void);
+/* The same, with clocks that begin here. */
+void sim_kernel_enter_at(uint64_t monotonic_ns, uint64_t real_ns);
 /* Time goes on, as if this thread had been busy. */
 void sim_kernel_spend_ns(uint64_t ns);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/uio.h>
 
 /* The system's own function, whatever the program defines. */
 #define SYSTEM(name)                                               \
@@ -19,6 +20,35 @@ void *sim_system_named(const char *name);
 /* Whether this thread has entered. */
 bool sim_is_inside(void);
 uint64_t sim_now_ns(void);
+/* Since it entered. */
+uint64_t sim_spent_ns(void);
+
+/* How the clocks of a host go: all by pace_ppm too fast, since a moment at which they were lead_ns ahead; and the
+ * calendar by off_ns more. */
+struct sim_clock {
+    int64_t pace_ppm, lead_ns, off_ns;
+};
+/* How long a wait of so many ns by the clock of the host that runs now takes. */
+uint64_t sim_wait_ns(uint64_t ns);
+
+struct sim_host;
+
+/* Where several processes share the kernel, what it asks of them. NULL: there is one, which is the program itself. */
+struct sim_world {
+    /* The process that runs now waits until it is woken, or until then (UINT64_MAX: for ever). */
+    void (*wait)(uint64_t until_ns);
+    void *(*current)(void);
+    void (*wake)(void *process);
+    /* Of the process that runs now. NULL: none does. */
+    struct sim_host *(*host)(void);
+    const struct sim_clock *(*clock)(void);
+    /* The process that runs now has opened, or closed, a descriptor. */
+    void (*opened)(int fd);
+    void (*closed)(int fd);
+    /* Takes what it writes to its standard output or error. False: that is the program's own. */
+    bool (*printed)(int fd, const struct iovec *parts, size_t count);
+};
+extern const struct sim_world *sim_world;
 
 struct sim_socket;
 
