@@ -1,13 +1,16 @@
 /* Listening and connecting. */
-#include "base/check.h"
 #include "socket_internal.h"
+#include "base/check.h"
+#include "actor.h"
 #include <errno.h>
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
-enum { BACKLOG_MAX = 4096 };
+enum { BACKLOG_MAX = 4096, FIRST_PORT = 32768, LAST_PORT = 60999 };
 
 static struct list listeners = {&listeners, &listeners};
 
@@ -40,11 +43,40 @@ static bool is_same_host(const struct sockaddr_storage *a, const struct sockaddr
                               &((const struct sockaddr_in6 *)b)->sin6_addr);
 }
 
+static bool is_of_host(const struct sockaddr_storage *address, const struct sim_host *host)
+{
+    return is_any(address) || ((const struct sockaddr_in *)address)->sin_addr.s_addr == host->ip.s_addr ||
+           ((const struct sockaddr_in *)address)->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+}
+
+static uint16_t draw_port(struct sim_host *host)
+{
+    const uint16_t port = host->next_port;
+
+    host->next_port = port == LAST_PORT ? FIRST_PORT : (uint16_t)(port + 1);
+    return htons(port);
+}
+
+/* Where the system would have bound it. */
+static void give_host_address(struct sim_socket *socket, struct in_addr ip)
+{
+    struct sockaddr_in *address = (struct sockaddr_in *)&socket->address;
+
+    if (socket->address.ss_family == 0)
+        *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = ip};
+    if (address->sin_port == 0)
+        address->sin_port = draw_port(socket->host);
+}
+
 static void note_address(struct sim_socket *socket)
 {
     socklen_t len = sizeof socket->address;
     struct stat file;
 
+    if (socket->host) {
+        give_host_address(socket, socket->host->ip);
+        return;
+    }
     CHECK(SYSTEM(getsockname)(socket->fd, (struct sockaddr *)&socket->address, &len) == 0);
     if (!socket->is_unix || ((struct sockaddr_un *)&socket->address)->sun_path[0] == '\0' ||
         stat(((struct sockaddr_un *)&socket->address)->sun_path, &file) != 0)
@@ -58,11 +90,40 @@ static bool is_taken(const struct sim_socket *socket)
     for (struct list *node = listeners.next; node != &listeners; node = node->next) {
         const struct sim_socket *other = LIST_ENTRY(node, struct sim_socket, listeners);
 
-        if (!socket->is_unix && !other->is_unix && port_of(&other->address) == port_of(&socket->address) &&
+        if (!socket->is_unix && !other->is_unix && other->host == socket->host &&
+            port_of(&other->address) == port_of(&socket->address) &&
             (is_any(&other->address) || is_any(&socket->address) || is_same_host(&other->address, &socket->address)))
             return true;
     }
     return false;
+}
+
+int bind(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
+{
+    struct sim_socket *socket = sim_socket_of(fd);
+    const struct sockaddr_storage *address = (const struct sockaddr_storage *)to.__sockaddr__;
+
+    if (!socket || !socket->host)
+        return SYSTEM(bind)(fd, to, len);
+    if (socket->address.ss_family != 0)
+        return sim_fail(EINVAL);
+    if (address->ss_family != AF_INET || !is_of_host(address, socket->host))
+        return sim_fail(EADDRNOTAVAIL);
+    memcpy(&socket->address, address, sizeof(struct sockaddr_in));
+    if (port_of(address) != 0 && is_taken(socket)) {
+        socket->address.ss_family = 0;
+        return sim_fail(EADDRINUSE);
+    }
+    give_host_address(socket, socket->host->ip);
+    return 0;
+}
+
+void sim_begin_to_listen(struct sim_socket *socket, size_t backlog)
+{
+    CHECK(!is_taken(socket));
+    socket->state = SIM_LISTENING;
+    socket->backlog = backlog < BACKLOG_MAX ? backlog + 1 : BACKLOG_MAX;
+    list_append(&listeners, &socket->listeners);
 }
 
 int listen(int fd, int backlog)
@@ -76,22 +137,22 @@ int listen(int fd, int backlog)
         return 0;
     if (is_taken(socket))
         return sim_fail(EADDRINUSE);
-    socket->state = SIM_LISTENING;
-    socket->backlog = backlog < BACKLOG_MAX ? (size_t)backlog + 1 : BACKLOG_MAX;
-    list_append(&listeners, &socket->listeners);
+    sim_begin_to_listen(socket, (size_t)backlog);
     return 0;
 }
 
-static struct sim_socket *listener_at(const struct sockaddr_storage *address, bool is_unix, const struct stat *file)
+/* file: of a Unix socket; else of this host, or NULL. */
+static struct sim_socket *listener_at(const struct sockaddr_storage *address, const struct stat *file,
+                                      const struct sim_host *host)
 {
     for (struct list *node = listeners.next; node != &listeners; node = node->next) {
         struct sim_socket *l = LIST_ENTRY(node, struct sim_socket, listeners);
 
-        if (l->is_unix != is_unix)
+        if (l->is_unix != (file != NULL) || l->host != host)
             continue;
-        if (is_unix ? l->dev == file->st_dev && l->ino == file->st_ino
-                    : port_of(&l->address) == port_of(address) &&
-                          (is_any(&l->address) || is_same_host(&l->address, address)))
+        if (file ? l->dev == file->st_dev && l->ino == file->st_ino
+                 : port_of(&l->address) == port_of(address) &&
+                       (is_any(&l->address) || is_same_host(&l->address, address)))
             return l;
     }
     return NULL;
@@ -110,21 +171,36 @@ static void give_local_address(struct sim_socket *socket, const struct sockaddr_
                        to->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)) == 0);
 }
 
-static struct sim_socket *knock(struct sim_socket *listener, struct sim_socket *client)
+static void wait_for_accept(struct sim_socket *listener, struct sim_socket *accepted)
 {
-    struct sim_socket *accepted = sim_socket_make(-1, listener->is_unix);
-
-    sim_join(client, accepted);
-    client->peer_address = accepted->address = listener->address;
-    accepted->resets = false;
-    if (!client->is_unix)
-        note_address(client);
-    accepted->peer_address = client->address;
-    accepted->peer_address.ss_family = listener->address.ss_family;
+    if (listener->actor) {
+        accepted->actor = listener->actor;
+        accepted->actor_arg = listener->actor_arg;
+        listener->actor->connected(accepted, listener->actor_arg);
+        return;
+    }
     list_append(&listener->waiting, &accepted->of_listener);
     listener->waits++;
     sim_epoll_notify(listener, EPOLLIN);
-    return accepted;
+}
+
+static void knock(struct sim_socket *listener, struct sim_socket *client, const struct sockaddr_storage *address)
+{
+    struct sim_socket *accepted = sim_socket_make(-1, listener->is_unix, listener->host);
+
+    sim_join(client, accepted);
+    client->peer_address = accepted->address = *address;
+    accepted->resets = false;
+    if (!client->is_unix)
+        note_address(client);
+    accepted->peer_host = client->host;
+    accepted->peer_address = client->address;
+    accepted->peer_address.ss_family = listener->address.ss_family;
+    if (client->host) {
+        client->state = SIM_CONNECTING;
+        sim_convey(client, listener->host, SIM_WELCOME, (struct text){NULL, 0});
+    }
+    wait_for_accept(listener, accepted);
 }
 
 static int connect_unix(struct sim_socket *socket, const struct sockaddr_storage *address)
@@ -134,29 +210,53 @@ static int connect_unix(struct sim_socket *socket, const struct sockaddr_storage
 
     if (stat(((const struct sockaddr_un *)address)->sun_path, &file) != 0)
         return sim_fail(errno);
-    listener = listener_at(address, true, &file);
+    listener = listener_at(address, &file, NULL);
     if (!listener)
         return sim_fail(ECONNREFUSED);
     if (listener->waits >= listener->backlog)
         return sim_fail(EAGAIN);
-    knock(listener, socket);
+    knock(listener, socket, &listener->address);
     return 0;
 }
 
 /* Over TCP the answer comes later, even if it is there at once. */
 static int connect_tcp(struct sim_socket *socket, const struct sockaddr_storage *address)
 {
-    struct sim_socket *listener = listener_at(address, false, NULL);
+    struct sim_socket *listener = listener_at(address, NULL, NULL);
 
     give_local_address(socket, address);
     if (listener && listener->waits < listener->backlog)
-        knock(listener, socket);
+        knock(listener, socket, &listener->address);
     else
         socket->error = ECONNREFUSED;
     if (sim_may_block(socket))
         return socket->error ? sim_take_error(socket) : 0;
     sim_epoll_notify(socket, SIM_ANY);
     return sim_fail(EINPROGRESS);
+}
+
+/* Nobody answers at an address that no host has. */
+void sim_begin_to_connect(struct sim_socket *socket, const struct sockaddr_storage *address)
+{
+    const struct in_addr ip = ((const struct sockaddr_in *)address)->sin_addr;
+
+    socket->state = SIM_CONNECTING;
+    socket->peer_address = *address;
+    give_host_address(socket, socket->host->ip);
+    socket->peer_host = ip.s_addr == htonl(INADDR_LOOPBACK) ? socket->host : sim_host_at(ip);
+    if (socket->peer_host)
+        sim_convey(socket, socket->host, SIM_KNOCK, (struct text){NULL, 0});
+}
+
+void sim_knock_arrived(struct sim_socket *client)
+{
+    struct sim_socket *listener = listener_at(&client->peer_address, NULL, client->peer_host);
+    const struct sockaddr_storage address = client->peer_address;
+
+    if (listener && listener->waits < listener->backlog)
+        knock(listener, client, &address);
+    else
+        sim_convey(client, client->peer_host, SIM_REFUSAL, (struct text){NULL, 0});
 }
 
 int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
@@ -167,9 +267,15 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
     if (!socket)
         return SYSTEM(connect)(fd, to, len);
     if (socket->state != SIM_FRESH)
-        return sim_fail(EISCONN);
+        return sim_fail(socket->state == SIM_CONNECTING ? EALREADY : EISCONN);
     memcpy(&address, to.__sockaddr__, len < sizeof address ? len : sizeof address);
-    return socket->is_unix ? connect_unix(socket, &address) : connect_tcp(socket, &address);
+    if (!socket->host)
+        return socket->is_unix ? connect_unix(socket, &address) : connect_tcp(socket, &address);
+    if (address.ss_family != AF_INET)
+        return sim_fail(ENETUNREACH);
+    CHECK(!sim_may_block(socket));
+    sim_begin_to_connect(socket, &address);
+    return sim_fail(EINPROGRESS);
 }
 
 int accept4(int fd, __SOCKADDR_ARG ret_address, socklen_t *restrict ret_len, int flags)

@@ -1,9 +1,9 @@
-/* Stream sockets: descriptors, names and options. Each has a descriptor of the system, a socket that is bound and
- * nothing else: so numbers, addresses and the files of Unix sockets are free ones, and settings are refused where the
- * system refuses them. */
+/* Stream sockets: descriptors, names and options. Each that has a descriptor has one of the system, a socket that is
+ * bound and nothing else: so numbers are free ones, and without hosts addresses and the files of Unix sockets, too; and
+ * settings are refused where the system refuses them. */
+#include "socket_internal.h"
 #include "base/check.h"
 #include "base/mem.h"
-#include "socket_internal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -12,12 +12,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { ROOM_BYTES = 256 * 1024 };
 
 static struct sim_socket *sockets[SIM_FDS_MAX];
+
 int sim_fail(int error)
 {
     errno = error;
@@ -47,9 +49,16 @@ size_t sim_unread(const struct sim_socket *socket)
     return socket->input_len - socket->taken;
 }
 
+size_t sim_room(const struct sim_socket *socket)
+{
+    const size_t taken = sim_unread(socket) + socket->flying_bytes;
+
+    return socket->room > taken ? socket->room - taken : 0;
+}
+
 bool sim_has_room(const struct sim_socket *socket)
 {
-    return !socket->peer || socket->peer->room - sim_unread(socket->peer) >= socket->peer->room / 3;
+    return !socket->peer || sim_room(socket->peer) >= socket->peer->room / 3;
 }
 
 uint32_t sim_socket_events(const struct sim_socket *socket)
@@ -57,6 +66,8 @@ uint32_t sim_socket_events(const struct sim_socket *socket)
     switch (socket->state) {
     case SIM_LISTENING:
         return socket->waits > 0 ? EPOLLIN : 0;
+    case SIM_CONNECTING:
+        return 0;
     case SIM_CONNECTED:
         return (sim_unread(socket) > 0 || socket->is_ended || socket->error ? (uint32_t)EPOLLIN : 0) |
                (sim_has_room(socket) || socket->error ? (uint32_t)EPOLLOUT : 0) |
@@ -75,22 +86,30 @@ void sim_socket_name(struct sim_socket *socket, int fd)
     CHECK(fd < SIM_FDS_MAX && !sockets[fd]);
     sockets[fd] = socket;
     socket->fd = fd;
+    if (sim_world)
+        sim_world->opened(fd);
 }
 
 void sim_socket_unname(int fd)
 {
+    sockets[fd]->fd = -1;
     sockets[fd] = NULL;
 }
 
-struct sim_socket *sim_socket_make(int fd, bool is_unix)
+struct sim_socket *sim_socket_make(int fd, bool is_unix, struct sim_host *host)
 {
     struct sim_socket *socket = mem_alloc(sizeof *socket);
 
-    *socket = (struct sim_socket){.state = SIM_FRESH, .fd = -1, .is_unix = is_unix, .room = ROOM_BYTES};
+    *socket = (struct sim_socket){
+        .state = SIM_FRESH, .fd = -1, .is_unix = is_unix, .room = ROOM_BYTES, .host = is_unix ? NULL : host};
     list_init(&socket->watches);
     list_init(&socket->listeners);
     list_init(&socket->waiting);
     list_init(&socket->of_listener);
+    list_init(&socket->of_host);
+    list_init(&socket->flying);
+    if (socket->host)
+        list_append(&host->sockets, &socket->of_host);
     if (fd >= 0)
         sim_socket_name(socket, fd);
     return socket;
@@ -99,10 +118,18 @@ struct sim_socket *sim_socket_make(int fd, bool is_unix)
 void sim_socket_free(struct sim_socket *socket)
 {
     sim_epoll_forget(socket);
+    sim_drop_flying(socket);
+    sim_event_cancel(&socket->resumes);
     list_remove(&socket->listeners);
     list_remove(&socket->of_listener);
+    list_remove(&socket->of_host);
     free(socket->input);
     free(socket);
+}
+
+static struct sim_host *host_of_caller(void)
+{
+    return sim_world ? sim_world->host() : NULL;
 }
 
 int socket(int domain, int type, int protocol)
@@ -111,7 +138,7 @@ int socket(int domain, int type, int protocol)
 
     if (fd >= 0 && sim_is_inside() && (type & 0xf) == SOCK_STREAM &&
         (domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX))
-        sim_socket_make(fd, domain == AF_UNIX);
+        sim_socket_make(fd, domain == AF_UNIX, host_of_caller());
     return fd;
 }
 
@@ -120,8 +147,32 @@ int socketpair(int domain, int type, int protocol, int ret_fds[2])
     int status = SYSTEM(socketpair)(domain, type, protocol, ret_fds);
 
     if (status == 0 && sim_is_inside() && domain == AF_UNIX && (type & 0xf) == SOCK_STREAM)
-        sim_join(sim_socket_make(ret_fds[0], true), sim_socket_make(ret_fds[1], true));
+        sim_join(sim_socket_make(ret_fds[0], true, NULL), sim_socket_make(ret_fds[1], true, NULL));
     return status;
+}
+
+/* Of a process among several, pipes are ours, too: whoever waits for one is woken. */
+int pipe2(int ret_fds[2], int flags)
+{
+    int status = SYSTEM(pipe2)(ret_fds, flags);
+
+    if (status == 0 && host_of_caller())
+        sim_join(sim_socket_make(ret_fds[0], true, NULL), sim_socket_make(ret_fds[1], true, NULL));
+    return status;
+}
+
+/* And counters: one is a socket that is its own peer. Nobody asks what they have counted. */
+int eventfd(unsigned count, int flags)
+{
+    int fd = SYSTEM(eventfd)(count, flags);
+    struct sim_socket *socket;
+
+    if (fd >= 0 && host_of_caller()) {
+        CHECK(count == 0);
+        socket = sim_socket_make(fd, true, NULL);
+        sim_join(socket, socket);
+    }
+    return fd;
 }
 
 bool sim_may_block(const struct sim_socket *socket)
@@ -146,7 +197,7 @@ int getsockname(int fd, __SOCKADDR_ARG ret_address, socklen_t *restrict ret_len)
 {
     const struct sim_socket *socket = sim_socket_of(fd);
 
-    if (!socket || socket->state != SIM_CONNECTED || socket->address.ss_family == 0)
+    if (!socket || (!socket->host && (socket->state != SIM_CONNECTED || socket->address.ss_family == 0)))
         return SYSTEM(getsockname)(fd, ret_address, ret_len);
     sim_socket_tell_address(&socket->address, socket->is_unix, ret_address.__sockaddr__, ret_len);
     return 0;
@@ -158,19 +209,19 @@ int getpeername(int fd, __SOCKADDR_ARG ret_address, socklen_t *restrict ret_len)
 
     if (!socket)
         return SYSTEM(getpeername)(fd, ret_address, ret_len);
-    if (socket->state != SIM_CONNECTED || (!socket->peer && !socket->is_unix))
+    if (socket->state != SIM_CONNECTED || (!socket->peer && !socket->is_unix && !socket->host))
         return sim_fail(ENOTCONN);
     sim_socket_tell_address(&socket->peer_address, socket->is_unix, ret_address.__sockaddr__, ret_len);
     return 0;
 }
 
-/* The peer's system acknowledges at once. The C library's struct ends before that count. */
+/* The peer's system acknowledges what arrives. The C library's struct ends before that count. */
 static int tell_tcp_info(const struct sim_socket *socket, void *ret_info, socklen_t *ret_len)
 {
     enum { ACKNOWLEDGED_AT = 120, INFO_BYTES = 232 };
     char info[INFO_BYTES] = "";
 
-    memcpy(info + ACKNOWLEDGED_AT, &socket->sent, sizeof socket->sent);
+    memcpy(info + ACKNOWLEDGED_AT, &socket->acknowledged, sizeof socket->acknowledged);
     *ret_len = *ret_len < sizeof info ? *ret_len : sizeof info;
     memcpy(ret_info, info, *ret_len);
     return 0;
@@ -205,7 +256,9 @@ int ioctl(int fd, unsigned long request, ...)
     va_end(values);
     if (!socket || request != SIOCOUTQ)
         return SYSTEM(ioctl)(fd, request, argument);
-    *(int *)argument = socket->is_unix && socket->peer ? (int)sim_unread(socket->peer) : 0;
+    *(int *)argument = !socket->peer     ? 0
+                       : socket->is_unix ? (int)sim_unread(socket->peer)
+                                         : (int)socket->peer->flying_bytes;
     return 0;
 }
 

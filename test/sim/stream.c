@@ -1,7 +1,6 @@
 /* Bytes, and the end of sockets. */
 #include "base/check.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "socket_internal.h"
 #include <errno.h>
 #include <signal.h>
@@ -11,25 +10,33 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+enum { FIRST_ROOM = 1024 };
+
 /* Ending */
 
-/* The peer reads what it has, then that it was reset. */
+static const struct text NOTHING = {NULL, 0};
+
+/* The peer reads what it has, then that it was reset: nobody says so twice, so that is lost if nothing can arrive. But
+ * what the peer has sent is answered by a reset as often as it sends it again. */
 static void leave_peer(struct sim_socket *socket)
 {
     struct sim_socket *peer = socket->peer;
+    const bool is_reset = sim_unread(socket) > 0 || (socket->resets && !socket->is_unix);
 
     if (!peer)
         return;
     peer->peer = NULL;
-    peer->is_ended = true;
-    if (sim_unread(socket) > 0 || (socket->resets && !socket->is_unix))
-        peer->error = ECONNRESET;
-    if (socket->is_unix || peer->error)
-        peer->has_ended = true;
-    sim_epoll_notify(peer, SIM_ANY);
+    if (!socket->host) {
+        sim_word_arrived(peer, is_reset ? SIM_RESET : SIM_END, NOTHING);
+        return;
+    }
+    if (is_reset ? !sim_is_cut(socket->host, peer->host) : !socket->has_ended)
+        sim_convey(peer, socket->host, is_reset ? SIM_RESET : SIM_END, NOTHING);
+    if (socket->flying_bytes > 0)
+        sim_send_to_nobody(peer);
 }
 
-static void end(struct sim_socket *socket)
+void sim_socket_end(struct sim_socket *socket)
 {
     struct list *node;
 
@@ -42,8 +49,7 @@ static void end(struct sim_socket *socket)
         leave_peer(waiting);
         sim_socket_free(waiting);
     }
-    if (socket->state == SIM_CONNECTED)
-        leave_peer(socket);
+    leave_peer(socket);
     sim_socket_free(socket);
 }
 
@@ -53,10 +59,12 @@ int close(int fd)
 
     if (socket) {
         sim_socket_unname(fd);
-        end(socket);
+        sim_socket_end(socket);
     } else {
         sim_epoll_close(fd);
     }
+    if (sim_world)
+        sim_world->closed(fd);
     return SYSTEM(close)(fd);
 }
 
@@ -68,18 +76,17 @@ int shutdown(int fd, int how)
         return SYSTEM(shutdown)(fd, how);
     if (socket->state != SIM_CONNECTED && !socket->is_unix)
         return sim_fail(ENOTCONN);
-    if (how != SHUT_RD) {
+    if (how != SHUT_RD)
         socket->has_ended = true;
-        if (socket->peer)
-            socket->peer->is_ended = true;
-    }
     if (how != SHUT_WR) {
         socket->is_ended = true;
         if (socket->peer && socket->is_unix)
             socket->peer->has_ended = true;
     }
     sim_epoll_notify(socket, SIM_ANY);
-    if (socket->peer)
+    if (socket->peer && how != SHUT_RD)
+        sim_convey(socket->peer, socket->host, SIM_END, NOTHING);
+    else if (socket->peer && !socket->host)
         sim_epoll_notify(socket->peer, SIM_ANY);
     return 0;
 }
@@ -91,6 +98,14 @@ static ssize_t wait_in_vain(const struct sim_socket *socket, int flags)
 {
     CHECK((flags & MSG_DONTWAIT) || !sim_may_block(socket));
     return sim_fail(EAGAIN);
+}
+
+void sim_tell_room(struct sim_socket *socket)
+{
+    if (!socket->was_full || !socket->peer || !sim_has_room(socket->peer))
+        return;
+    socket->was_full = false;
+    sim_convey(socket->peer, socket->host, SIM_ROOM, NOTHING);
 }
 
 static ssize_t receive(struct sim_socket *socket, const struct iovec *parts, size_t count, int flags)
@@ -115,10 +130,7 @@ static ssize_t receive(struct sim_socket *socket, const struct iovec *parts, siz
     socket->taken = taken;
     if (sim_unread(socket) == 0)
         socket->input_len = socket->taken = 0;
-    if (socket->was_full && socket->peer && sim_has_room(socket->peer)) {
-        socket->was_full = false;
-        sim_epoll_notify(socket->peer, EPOLLOUT);
-    }
+    sim_tell_room(socket);
     return (ssize_t)(taken - before);
 }
 
@@ -129,20 +141,95 @@ static ssize_t refuse(int flags)
     return sim_fail(EPIPE);
 }
 
-static size_t put(struct sim_socket *to, struct text bytes)
+static void put(struct sim_socket *to, struct text bytes)
 {
-    size_t room = to->room - sim_unread(to), n = bytes.len < room ? bytes.len : room;
-
     if (to->taken > 0) {
         memmove(to->input, to->input + to->taken, sim_unread(to));
         to->input_len -= to->taken;
         to->taken = 0;
     }
-    if (!to->input)
-        to->input = mem_alloc(to->room);
-    memcpy(to->input + to->input_len, bytes.ptr, n);
-    to->input_len += n;
-    return n;
+    while (to->input_room < to->input_len + bytes.len) {
+        to->input_room = to->input_room > 0 ? 2 * to->input_room : FIRST_ROOM;
+        to->input = mem_resize(to->input, to->input_room);
+    }
+    memcpy(to->input + to->input_len, bytes.ptr, bytes.len);
+    to->input_len += bytes.len;
+}
+
+static void note_end(struct sim_socket *to, bool is_reset)
+{
+    to->is_ended = true;
+    if (is_reset)
+        to->error = to->state == SIM_CONNECTING ? ECONNREFUSED : ECONNRESET;
+    if (to->state == SIM_CONNECTING)
+        to->state = SIM_FRESH;
+    if ((!to->peer && (to->is_unix || to->error)) || is_reset)
+        to->has_ended = true;
+    if (is_reset)
+        sim_drop_flying(to);
+}
+
+static void note_bytes(struct sim_socket *to, struct text bytes)
+{
+    if (to->peer)
+        to->peer->acknowledged += bytes.len;
+    if (!to->actor || sim_actor_waits(to))
+        put(to, bytes);
+    else
+        sim_tell_room(to);
+}
+
+/* What may be ready now. */
+static uint32_t note(struct sim_socket *to, enum sim_word word, struct text bytes)
+{
+    switch (word) {
+    case SIM_WELCOME:
+        to->state = SIM_CONNECTED;
+        return SIM_ANY;
+    case SIM_REFUSAL:
+        to->state = SIM_FRESH;
+        to->error = ECONNREFUSED;
+        return SIM_ANY;
+    case SIM_BYTES:
+        note_bytes(to, bytes);
+        return EPOLLIN;
+    case SIM_ROOM:
+        return EPOLLOUT;
+    case SIM_KNOCK:
+    case SIM_ASK:
+    case SIM_END:
+    case SIM_RESET:
+    default:
+        note_end(to, word == SIM_RESET);
+        return SIM_ANY;
+    }
+}
+
+void sim_word_arrived(struct sim_socket *to, enum sim_word word, struct text bytes)
+{
+    uint32_t events;
+
+    if (word == SIM_KNOCK) {
+        sim_knock_arrived(to);
+        return;
+    }
+    if (word == SIM_ASK) {
+        sim_convey(to, to->peer_host, SIM_RESET, NOTHING);
+        return;
+    }
+    events = note(to, word, bytes);
+    if (to->actor)
+        sim_tell_actor(to, word, bytes);
+    else
+        sim_epoll_notify(to, events);
+}
+
+void sim_send_to_nobody(struct sim_socket *socket)
+{
+    enum sim_word last;
+
+    if (!sim_last_flying(socket, &last) || (last != SIM_ASK && last != SIM_RESET))
+        sim_convey(socket, socket->host, SIM_ASK, NOTHING);
 }
 
 /* To a peer that is gone: TCP takes the first bytes, to which the peer's system answers with a reset. */
@@ -150,10 +237,25 @@ static ssize_t send_to_nobody(struct sim_socket *socket, size_t bytes, int flags
 {
     if (socket->is_unix || socket->has_ended)
         return refuse(flags);
+    if (socket->host) {
+        sim_send_to_nobody(socket);
+        return (ssize_t)bytes;
+    }
     socket->error = EPIPE;
     socket->has_ended = true;
     sim_epoll_notify(socket, SIM_ANY);
     return (ssize_t)bytes;
+}
+
+size_t sim_send(struct sim_socket *socket, struct text bytes)
+{
+    const size_t room = sim_room(socket->peer);
+
+    if (bytes.len > room)
+        bytes.len = room;
+    if (bytes.len > 0)
+        sim_convey(socket->peer, socket->host, SIM_BYTES, bytes);
+    return bytes.len;
 }
 
 static ssize_t send_parts(struct sim_socket *socket, const struct iovec *parts, size_t count, int flags)
@@ -171,7 +273,7 @@ static ssize_t send_parts(struct sim_socket *socket, const struct iovec *parts, 
     if (!socket->peer)
         return send_to_nobody(socket, bytes, flags);
     for (size_t i = 0; i < count; i++) {
-        size_t n = put(socket->peer, (struct text){parts[i].iov_base, parts[i].iov_len});
+        size_t n = sim_send(socket, (struct text){parts[i].iov_base, parts[i].iov_len});
 
         sent += n;
         if (n < parts[i].iov_len)
@@ -181,8 +283,6 @@ static ssize_t send_parts(struct sim_socket *socket, const struct iovec *parts, 
         socket->peer->was_full = true;
     if (sent == 0 && bytes > 0)
         return wait_in_vain(socket, flags);
-    sim_epoll_notify(socket->peer, EPOLLIN);
-    socket->sent += sent;
     return (ssize_t)sent;
 }
 
@@ -227,10 +327,17 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
                   : SYSTEM(send)(fd, bytes, len, flags);
 }
 
+static bool is_printed(int fd, const struct iovec *parts, size_t count)
+{
+    return sim_world && fd <= STDERR_FILENO && sim_world->printed(fd, parts, count);
+}
+
 ssize_t write(int fd, const void *bytes, size_t len)
 {
     struct sim_socket *socket = sim_socket_of(fd);
 
+    if (is_printed(fd, &(struct iovec){(void *)(uintptr_t)bytes, len}, 1))
+        return (ssize_t)len;
     return socket ? send_parts(socket, &(struct iovec){(void *)(uintptr_t)bytes, len}, 1, 0)
                   : SYSTEM(write)(fd, bytes, len);
 }
@@ -238,7 +345,13 @@ ssize_t write(int fd, const void *bytes, size_t len)
 ssize_t writev(int fd, const struct iovec *parts, int count)
 {
     struct sim_socket *socket = sim_socket_of(fd);
+    ssize_t bytes = 0;
 
+    if (is_printed(fd, parts, (size_t)count)) {
+        for (int i = 0; i < count; i++)
+            bytes += (ssize_t)parts[i].iov_len;
+        return bytes;
+    }
     return socket ? send_parts(socket, parts, (size_t)count, 0) : SYSTEM(writev)(fd, parts, count);
 }
 
