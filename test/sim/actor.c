@@ -52,7 +52,7 @@ bool sim_actor_send(struct sim_socket *socket, const char *bytes, size_t length)
 {
     CHECK(socket->actor && socket->state == SIM_CONNECTED && !socket->has_ended);
     if (!socket->peer) {
-        sim_send_to_nobody(socket);
+        sim_send_to_nobody(socket, sim_now_ns());
         return true;
     }
     if (length > sim_room(socket->peer)) {

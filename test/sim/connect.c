@@ -243,6 +243,8 @@ void sim_begin_to_connect(struct sim_socket *socket, const struct sockaddr_stora
     socket->state = SIM_CONNECTING;
     socket->peer_address = *address;
     give_host_address(socket, socket->host->ip);
+    sim_patience_heard(socket);
+    sim_patience_begin(socket);
     socket->peer_host = ip.s_addr == htonl(INADDR_LOOPBACK) ? socket->host : sim_host_at(ip);
     if (socket->peer_host)
         sim_convey(socket, socket->host, SIM_KNOCK, (struct text){NULL, 0});

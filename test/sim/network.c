@@ -83,6 +83,17 @@ bool sim_last_flying(const struct sim_socket *socket, enum sim_word *ret_word)
     return true;
 }
 
+uint64_t sim_flying_since(const struct sim_socket *socket)
+{
+    for (struct list *node = socket->flying.next; node != &socket->flying; node = node->next) {
+        const struct segment *segment = LIST_ENTRY(node, struct segment, of_socket);
+
+        if (segment->word == SIM_BYTES)
+            return segment->sent_ns;
+    }
+    return UINT64_MAX;
+}
+
 /* Where it arrives: what is from the socket itself, at the host that it is for. */
 static const struct sim_host *end_of(const struct sim_socket *socket, const struct segment *segment)
 {

@@ -108,6 +108,7 @@ struct sim_socket *sim_socket_make(int fd, bool is_unix, struct sim_host *host)
     list_init(&socket->of_listener);
     list_init(&socket->of_host);
     list_init(&socket->flying);
+    sim_patience_init(&socket->patience);
     if (socket->host)
         list_append(&host->sockets, &socket->of_host);
     if (fd >= 0)
@@ -120,6 +121,7 @@ void sim_socket_free(struct sim_socket *socket)
     sim_epoll_forget(socket);
     sim_drop_flying(socket);
     sim_event_cancel(&socket->resumes);
+    sim_event_cancel(&socket->patience.looks);
     list_remove(&socket->listeners);
     list_remove(&socket->of_listener);
     list_remove(&socket->of_host);
@@ -270,5 +272,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
         socket->resets = ((const struct linger *)value)->l_onoff && ((const struct linger *)value)->l_linger == 0;
     if (socket && level == SOL_SOCKET && name == SO_RCVBUF && !socket->input)
         socket->room = (size_t)(*(const int *)value) * 2; /* as Linux doubles it */
+    if (socket && socket->host && len == sizeof(int))
+        sim_patience_set(socket, level, name, *(const int *)value);
     return SYSTEM(setsockopt)(fd, level, name, value, len);
 }

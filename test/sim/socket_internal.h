@@ -31,6 +31,15 @@ enum sim_word {
 
 struct sim_actor;
 
+/* How long a host's socket waits for the other side. */
+struct sim_patience {
+    struct sim_event looks;
+    uint64_t heard_ns, probed_ns; /* heard: or when it began to connect */
+    uint64_t asked_ns;            /* when what is asked of nobody was sent first; 0: nothing is */
+    bool probes;                  /* SO_KEEPALIVE */
+    int idle_s, interval_s, count, unanswered;
+};
+
 struct sim_socket {
     enum sim_socket_state state;
     int fd;               /* -1: nobody has accepted it yet, or an actor's */
@@ -64,6 +73,7 @@ struct sim_socket {
     struct list flying; /* what is on its way to it */
     size_t flying_bytes;
     struct sim_event arrival;
+    struct sim_patience patience;
 };
 
 /* socket.c */
@@ -102,8 +112,24 @@ void sim_word_arrived(struct sim_socket *to, enum sim_word word, struct text byt
 size_t sim_send(struct sim_socket *socket, struct text bytes);
 /* Something was read: the peer is told, if it waits for room and there is enough. */
 void sim_tell_room(struct sim_socket *socket);
-/* Bytes of a host's socket to a peer that is gone: it hears a reset, once that can reach it. */
-void sim_send_to_nobody(struct sim_socket *socket);
+/* Bytes of a host's socket to a peer that is gone, sent first at that time: it hears a reset, once that can reach it.
+ */
+void sim_send_to_nobody(struct sim_socket *socket, uint64_t first_ns);
+
+/* patience.c */
+
+void sim_patience_init(struct sim_patience *patience);
+/* Its state has changed, or its settings. */
+void sim_patience_begin(struct sim_socket *socket);
+/* The same, for what is called often: it has sent. */
+static inline void sim_patience_sent(struct sim_socket *socket)
+{
+    if (!sim_event_waits(&socket->patience.looks))
+        sim_patience_begin(socket);
+}
+void sim_patience_heard(struct sim_socket *socket);
+/* SO_KEEPALIVE and what belongs to it. */
+void sim_patience_set(struct sim_socket *socket, int level, int name, int value);
 
 /* actor.c */
 
@@ -118,6 +144,8 @@ void sim_tell_actor(struct sim_socket *to, enum sim_word word, struct text bytes
 void sim_convey(struct sim_socket *to, struct sim_host *from, enum sim_word word, struct text bytes);
 /* The last word that is on its way to it; false: there is none. */
 bool sim_last_flying(const struct sim_socket *socket, enum sim_word *ret_word);
+/* When the first bytes that are on their way to it were sent; UINT64_MAX: none are. */
+uint64_t sim_flying_since(const struct sim_socket *socket);
 /* Nothing that one sends now arrives at the other, for the time being. */
 bool sim_is_cut(const struct sim_host *from, const struct sim_host *to);
 void sim_drop_flying(struct sim_socket *socket);

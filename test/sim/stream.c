@@ -33,7 +33,7 @@ static void leave_peer(struct sim_socket *socket)
     if (is_reset ? !sim_is_cut(socket->host, peer->host) : !socket->has_ended)
         sim_convey(peer, socket->host, is_reset ? SIM_RESET : SIM_END, NOTHING);
     if (socket->flying_bytes > 0)
-        sim_send_to_nobody(peer);
+        sim_send_to_nobody(peer, sim_flying_since(socket));
 }
 
 void sim_socket_end(struct sim_socket *socket)
@@ -169,10 +169,17 @@ static void note_end(struct sim_socket *to, bool is_reset)
         sim_drop_flying(to);
 }
 
+static void acknowledge(struct sim_socket *sender, size_t bytes)
+{
+    sender->acknowledged += bytes;
+    if (sender->host)
+        sim_patience_heard(sender);
+}
+
 static void note_bytes(struct sim_socket *to, struct text bytes)
 {
     if (to->peer)
-        to->peer->acknowledged += bytes.len;
+        acknowledge(to->peer, bytes.len);
     if (!to->actor || sim_actor_waits(to))
         put(to, bytes);
     else
@@ -217,19 +224,26 @@ void sim_word_arrived(struct sim_socket *to, enum sim_word word, struct text byt
         sim_convey(to, to->peer_host, SIM_RESET, NOTHING);
         return;
     }
+    if (to->host)
+        sim_patience_heard(to);
     events = note(to, word, bytes);
+    if (to->host && word == SIM_WELCOME)
+        sim_patience_begin(to);
     if (to->actor)
         sim_tell_actor(to, word, bytes);
     else
         sim_epoll_notify(to, events);
 }
 
-void sim_send_to_nobody(struct sim_socket *socket)
+void sim_send_to_nobody(struct sim_socket *socket, uint64_t first_ns)
 {
     enum sim_word last;
 
-    if (!sim_last_flying(socket, &last) || (last != SIM_ASK && last != SIM_RESET))
-        sim_convey(socket, socket->host, SIM_ASK, NOTHING);
+    if (sim_last_flying(socket, &last) && (last == SIM_ASK || last == SIM_RESET))
+        return;
+    socket->patience.asked_ns = first_ns;
+    sim_convey(socket, socket->host, SIM_ASK, NOTHING);
+    sim_patience_sent(socket);
 }
 
 /* To a peer that is gone: TCP takes the first bytes, to which the peer's system answers with a reset. */
@@ -238,7 +252,7 @@ static ssize_t send_to_nobody(struct sim_socket *socket, size_t bytes, int flags
     if (socket->is_unix || socket->has_ended)
         return refuse(flags);
     if (socket->host) {
-        sim_send_to_nobody(socket);
+        sim_send_to_nobody(socket, sim_now_ns());
         return (ssize_t)bytes;
     }
     socket->error = EPIPE;
@@ -255,6 +269,8 @@ size_t sim_send(struct sim_socket *socket, struct text bytes)
         bytes.len = room;
     if (bytes.len > 0)
         sim_convey(socket->peer, socket->host, SIM_BYTES, bytes);
+    if (bytes.len > 0 && socket->host)
+        sim_patience_sent(socket);
     return bytes.len;
 }
 
