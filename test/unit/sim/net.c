@@ -111,7 +111,6 @@ void net_begin(uint64_t seed)
     net_far = sim_host_new("far", "10.0.0.2");
     cr_assert_eq(uv_loop_init(&net_loop), 0);
     uv_timer_init(&net_loop, &guard);
-    uv_timer_start(&guard, on_guard, GUARD_MS, GUARD_MS);
 }
 
 void net_end(void)
@@ -285,9 +284,16 @@ void net_close(struct net_client *client)
         net_run_once();
 }
 
+static void run_once(uint64_t most_ms)
+{
+    uv_update_time(&net_loop);
+    uv_timer_start(&guard, on_guard, most_ms, 0);
+    uv_run(&net_loop, UV_RUN_ONCE);
+}
+
 void net_run_once(void)
 {
-    uv_run(&net_loop, UV_RUN_ONCE);
+    run_once(GUARD_MS);
 }
 
 void net_run_for_ms(uint64_t ms)
@@ -295,5 +301,5 @@ void net_run_for_ms(uint64_t ms)
     const uint64_t until_ns = net_now_ns() + ms * NET_MS;
 
     while (net_now_ns() < until_ns)
-        net_run_once();
+        run_once((until_ns - net_now_ns() + NET_MS - 1) / NET_MS);
 }

@@ -91,6 +91,21 @@ Test(sim_patience, who_is_given_up_hears_a_reset_when_it_sends)
     end();
 }
 
+Test(sim_patience, what_was_acknowledged_does_not_count)
+{
+    begin_connected();
+    net_send(&client, "x", 1);
+    net_run_for_ms(900 * 1000);
+    net_cut(true);
+    net_send(&client, "y", 1);
+    NET_RUN_UNTIL(client.heard.error);
+    cr_assert_eq(client.heard.error, UV_ETIMEDOUT);
+    cr_assert_eq(net_now_s(), 900 + 924);
+    net_cut(false);
+    cr_assert(sim_actor_send(net_accepted, "z", 1));
+    end();
+}
+
 Test(sim_patience, a_link_that_heals_in_time_loses_nothing)
 {
     begin_connected();
