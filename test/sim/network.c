@@ -233,17 +233,23 @@ void sim_link_cut(const struct sim_host *from, const struct sim_host *to, bool c
     look_again();
 }
 
+/* Who has knocked, and hears no answer, knocks again. */
 static void drop_from(struct sim_socket *socket, const struct sim_host *host)
 {
+    bool is_lost = false;
+
     for (struct list *node = socket->flying.next, *next; node != &socket->flying; node = next) {
         struct segment *segment = LIST_ENTRY(node, struct segment, of_socket);
 
         next = node->next;
         if (segment->from != host)
             continue;
+        is_lost = true;
         socket->flying_bytes -= segment->len;
         segment_free(segment);
     }
+    if (is_lost && socket->state == SIM_CONNECTING)
+        sim_convey(socket, socket->host, SIM_KNOCK, (struct text){NULL, 0});
 }
 
 static struct sim_socket *connection_of(const struct sim_host *host)

@@ -120,6 +120,23 @@ Test(sim_network, a_host_without_power_answers_once_it_has_some)
     end_connected();
 }
 
+/* It was about to answer. */
+Test(sim_network, a_host_that_loses_power_while_it_answers_is_asked_again)
+{
+    net_begin(1);
+    sim_link_delay(net_far, net_near, 100 * NET_MS, 100 * NET_MS);
+    net_listen();
+    net_connect(&client, "10.0.0.2", NET_PORT);
+    NET_RUN_UNTIL(net_heard.connected == 1);
+    sim_host_power(net_far, false);
+    net_run_for_ms(1000);
+    cr_assert_not(client.is_connected);
+    sim_host_power(net_far, true);
+    NET_RUN_UNTIL(client.is_connected);
+    cr_assert_eq(net_heard.connected, 2);
+    end_connected();
+}
+
 static void on_shutdown(uv_shutdown_t *request, int status)
 {
     cr_assert_eq(status, 0);
