@@ -257,6 +257,8 @@ void sim_knock_arrived(struct sim_socket *client)
 
     if (listener && listener->waits < listener->backlog)
         knock(listener, client, &address);
+    else if (listener)
+        sim_knock_again(client);
     else
         sim_convey(client, client->peer_host, SIM_REFUSAL, (struct text){NULL, 0});
 }

@@ -9,9 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* HEAL: what was lost is sent again within this time. One piece in SPLIT_ONE_IN arrives in two, half of those
- * after one byte. */
-enum { HEAL_NS = 200 * 1000 * 1000, SPLIT_ONE_IN = 8, PPM = 1000 * 1000, FIRST_PORT = 32768 };
+/* HEAL: what was lost is sent again within this time. AGAIN: so long after a knock that a listener has not taken. One
+ * piece in SPLIT_ONE_IN arrives in two, half of those after one byte. */
+enum {
+    HEAL_NS = 200 * 1000 * 1000,
+    AGAIN_NS = 1000 * 1000 * 1000,
+    SPLIT_ONE_IN = 8,
+    PPM = 1000 * 1000,
+    FIRST_PORT = 32768
+};
 
 struct link {
     uint64_t least_ns, most_ns;
@@ -169,6 +175,23 @@ static bool is_added_to_last(struct sim_socket *to, struct text bytes)
     return true;
 }
 
+static void fly(struct sim_socket *to, struct segment *segment)
+{
+    list_append(&to->flying, &segment->of_socket);
+    to->arrival.run = arrive;
+    if (!sim_event_waits(&to->arrival))
+        await(to);
+}
+
+void sim_knock_again(struct sim_socket *client)
+{
+    struct segment *segment = mem_alloc(sizeof *segment);
+
+    *segment = (struct segment){.sent_ns = sim_now_ns(), .from = client->host, .word = SIM_KNOCK};
+    segment->at_ns = arrival_of(client, client->host, client->peer_host) + AGAIN_NS;
+    fly(client, segment);
+}
+
 void sim_convey(struct sim_socket *to, struct sim_host *from, enum sim_word word, struct text bytes)
 {
     struct segment *segment;
@@ -186,10 +209,7 @@ void sim_convey(struct sim_socket *to, struct sim_host *from, enum sim_word word
     *segment = (struct segment){.sent_ns = sim_now_ns(), .from = from, .word = word, .len = bytes.len};
     segment->bytes = bytes.len > 0 ? mem_copy_text(bytes.ptr, bytes.len) : NULL;
     segment->at_ns = arrival_of(to, from, end_of(to, segment));
-    list_append(&to->flying, &segment->of_socket);
-    to->arrival.run = arrive;
-    if (!sim_event_waits(&to->arrival))
-        await(to);
+    fly(to, segment);
 }
 
 void sim_drop_flying(struct sim_socket *socket)

@@ -142,6 +142,8 @@ void sim_tell_actor(struct sim_socket *to, enum sim_word word, struct text bytes
 
 /* from: NULL if the socket has no host. The bytes are copied. */
 void sim_convey(struct sim_socket *to, struct sim_host *from, enum sim_word word, struct text bytes);
+/* Its knock has been lost, as a full listener loses it. */
+void sim_knock_again(struct sim_socket *client);
 /* The last word that is on its way to it; false: there is none. */
 bool sim_last_flying(const struct sim_socket *socket, enum sim_word *ret_word);
 /* When the first bytes that are on their way to it were sent; UINT64_MAX: none are. */
