@@ -23,7 +23,10 @@ void sim_join(struct sim_socket *a, struct sim_socket *b)
 
 static uint16_t port_of(const struct sockaddr_storage *address)
 {
-    return ((const struct sockaddr_in *)address)->sin_port; /* where IPv6 has it, too */
+    struct sockaddr_in head; /* where IPv6 has it, too */
+
+    memcpy(&head, address, sizeof head);
+    return head.sin_port;
 }
 
 static bool is_any(const struct sockaddr_storage *address)

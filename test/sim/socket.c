@@ -110,7 +110,7 @@ struct sim_socket *sim_socket_make(int fd, bool is_unix, struct sim_host *host)
     list_init(&socket->flying);
     sim_patience_init(&socket->patience);
     if (socket->host)
-        list_append(&host->sockets, &socket->of_host);
+        list_append(&socket->host->sockets, &socket->of_host);
     if (fd >= 0)
         sim_socket_name(socket, fd);
     return socket;

@@ -389,8 +389,12 @@ __attribute__((no_sanitize("address"))) long syscall(long number, ...)
     va_list values;
 
     va_start(values, number);
-    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
-        a[i] = va_arg(values, long);
+    a[0] = va_arg(values, long);
+    a[1] = va_arg(values, long);
+    a[2] = va_arg(values, long);
+    a[3] = va_arg(values, long);
+    a[4] = va_arg(values, long);
+    a[5] = va_arg(values, long);
     va_end(values);
     if (number == SYS_recvfrom && sim_socket_of((int)a[0]))
         return recv((int)a[0], (void *)a[1], (size_t)a[2], (int)a[3]);

@@ -80,7 +80,7 @@ static int error_of(int fd)
 
 static void expect_name(int (*name)(int, __SOCKADDR_ARG, socklen_t *restrict), int fd, const char *ip, int port)
 {
-    struct sockaddr_in address;
+    struct sockaddr_in address = {0};
     socklen_t len = sizeof address;
     char text[INET_ADDRSTRLEN];
 
