@@ -48,18 +48,29 @@ void sim_actor_is(struct sim_socket *socket, void *arg)
     socket->actor_arg = arg;
 }
 
-bool sim_actor_send(struct sim_socket *socket, const char *bytes, size_t length)
+size_t sim_actor_send_some(struct sim_socket *socket, const char *bytes, size_t length)
 {
+    size_t sent;
+
     CHECK(socket->actor && socket->state == SIM_CONNECTED && !socket->has_ended);
     if (!socket->peer) {
         sim_send_to_nobody(socket, sim_now_ns());
-        return true;
+        return length;
     }
-    if (length > sim_room(socket->peer)) {
+    sent = sim_send(socket, (struct text){bytes, length});
+    if (sent < length)
+        socket->peer->was_full = true;
+    return sent;
+}
+
+bool sim_actor_send(struct sim_socket *socket, const char *bytes, size_t length)
+{
+    if (socket->peer && length > sim_room(socket->peer)) {
+        CHECK(length <= socket->peer->room); /* it would never be sent */
         socket->peer->was_full = true;
         return false;
     }
-    return sim_send(socket, (struct text){bytes, length}) == length;
+    return sim_actor_send_some(socket, bytes, length) == length;
 }
 
 void sim_actor_end(struct sim_socket *socket)

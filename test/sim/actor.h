@@ -25,7 +25,10 @@ struct sim_socket *sim_actor_connect(struct sim_host *host, struct in_addr ip, u
                                      const struct sim_actor *actor, void *arg);
 /* For the calls that follow. */
 void sim_actor_is(struct sim_socket *socket, void *arg);
-/* False: the peer has no room for all of it, which is then not sent. To a peer that is gone it is lost. */
+/* As much as the peer has room for, which it tells; after less than all, has_room is called. To a peer that is gone
+ * everything is lost. */
+size_t sim_actor_send_some(struct sim_socket *socket, const char *bytes, size_t length);
+/* All or nothing, for messages that are shorter than a peer's room (256 KiB, or twice its SO_RCVBUF). */
 bool sim_actor_send(struct sim_socket *socket, const char *bytes, size_t length);
 /* It sends nothing more. */
 void sim_actor_end(struct sim_socket *socket);

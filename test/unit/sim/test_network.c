@@ -394,6 +394,33 @@ Test(sim_network, an_actor_is_told_when_there_is_room)
     end_connected();
 }
 
+static void send_more(struct sim_socket *socket, void *arg)
+{
+    (void)arg;
+    actor_sent += sim_actor_send_some(socket, pattern() + actor_sent, MANY_BYTES - actor_sent);
+}
+
+/* More than a peer has room for at once. */
+Test(sim_network, an_actor_sends_as_much_as_there_is_room_for)
+{
+    struct sim_actor actor = NET_ACTOR;
+    struct sim_socket *listener;
+    int room = 4096;
+
+    actor.has_room = send_more;
+    net_begin(1);
+    listener = sim_actor_listen(net_far, NET_PORT, &actor, NULL);
+    net_connect(&client, "10.0.0.2", NET_PORT);
+    cr_assert_eq(uv_recv_buffer_size((uv_handle_t *)&client.tcp, &room), 0);
+    NET_RUN_UNTIL(client.is_connected);
+    send_more(net_accepted, NULL);
+    cr_assert_eq(actor_sent, 8192);
+    NET_RUN_UNTIL(client.heard.len == MANY_BYTES);
+    cr_assert_arr_eq(client.heard.bytes, pattern(), MANY_BYTES);
+    sim_actor_close(listener);
+    end_connected();
+}
+
 Test(sim_network, many_connections_are_answered)
 {
     enum { CLIENTS = 300 };
