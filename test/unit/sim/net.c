@@ -303,3 +303,31 @@ void net_run_for_ms(uint64_t ms)
     while (net_now_ns() < until_ns)
         run_once((until_ns - net_now_ns() + NET_MS - 1) / NET_MS);
 }
+
+struct net_client net_client;
+
+void net_begin_connected(uint64_t seed)
+{
+    net_begin(seed);
+    net_delay(1 * NET_MS, 5 * NET_MS);
+    net_listen();
+    net_connect(&net_client, "10.0.0.2", NET_PORT);
+    NET_RUN_UNTIL(net_client.is_connected);
+    cr_assert(net_accepted);
+}
+
+void net_end_connected(void)
+{
+    net_close(&net_client);
+    NET_RUN_UNTIL(net_open == 0);
+    net_end();
+}
+
+const char *net_pattern(void)
+{
+    static char bytes[NET_PATTERN_BYTES];
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 7 + i / 256);
+    return bytes;
+}

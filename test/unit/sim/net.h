@@ -52,6 +52,15 @@ void net_connect(struct net_client *client, const char *ip, uint16_t port);
 void net_send(struct net_client *client, const char *bytes, size_t length);
 void net_close(struct net_client *client);
 
+/* A client whose connection the actor has accepted. Latency is 1 to 5 ms. */
+extern struct net_client net_client;
+void net_begin_connected(uint64_t seed);
+/* The actor's side is told, too. */
+void net_end_connected(void);
+/* No part of it is like another. */
+const char *net_pattern(void);
+enum { NET_PATTERN_BYTES = 150 * 1024 };
+
 /* Lets the loop, and the network, run until the condition holds, for at most an hour of virtual time. */
 #define NET_RUN_UNTIL(condition)                                                     \
     do {                                                                             \

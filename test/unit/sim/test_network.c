@@ -8,51 +8,20 @@
 
 TestSuite(sim_network, .timeout = TEST_WITHIN_S);
 
-enum { MANY_BYTES = 150 * 1024 };
-
-static struct net_client client;
-
-static void begin_connected(uint64_t seed)
-{
-    net_begin(seed);
-    net_delay(1 * NET_MS, 5 * NET_MS);
-    net_listen();
-    net_connect(&client, "10.0.0.2", NET_PORT);
-    NET_RUN_UNTIL(client.is_connected);
-    cr_assert(net_accepted);
-}
-
-/* The actor's side is told, too. */
-static void end_connected(void)
-{
-    net_close(&client);
-    NET_RUN_UNTIL(net_open == 0);
-    net_end();
-}
-
-static const char *pattern(void)
-{
-    static char bytes[MANY_BYTES];
-
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (char)(i * 7 + i / 256);
-    return bytes;
-}
-
 Test(sim_network, an_actor_answers_a_client_on_another_host)
 {
     uint64_t sent_ns;
 
-    begin_connected(1);
+    net_begin_connected(1);
     net_echoes = true;
     cr_assert_geq(net_now_ns(), 2 * NET_MS);
     cr_assert_leq(net_now_ns(), 11 * NET_MS);
     sent_ns = net_now_ns();
-    net_send(&client, "hello", 5);
-    NET_RUN_UNTIL(client.heard.len == 5);
-    cr_assert_arr_eq(client.heard.bytes, "hello", 5);
+    net_send(&net_client, "hello", 5);
+    NET_RUN_UNTIL(net_client.heard.len == 5);
+    cr_assert_arr_eq(net_client.heard.bytes, "hello", 5);
     cr_assert_geq(net_now_ns() - sent_ns, 2 * NET_MS);
-    end_connected();
+    net_end_connected();
 }
 
 /* Both ways, and some arrives byte by byte. */
@@ -60,47 +29,49 @@ Test(sim_network, bytes_arrive_in_order_and_in_pieces_of_any_size)
 {
     size_t sent = 0, returned = 0;
 
-    begin_connected(1);
-    while (net_heard.len < MANY_BYTES || client.heard.len < MANY_BYTES) {
+    net_begin_connected(1);
+    while (net_heard.len < NET_PATTERN_BYTES || net_client.heard.len < NET_PATTERN_BYTES) {
         const size_t part = 1 + (size_t)sim_draw_below(1500);
 
-        if (sent < MANY_BYTES) {
-            net_send(&client, pattern() + sent, part < MANY_BYTES - sent ? part : MANY_BYTES - sent);
-            sent += part < MANY_BYTES - sent ? part : MANY_BYTES - sent;
+        if (sent < NET_PATTERN_BYTES) {
+            net_send(&net_client, net_pattern() + sent,
+                     part < NET_PATTERN_BYTES - sent ? part : NET_PATTERN_BYTES - sent);
+            sent += part < NET_PATTERN_BYTES - sent ? part : NET_PATTERN_BYTES - sent;
         }
-        if (returned < MANY_BYTES && sim_actor_send(net_accepted, pattern() + returned,
-                                                    part < MANY_BYTES - returned ? part : MANY_BYTES - returned))
-            returned += part < MANY_BYTES - returned ? part : MANY_BYTES - returned;
+        if (returned < NET_PATTERN_BYTES &&
+            sim_actor_send(net_accepted, net_pattern() + returned,
+                           part < NET_PATTERN_BYTES - returned ? part : NET_PATTERN_BYTES - returned))
+            returned += part < NET_PATTERN_BYTES - returned ? part : NET_PATTERN_BYTES - returned;
         net_run_once();
     }
-    cr_assert_arr_eq(net_heard.bytes, pattern(), MANY_BYTES);
-    cr_assert_arr_eq(client.heard.bytes, pattern(), MANY_BYTES);
+    cr_assert_arr_eq(net_heard.bytes, net_pattern(), NET_PATTERN_BYTES);
+    cr_assert_arr_eq(net_client.heard.bytes, net_pattern(), NET_PATTERN_BYTES);
     cr_assert_eq(net_heard.least, 1);
-    cr_assert_eq(client.heard.least, 1);
+    cr_assert_eq(net_client.heard.least, 1);
     cr_assert_gt(net_heard.most, 1000);
-    end_connected();
+    net_end_connected();
 }
 
 Test(sim_network, a_connection_to_a_free_port_is_refused)
 {
     net_begin(1);
     net_delay(2 * NET_MS, 2 * NET_MS);
-    net_connect(&client, "10.0.0.2", NET_PORT);
-    NET_RUN_UNTIL(client.heard.error);
-    cr_assert_eq(client.heard.error, UV_ECONNREFUSED);
+    net_connect(&net_client, "10.0.0.2", NET_PORT);
+    NET_RUN_UNTIL(net_client.heard.error);
+    cr_assert_eq(net_client.heard.error, UV_ECONNREFUSED);
     cr_assert_geq(net_now_ns(), 4 * NET_MS);
-    net_close(&client);
+    net_close(&net_client);
     net_end();
 }
 
 Test(sim_network, nobody_answers_at_an_address_without_a_host)
 {
     net_begin(1);
-    net_connect(&client, "10.0.0.3", NET_PORT);
+    net_connect(&net_client, "10.0.0.3", NET_PORT);
     net_run_for_ms(60 * 1000);
-    cr_assert_eq(client.heard.error, 0);
-    cr_assert_not(client.is_connected);
-    net_close(&client);
+    cr_assert_eq(net_client.heard.error, 0);
+    cr_assert_not(net_client.is_connected);
+    net_close(&net_client);
     net_end();
 }
 
@@ -110,14 +81,14 @@ Test(sim_network, a_host_without_power_answers_once_it_has_some)
     net_begin(1);
     net_listen();
     sim_host_power(net_far, false);
-    net_connect(&client, "10.0.0.2", NET_PORT);
+    net_connect(&net_client, "10.0.0.2", NET_PORT);
     net_run_for_ms(10 * 1000);
-    cr_assert_eq(client.heard.error, 0);
+    cr_assert_eq(net_client.heard.error, 0);
     cr_assert_eq(net_heard.connected, 0);
     sim_host_power(net_far, true);
-    NET_RUN_UNTIL(client.is_connected);
+    NET_RUN_UNTIL(net_client.is_connected);
     cr_assert_eq(net_heard.connected, 1);
-    end_connected();
+    net_end_connected();
 }
 
 /* It was about to answer. */
@@ -126,15 +97,15 @@ Test(sim_network, a_host_that_loses_power_while_it_answers_is_asked_again)
     net_begin(1);
     sim_link_delay(net_far, net_near, 100 * NET_MS, 100 * NET_MS);
     net_listen();
-    net_connect(&client, "10.0.0.2", NET_PORT);
+    net_connect(&net_client, "10.0.0.2", NET_PORT);
     NET_RUN_UNTIL(net_heard.connected == 1);
     sim_host_power(net_far, false);
     net_run_for_ms(1000);
-    cr_assert_not(client.is_connected);
+    cr_assert_not(net_client.is_connected);
     sim_host_power(net_far, true);
-    NET_RUN_UNTIL(client.is_connected);
+    NET_RUN_UNTIL(net_client.is_connected);
     cr_assert_eq(net_heard.connected, 2);
-    end_connected();
+    net_end_connected();
 }
 
 static void on_shutdown(uv_shutdown_t *request, int status)
@@ -163,60 +134,60 @@ Test(sim_network, half_of_a_connection_goes_on)
     net_begin(1);
     net_delay(1 * NET_MS, 5 * NET_MS);
     listener = sim_actor_listen(net_far, NET_PORT, &actor, NULL);
-    net_connect(&client, "10.0.0.2", NET_PORT);
-    NET_RUN_UNTIL(client.is_connected);
-    net_send(&client, pattern(), 5000);
+    net_connect(&net_client, "10.0.0.2", NET_PORT);
+    NET_RUN_UNTIL(net_client.is_connected);
+    net_send(&net_client, net_pattern(), 5000);
     shutdown.data = &is_shut;
-    cr_assert_eq(uv_shutdown(&shutdown, (uv_stream_t *)&client.tcp, on_shutdown), 0);
-    NET_RUN_UNTIL(client.heard.ended);
+    cr_assert_eq(uv_shutdown(&shutdown, (uv_stream_t *)&net_client.tcp, on_shutdown), 0);
+    NET_RUN_UNTIL(net_client.heard.ended);
     cr_assert(is_shut);
     cr_assert_eq(net_heard.ended, 1);
-    cr_assert_eq(client.heard.len, 5000);
-    cr_assert_arr_eq(client.heard.bytes, pattern(), 5000);
+    cr_assert_eq(net_client.heard.len, 5000);
+    cr_assert_arr_eq(net_client.heard.bytes, net_pattern(), 5000);
     cr_assert_eq(net_heard.closed, 0);
     sim_actor_close(net_accepted);
     net_open--;
     sim_actor_close(listener);
-    net_close(&client);
+    net_close(&net_client);
     net_end();
 }
 
 Test(sim_network, an_actor_breaks_a_connection_with_bytes_on_their_way)
 {
-    begin_connected(1);
-    net_send(&client, pattern(), 1000);
+    net_begin_connected(1);
+    net_send(&net_client, net_pattern(), 1000);
     cr_assert(sim_actor_send(net_accepted, "last", 4));
     sim_actor_break(net_accepted);
     net_open--;
-    NET_RUN_UNTIL(client.heard.error);
-    cr_assert_eq(client.heard.error, UV_ECONNRESET);
-    cr_assert_eq(client.heard.len, 4);
+    NET_RUN_UNTIL(net_client.heard.error);
+    cr_assert_eq(net_client.heard.error, UV_ECONNRESET);
+    cr_assert_eq(net_client.heard.len, 4);
     cr_assert_eq(net_heard.len, 0);
-    end_connected();
+    net_end_connected();
 }
 
 /* What it has not read any more is answered by a reset, after the end. */
 Test(sim_network, an_actor_closes_with_bytes_on_their_way_to_it)
 {
-    begin_connected(1);
-    net_send(&client, pattern(), 1000);
+    net_begin_connected(1);
+    net_send(&net_client, net_pattern(), 1000);
     net_run_once();
     sim_actor_close(net_accepted);
     net_open--;
-    NET_RUN_UNTIL(client.heard.ended);
-    cr_assert_eq(client.heard.error, 0);
+    NET_RUN_UNTIL(net_client.heard.ended);
+    cr_assert_eq(net_client.heard.error, 0);
     net_run_for_ms(20);
-    net_send(&client, "x", 1);
-    NET_RUN_UNTIL(client.heard.error);
-    cr_assert(client.heard.error == UV_ECONNRESET || client.heard.error == UV_EPIPE);
-    end_connected();
+    net_send(&net_client, "x", 1);
+    NET_RUN_UNTIL(net_client.heard.error);
+    cr_assert(net_client.heard.error == UV_ECONNRESET || net_client.heard.error == UV_EPIPE);
+    net_end_connected();
 }
 
 Test(sim_network, a_client_breaks_a_connection_with_bytes_on_their_way)
 {
-    begin_connected(1);
-    cr_assert(sim_actor_send(net_accepted, pattern(), 1000));
-    cr_assert_eq(uv_tcp_close_reset(&client.tcp, NULL), 0);
+    net_begin_connected(1);
+    cr_assert(sim_actor_send(net_accepted, net_pattern(), 1000));
+    cr_assert_eq(uv_tcp_close_reset(&net_client.tcp, NULL), 0);
     NET_RUN_UNTIL(net_heard.closed == 1);
     cr_assert_eq(net_open, 0);
     net_end();
@@ -227,198 +198,102 @@ Test(sim_network, what_was_sent_over_a_cut_link_arrives_once_it_has_healed)
 {
     uint64_t healed_ns;
 
-    begin_connected(1);
-    net_send(&client, "before", 6);
+    net_begin_connected(1);
+    net_send(&net_client, "before", 6);
     net_cut(true);
-    net_send(&client, "after", 5);
+    net_send(&net_client, "after", 5);
     cr_assert(sim_actor_send(net_accepted, "answer", 6));
     net_run_for_ms(30 * 1000);
-    cr_assert_eq(net_heard.len + client.heard.len, 0);
+    cr_assert_eq(net_heard.len + net_client.heard.len, 0);
     net_cut(false);
     healed_ns = net_now_ns();
-    NET_RUN_UNTIL(net_heard.len > 0 && client.heard.len > 0);
+    NET_RUN_UNTIL(net_heard.len > 0 && net_client.heard.len > 0);
     cr_assert_gt(net_now_ns() - healed_ns, 15 * NET_MS);
     cr_assert_leq(net_now_ns() - healed_ns, 211 * NET_MS);
-    NET_RUN_UNTIL(net_heard.len == 11 && client.heard.len == 6);
+    NET_RUN_UNTIL(net_heard.len == 11 && net_client.heard.len == 6);
     cr_assert_arr_eq(net_heard.bytes, "beforeafter", 11);
-    cr_assert_arr_eq(client.heard.bytes, "answer", 6);
-    end_connected();
+    cr_assert_arr_eq(net_client.heard.bytes, "answer", 6);
+    net_end_connected();
 }
 
 /* One direction: what it asks arrives, and no answer. */
 Test(sim_network, a_link_is_cut_in_one_direction)
 {
-    begin_connected(1);
+    net_begin_connected(1);
     net_echoes = true;
     sim_link_cut(net_far, net_near, true);
-    net_send(&client, "ask", 3);
+    net_send(&net_client, "ask", 3);
     net_run_for_ms(1000);
     cr_assert_eq(net_heard.len, 3);
-    cr_assert_eq(client.heard.len, 0);
+    cr_assert_eq(net_client.heard.len, 0);
     sim_link_cut(net_far, net_near, false);
-    NET_RUN_UNTIL(client.heard.len == 3);
-    end_connected();
+    NET_RUN_UNTIL(net_client.heard.len == 3);
+    net_end_connected();
 }
 
 /* A reset is said once. Who has not heard it hears of it when he sends. */
 Test(sim_network, a_reset_over_a_cut_link_is_lost)
 {
-    begin_connected(1);
+    net_begin_connected(1);
     net_cut(true);
     sim_actor_break(net_accepted);
     net_open--;
     net_cut(false);
     net_run_for_ms(60 * 1000);
-    cr_assert_eq(client.heard.error, 0);
-    net_send(&client, "still there?", 12);
-    NET_RUN_UNTIL(client.heard.error);
-    cr_assert_eq(client.heard.error, UV_ECONNRESET);
-    end_connected();
+    cr_assert_eq(net_client.heard.error, 0);
+    net_send(&net_client, "still there?", 12);
+    NET_RUN_UNTIL(net_client.heard.error);
+    cr_assert_eq(net_client.heard.error, UV_ECONNRESET);
+    net_end_connected();
 }
 
 Test(sim_network, who_loses_power_says_nothing)
 {
-    begin_connected(1);
+    net_begin_connected(1);
     sim_host_power(net_far, false);
     cr_assert_eq(net_heard.closed, 1);
     net_run_for_ms(60 * 1000);
     sim_host_power(net_far, true);
     net_run_for_ms(60 * 1000);
-    cr_assert_eq(client.heard.error, 0);
-    cr_assert_eq(client.heard.ended, 0);
-    net_send(&client, "still there?", 12);
-    NET_RUN_UNTIL(client.heard.error);
-    cr_assert_eq(client.heard.error, UV_ECONNRESET);
+    cr_assert_eq(net_client.heard.error, 0);
+    cr_assert_eq(net_client.heard.ended, 0);
+    net_send(&net_client, "still there?", 12);
+    NET_RUN_UNTIL(net_client.heard.error);
+    cr_assert_eq(net_client.heard.error, UV_ECONNRESET);
     cr_assert_eq(net_heard.len, 0);
-    end_connected();
+    net_end_connected();
 }
 
 /* A process that dies of it, neither. */
 Test(sim_network, who_ends_at_the_moment_when_power_goes_says_nothing)
 {
-    begin_connected(1);
+    net_begin_connected(1);
     cr_assert(sim_actor_send(net_accepted, "lost", 4));
     sim_actor_close(net_accepted);
     net_open--;
     sim_host_power(net_far, false);
     sim_host_power(net_far, true);
     net_run_for_ms(60 * 1000);
-    cr_assert_eq(client.heard.len, 0);
-    cr_assert_eq(client.heard.ended, 0);
-    cr_assert_eq(client.heard.error, 0);
-    end_connected();
+    cr_assert_eq(net_client.heard.len, 0);
+    cr_assert_eq(net_client.heard.ended, 0);
+    cr_assert_eq(net_client.heard.error, 0);
+    net_end_connected();
 }
 
 /* The client sends it again and again, and hears a reset as soon as somebody can say so. */
 Test(sim_network, what_was_on_its_way_to_who_lost_power_is_answered_by_a_reset)
 {
-    begin_connected(1);
-    net_send(&client, "question", 8);
+    net_begin_connected(1);
+    net_send(&net_client, "question", 8);
     net_run_once();
     sim_host_power(net_far, false);
     net_run_for_ms(60 * 1000);
-    cr_assert_eq(client.heard.error, 0);
+    cr_assert_eq(net_client.heard.error, 0);
     sim_host_power(net_far, true);
-    NET_RUN_UNTIL(client.heard.error);
-    cr_assert_eq(client.heard.error, UV_ECONNRESET);
+    NET_RUN_UNTIL(net_client.heard.error);
+    cr_assert_eq(net_client.heard.error, UV_ECONNRESET);
     cr_assert_eq(net_heard.len, 0);
-    end_connected();
-}
-
-Test(sim_network, a_sender_waits_for_who_does_not_read)
-{
-    size_t sent = 0;
-    uv_buf_t buf;
-    int taken;
-
-    begin_connected(1);
-    sim_actor_hold(net_accepted, true);
-    for (;;) {
-        buf = uv_buf_init((char *)(uintptr_t)pattern() + sent % 1024, 1000);
-        taken = uv_try_write((uv_stream_t *)&client.tcp, &buf, 1);
-        if (taken <= 0)
-            break;
-        sent += (size_t)taken;
-    }
-    cr_assert_eq(taken, UV_EAGAIN);
-    net_send(&client, pattern(), 1000);
-    net_run_for_ms(1000);
-    cr_assert_eq(net_heard.len, 0);
-    cr_assert_eq(uv_stream_get_write_queue_size((uv_stream_t *)&client.tcp), 1000);
-    sim_actor_hold(net_accepted, false);
-    NET_RUN_UNTIL(net_heard.len == sent + 1000);
-    cr_assert_arr_eq(net_heard.bytes + sent, pattern(), 1000);
-    end_connected();
-}
-
-/* The end comes after what waits, a reset at once. */
-Test(sim_network, who_does_not_read_hears_of_the_end_when_he_does)
-{
-    begin_connected(1);
-    sim_actor_hold(net_accepted, true);
-    net_send(&client, "last", 4);
-    net_close(&client);
-    net_run_for_ms(1000);
-    cr_assert_eq(net_heard.closed, 0);
-    sim_actor_hold(net_accepted, false);
-    NET_RUN_UNTIL(net_heard.closed);
-    cr_assert_arr_eq(net_heard.bytes, "last", 4);
-    net_end();
-}
-
-static size_t actor_sent;
-
-static void go_on(struct sim_socket *socket, void *arg)
-{
-    (void)arg;
-    while (actor_sent < NET_BYTES_MAX / 2 && sim_actor_send(socket, pattern() + actor_sent % 1024, 1024))
-        actor_sent += 1024;
-}
-
-/* A client that stops reading, and begins again. */
-Test(sim_network, an_actor_is_told_when_there_is_room)
-{
-    struct sim_actor actor = NET_ACTOR;
-    struct sim_socket *listener;
-
-    actor.has_room = go_on;
-    net_begin(1);
-    net_delay(1 * NET_MS, 5 * NET_MS);
-    listener = sim_actor_listen(net_far, NET_PORT, &actor, NULL);
-    net_connect(&client, "10.0.0.2", NET_PORT);
-    NET_RUN_UNTIL(client.is_connected);
-    go_on(net_accepted, NULL);
-    cr_assert_lt(actor_sent, NET_BYTES_MAX / 2);
-    NET_RUN_UNTIL(client.heard.len == NET_BYTES_MAX / 2);
-    sim_actor_close(listener);
-    end_connected();
-}
-
-static void send_more(struct sim_socket *socket, void *arg)
-{
-    (void)arg;
-    actor_sent += sim_actor_send_some(socket, pattern() + actor_sent, MANY_BYTES - actor_sent);
-}
-
-/* More than a peer has room for at once. */
-Test(sim_network, an_actor_sends_as_much_as_there_is_room_for)
-{
-    struct sim_actor actor = NET_ACTOR;
-    struct sim_socket *listener;
-    int room = 4096;
-
-    actor.has_room = send_more;
-    net_begin(1);
-    listener = sim_actor_listen(net_far, NET_PORT, &actor, NULL);
-    net_connect(&client, "10.0.0.2", NET_PORT);
-    cr_assert_eq(uv_recv_buffer_size((uv_handle_t *)&client.tcp, &room), 0);
-    NET_RUN_UNTIL(client.is_connected);
-    send_more(net_accepted, NULL);
-    cr_assert_eq(actor_sent, 8192);
-    NET_RUN_UNTIL(client.heard.len == MANY_BYTES);
-    cr_assert_arr_eq(client.heard.bytes, pattern(), MANY_BYTES);
-    sim_actor_close(listener);
-    end_connected();
+    net_end_connected();
 }
 
 Test(sim_network, many_connections_are_answered)
@@ -458,18 +333,18 @@ Test(sim_network, each_connection_between_two_hosts_breaks)
 {
     struct net_client second;
 
-    begin_connected(1);
+    net_begin_connected(1);
     sim_link_delay(net_far, net_near, 100 * NET_MS, 100 * NET_MS);
     net_connect(&second, "10.0.0.2", NET_PORT);
     NET_RUN_UNTIL(net_heard.connected == 2);
     /* The second one's answer is still on its way. */
     cr_assert_not(second.is_connected);
     sim_connections_reset(net_near, net_far);
-    NET_RUN_UNTIL(client.heard.error && second.heard.error && net_open == 0);
-    cr_assert_eq(client.heard.error, UV_ECONNRESET);
+    NET_RUN_UNTIL(net_client.heard.error && second.heard.error && net_open == 0);
+    cr_assert_eq(net_client.heard.error, UV_ECONNRESET);
     cr_assert_eq(second.heard.error, UV_ECONNREFUSED);
     net_close(&second);
-    end_connected();
+    net_end_connected();
 }
 
 static void on_second_timer(uv_timer_t *timer)
@@ -517,17 +392,17 @@ static size_t take_trace(uint64_t seed, char *ret_trace, size_t room)
     size_t len = 0, before = 0;
 
     net_heard = (struct heard){0};
-    begin_connected(seed);
+    net_begin_connected(seed);
     net_echoes = true;
     for (unsigned i = 0; i < 50; i++) {
-        net_send(&client, pattern(), 1 + (size_t)sim_draw_below(3000));
+        net_send(&net_client, net_pattern(), 1 + (size_t)sim_draw_below(3000));
         net_run_for_ms(sim_draw_below(4));
-        if (client.heard.len + net_heard.len != before)
+        if (net_client.heard.len + net_heard.len != before)
             len += (size_t)snprintf(ret_trace + len, room - len, "%lu: %zu, %zu\n", (unsigned long)net_now_ns(),
-                                    net_heard.len, client.heard.len);
-        before = client.heard.len + net_heard.len;
+                                    net_heard.len, net_client.heard.len);
+        before = net_client.heard.len + net_heard.len;
     }
-    end_connected();
+    net_end_connected();
     return len;
 }
 
