@@ -11,3 +11,5 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 /* Calls fn(&variable) when the variable leaves its scope. */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
+/* For what hardly ever happens beside what often does: stays out of the latter's registers. */
+#define COLD __attribute__((cold, noinline))

@@ -22,13 +22,19 @@ struct machine {
 /* A row of the table; followers may be 0. */
 #define MACHINE_ROW(state, followers) .states[state] = #state, .next[state] = (followers)
 
+/* Whether the table has the move. */
+static inline bool machine_has(const struct machine *machine, unsigned from, unsigned to)
+{
+    ALL_REQUIRE(from < machine->count && to < machine->count);
+    return __builtin_expect(machine->next[from] >> to & 1, 1);
+}
+
 /* False: it was logged that there is no such move. */
 MUST_CHECK bool machine_refuse(const struct machine *machine, unsigned from, unsigned to);
 /* Whether the move is made; otherwise the state stays, and the caller ends what it concerns. */
 MUST_CHECK static inline bool machine_allows(const struct machine *machine, unsigned from, unsigned to)
 {
-    ALL_REQUIRE(from < machine->count && to < machine->count);
-    return __builtin_expect(machine->next[from] >> to & 1, 1) || machine_refuse(machine, from, to);
+    return machine_has(machine, from, to) || machine_refuse(machine, from, to);
 }
 
 /* For tests: whether a move that is not in the table ends the process. */

@@ -1,6 +1,7 @@
 #include "conn_parts_internal.h"
 
 #include "base/check.h"
+#include "base/machine.h"
 #include "base/metrics.h"
 
 #include <stdlib.h>
@@ -8,22 +9,72 @@
 
 enum { MS_PER_S = 1000 };
 
-static const enum deadline_class STATE_DEADLINES[] = {
-    [CONN_PROXY] = DEADLINE_HEAD, /* from the connection's beginning */
-    [CONN_HANDSHAKE] = DEADLINE_HANDSHAKE, [CONN_IDLE] = DEADLINE_IDLE,        [CONN_HEAD] = DEADLINE_HEAD,
-    [CONN_HANDLING] = DEADLINE_NONE,  /* whatever a handler waits for has its own timeout */
-    [CONN_STREAMING] = DEADLINE_NONE, /* likewise */
-    [CONN_BODY] = DEADLINE_BODY,           [CONN_WRITING] = DEADLINE_WRITE,    [CONN_DELIVERING] = DEADLINE_DELIVERY,
-    [CONN_DISCARDING] = DEADLINE_DISCARD,  [CONN_LINGERING] = DEADLINE_LINGER, [CONN_CLOSED] = DEADLINE_NONE,
+#define CLOSED MACHINE_TO(CONN_CLOSED)
+/* All of the response is written. Beside these, CONN_IDLE, but not out of CONN_BODY, of which more may come: it would
+ * be read as a request. */
+#define ANSWERED (MACHINE_TO(CONN_DISCARDING) | MACHINE_TO(CONN_LINGERING) | CLOSED)
+/* Part of it is, or all. */
+#define ANSWERING (ANSWERED | MACHINE_TO(CONN_STREAMING) | MACHINE_TO(CONN_WRITING) | MACHINE_TO(CONN_DELIVERING))
+#define REFUSED (MACHINE_TO(CONN_WRITING) | MACHINE_TO(CONN_LINGERING))
+
+/* One table, because requests pass here, and each table costs an address. */
+static const struct {
+    struct machine machine;
+    enum deadline_class deadlines[CONN_CLOSED + 1];
+} STATES = {
+    .machine =
+        {
+            .name = "connection",
+            .count = CONN_CLOSED + 1,
+            MACHINE_ROW(CONN_IDLE, MACHINE_TO(CONN_PROXY) | MACHINE_TO(CONN_HANDSHAKE) | MACHINE_TO(CONN_IDLE) |
+                                       MACHINE_TO(CONN_HEAD) | MACHINE_TO(CONN_HANDLING) | REFUSED | CLOSED),
+            MACHINE_ROW(CONN_PROXY, MACHINE_TO(CONN_HANDSHAKE) | MACHINE_TO(CONN_IDLE) | REFUSED | CLOSED),
+            MACHINE_ROW(CONN_HANDSHAKE,
+                        MACHINE_TO(CONN_IDLE) | MACHINE_TO(CONN_HANDLING) | MACHINE_TO(CONN_LINGERING) | CLOSED),
+            MACHINE_ROW(CONN_HEAD, MACHINE_TO(CONN_HANDLING) | REFUSED | CLOSED),
+            MACHINE_ROW(CONN_HANDLING, MACHINE_TO(CONN_BODY) | MACHINE_TO(CONN_IDLE) | ANSWERING),
+            MACHINE_ROW(CONN_BODY, MACHINE_TO(CONN_BODY) | MACHINE_TO(CONN_HANDLING) | ANSWERING),
+            MACHINE_ROW(CONN_STREAMING, MACHINE_TO(CONN_IDLE) | ANSWERING),
+            MACHINE_ROW(CONN_WRITING, MACHINE_TO(CONN_IDLE) | ANSWERING),
+            MACHINE_ROW(CONN_DELIVERING, MACHINE_TO(CONN_IDLE) | ANSWERED),
+            MACHINE_ROW(CONN_DISCARDING, MACHINE_TO(CONN_IDLE) | MACHINE_TO(CONN_LINGERING) | CLOSED),
+            MACHINE_ROW(CONN_LINGERING, CLOSED),
+            MACHINE_ROW(CONN_CLOSED, 0),
+        },
+    .deadlines =
+        {
+            [CONN_PROXY] = DEADLINE_HEAD, /* from the connection's beginning */
+            [CONN_HANDSHAKE] = DEADLINE_HANDSHAKE,
+            [CONN_IDLE] = DEADLINE_IDLE,
+            [CONN_HEAD] = DEADLINE_HEAD,
+            [CONN_HANDLING] = DEADLINE_NONE,  /* whatever a handler waits for has its own timeout */
+            [CONN_STREAMING] = DEADLINE_NONE, /* likewise */
+            [CONN_BODY] = DEADLINE_BODY,
+            [CONN_WRITING] = DEADLINE_WRITE,
+            [CONN_DELIVERING] = DEADLINE_DELIVERY,
+            [CONN_DISCARDING] = DEADLINE_DISCARD,
+            [CONN_LINGERING] = DEADLINE_LINGER,
+            [CONN_CLOSED] = DEADLINE_NONE,
+        },
 };
+
+/* A forbidden move is made all the same, so that whoever asked for it finds what he expects, but the peer neither gets
+ * nor says anything more. False: the connection is closed, and stays so. */
+COLD static bool conn_move_oddly(const struct conn *conn, enum conn_state state)
+{
+    (void)!machine_refuse(&STATES.machine, conn->state, state);
+    if (conn->state == CONN_CLOSED)
+        return false;
+    (void)shutdown(conn->socket.fd, SHUT_RDWR);
+    return true;
+}
 
 void conn_enter(struct conn *conn, enum conn_state state)
 {
-    CHECK(conn->state != CONN_CLOSED);
-    if (conn->state == CONN_HANDSHAKE)
-        handshake_end(&conn->all->handshakes, &conn->handshake);
+    if (!machine_has(&STATES.machine, conn->state, state) && !conn_move_oddly(conn, state))
+        return;
     conn->state = state;
-    deadline_set(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[state]);
+    deadline_set(&conn->all->deadlines, &conn->deadline, STATES.deadlines[state]);
 }
 
 /* Bytes that have arrived may still be unread. A part of a handshake or of a PROXY header is no request. */
@@ -38,7 +89,7 @@ static bool has_input(const struct conn *conn)
 bool conn_is_quiet_since(const struct conn *conn, uint64_t ms)
 {
     return (conn->state == CONN_IDLE || conn->state == CONN_PROXY || conn->state == CONN_HANDSHAKE) &&
-           deadline_began_ms(&conn->all->deadlines, &conn->deadline, STATE_DEADLINES[conn->state]) <= ms &&
+           deadline_began_ms(&conn->all->deadlines, &conn->deadline, STATES.deadlines[conn->state]) <= ms &&
            !has_input(conn);
 }
 
@@ -58,6 +109,8 @@ static void conn_on_closed(uv_handle_t *handle)
     struct conn *conn = handle->data;
     struct conns *conns = conn->all;
 
+    ENSURE(!conn->handshake.is_begun); /* its place is given back */
+    list_remove(&conn->in_ready);
     conn_part(conn);
     output_drop(&conn->output);
     buf_wipe(&conn->stash);
@@ -77,6 +130,7 @@ void conn_disconnect(struct conn *conn)
     if (conn->tls && !conn->request)
         conn_leave_tls(conn);
     conn_enter(conn, CONN_CLOSED);
+    handshake_end(&conn->all->handshakes, &conn->handshake);
     cork_forget(&conn->all->answers->cork, conn);
     burden_forget(&conn->all->burdens, &conn->load);
     list_remove(&conn->in_ready);
@@ -198,6 +252,7 @@ void conn_linger(struct conn *conn)
 
 void conn_next_request(struct conn *conn)
 {
+    ALL_REQUIRE(conn->request->parser.is_complete);
     conn_part(conn);
     conn->scan = (struct head_scan){0};
     conn_enter(conn, CONN_IDLE);

@@ -38,6 +38,11 @@ struct conns {
     void *arg;
 };
 
+/*   begun -> PROXY, behind a trusted proxy -> HANDSHAKE, with TLS -> IDLE
+ *   IDLE -> HEAD, if it comes in parts -> HANDLING -> BODY, if it is wanted -> HANDLING
+ *   HANDLING, or BODY -> STREAMING, WRITING, DELIVERING, as often as needed -> IDLE, or DISCARDING before it
+ *
+ * After a refusal, or after the last response, LINGERING; and from each to CLOSED, where it stays. */
 enum conn_state {
     CONN_IDLE,       /* between requests */
     CONN_PROXY,      /* just begun; its PROXY header has not arrived */

@@ -5,6 +5,7 @@
 
 /* conn.c */
 
+/* The only way in which the state changes. If there is no such move, the connection gets no further answer. */
 void conn_enter(struct conn *conn, enum conn_state state);
 /* Separates the connection from its request, which lives on while it is held. */
 void conn_part(struct conn *conn);

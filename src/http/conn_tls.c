@@ -179,6 +179,7 @@ static bool is_plain_http(struct text input)
 static void refuse_plain_http(struct conn *conn)
 {
     note_failure(conn, "plain HTTP");
+    handshake_end(&conn->all->handshakes, &conn->handshake);
     conn_enter(conn, CONN_HANDLING);
     conn_refuse(conn, HTTP_ERROR_TLS_REQUIRED);
 }
@@ -190,6 +191,8 @@ static void note_success(const struct conn *conn)
 
 static void settle_handshake(struct conn *conn, enum tls_state state)
 {
+    if (state != TLS_HANDSHAKING)
+        handshake_end(&conn->all->handshakes, &conn->handshake);
     switch (state) {
     case TLS_HANDSHAKING:
         handshake_await(&conn->all->handshakes, &conn->handshake);
