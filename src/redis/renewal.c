@@ -24,6 +24,7 @@ struct redis_renewal {
     struct buf held;                        /* messages on the new connection: two lengths, channel, payload */
     uv_timer_t timer;
     uint64_t until_ms; /* for the present state */
+    bool is_next_deaf; /* it was lost while it had to hear everything, even if it is back */
     unsigned open;     /* next and the timer */
     struct redis_renewal_result result;
     void (*ended)(void *arg, const struct redis_renewal_result *result);
@@ -208,7 +209,7 @@ static void on_timer(uv_timer_t *timer)
         if (!is_ready || renewal->next->count == 0)
             end(renewal);
     } else if (renewal->state == RENEWAL_TAKES_LEAVE) {
-        if (!is_ready || is_late)
+        if (renewal->is_next_deaf || is_late)
             give_up(renewal);
         else if (renewal->link->unsubscribing == 0)
             take_over(renewal);
@@ -239,6 +240,14 @@ static bool hold(void *arg, struct text channel, struct text payload)
     return !renewal->held.failed;
 }
 
+/* From the leave on, only the new connection hears everything. It may be back before anybody looks. */
+static void on_next_state(void *arg, bool is_up)
+{
+    struct redis_renewal *renewal = arg;
+
+    renewal->is_next_deaf |= !is_up && renewal->state == RENEWAL_TAKES_LEAVE;
+}
+
 /* Beginning */
 
 static void open_next(struct redis_renewal *renewal)
@@ -262,7 +271,7 @@ static void open_next(struct redis_renewal *renewal)
     if (link->subscription)
         renewal->subscription = (struct redis_subscription){
             .channels = name_channels, .message = hold, .is_sharded = link->subscription->is_sharded};
-    renewal->next = redis_link_create(link->loop, &link->target, &settings, NULL, renewal);
+    renewal->next = redis_link_create(link->loop, &link->target, &settings, on_next_state, renewal);
 }
 
 struct redis_renewal *redis_renewal_begin(struct redis_link *link,

@@ -425,6 +425,18 @@ void fake_redis_hang_up(struct fake_redis *fake, const char *name)
     }
 }
 
+void fake_redis_hang_up_newest(struct fake_redis *fake, const char *name)
+{
+    for (struct list *node = fake->connections.prev; node != &fake->connections; node = node->prev) {
+        struct fake_connection *c = LIST_ENTRY(node, struct fake_connection, node);
+
+        if (!c->is_closing && is_named(c, name)) {
+            connection_close(c, false);
+            return;
+        }
+    }
+}
+
 void fake_redis_stop_reading(struct fake_redis *fake, bool stop)
 {
     fake->is_reading_stopped = stop;

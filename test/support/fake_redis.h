@@ -58,6 +58,8 @@ void fake_redis_blurt(struct fake_redis *fake, const char *bytes);
 /* Sends them only on connections with that name (CLIENT SETNAME); closes those connections. */
 void fake_redis_push(struct fake_redis *fake, const char *name, const char *bytes);
 void fake_redis_hang_up(struct fake_redis *fake, const char *name);
+/* Closes the newest of them. */
+void fake_redis_hang_up_newest(struct fake_redis *fake, const char *name);
 /* Stops reading from its connections, or goes on. */
 void fake_redis_stop_reading(struct fake_redis *fake, bool stop);
 

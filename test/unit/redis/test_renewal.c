@@ -299,6 +299,28 @@ Test(redis_renewal, the_link_is_lost_while_it_takes_leave)
     close_world();
 }
 
+/* The new one is lost, and is back before anybody looks: what was published in between, neither has heard. */
+Test(redis_renewal, the_new_connection_is_lost_for_a_moment_while_it_takes_over)
+{
+    enum { ROUNDS = 10 }; /* now and then it takes longer to come back */
+
+    open_world(&SUBSCRIPTION);
+    rule("UNSUBSCRIBE", LEFT, 0, 0);
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        char password[16];
+
+        snprintf(password, sizeof password, "password %u", round);
+        renew_with(password);
+        while (fake_redis_count(w.fake, "UNSUBSCRIBE") < round)
+            uv_run(&w.loop, UV_RUN_ONCE);
+        fake_redis_hang_up_newest(w.fake, NAME);
+        while (!uses(password) || w.access.renewal)
+            uv_run(&w.loop, UV_RUN_ONCE);
+        cr_assert_eq(w.downs, round, "round %u: the link does not know that it was deaf", round);
+    }
+    close_world();
+}
+
 static void note_trouble(void *arg, struct text sentence)
 {
     (void)arg;
