@@ -449,6 +449,7 @@ static void forget_records(struct key_cache *cache, const uint8_t *digest)
 
 static void move_hand(struct key_cache *cache, size_t to)
 {
+    REQUIRE(to <= cache->touched);
     for (; cache->hand < to; cache->hand++) {
         struct cache_entry *entry = &cache->entries[cache->hand];
         if (entry->is_free)
@@ -645,7 +646,7 @@ bool key_cache_age(struct key_cache *cache, uint64_t now_ns)
         cache->round_began_ns = now_ns;
     }
     cache->step_due_ns = now_ns + STEP_NS;
-    if (now_ns - cache->round_began_ns >= ROUND_NS) {
+    while (now_ns - cache->round_began_ns >= ROUND_NS) { /* twice, if it was not used for nearly a round */
         move_hand(cache, cache->touched);
         cache->hand = 0;
         cache->round_began_ns += ROUND_NS;

@@ -1138,3 +1138,20 @@ Test(key_cache, random_operations_agree_with_a_model)
         key_cache_destroy(m.cache);
     }
 }
+
+/* Asked just before the end of a round, and again almost a round later: by then its second half is over, too. */
+Test(key_cache, the_hand_stays_within_the_entries)
+{
+    enum { KEYS = 16384 }; /* as many as there is room for, in whole pages */
+    const uint64_t round_ns = ROUND_S * SECOND_NS, moment_ns = SECOND_NS / 50;
+    struct key_cache *cache = key_cache_create(KEYS, BYTES_PLENTY);
+
+    key_cache_age(cache, NOW_NS);
+    for (size_t n = 0; n < KEYS; n++)
+        store(cache, n);
+    cr_assert_eq(key_cache_count(cache), KEYS);
+    key_cache_age(cache, NOW_NS + round_ns - moment_ns);
+    key_cache_age(cache, NOW_NS + 2 * round_ns + moment_ns);
+    cr_expect_eq(key_cache_count(cache), 0);
+    key_cache_destroy(cache);
+}
