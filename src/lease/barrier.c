@@ -134,7 +134,7 @@ MUST_CHECK static bool barrier_move(struct barrier *barrier, enum barrier_state 
     if (!machine_allows(&MACHINE, barrier->state, state))
         return false;
     barrier->state = state;
-    INVARIANT(barrier->missing <= barrier->count);
+    INVARIANT(barrier->missing <= barrier->count && barrier->count <= HOLDERS_MAX);
     INVARIANT(state != BARRIER_OVER || is_over(barrier));
     return true;
 }
@@ -318,6 +318,7 @@ static void sweep(struct barrier *barrier)
     struct text argv[3 * SWEPT_AT_ONCE];
     size_t at = 0;
 
+    REQUIRE(is_over(barrier)); /* otherwise a member could still have a lease that nobody waits for */
     while (at < barrier->count) {
         size_t argc = 0;
 
@@ -420,6 +421,7 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
 {
     struct barriers *barriers = barrier->kept_by;
 
+    REQUIRE(done);
     barrier->began_ns = clock_boot_ns();
     if (lease_max_ms < 0 || lease_max_ms > LEASE_MS_MAX || !read_registry(barrier, registry))
         return false;
@@ -428,6 +430,7 @@ bool barrier_wait(struct barrier *barrier, int64_t lease_max_ms, const struct re
     barrier->done = done;
     barrier->arg = arg;
     barrier->wait_ns = wait_of(longest_lease_ms(barriers, (uint64_t)lease_max_ms));
+    ENSURE(barrier->wait_ns > barriers->lease_ms * CLOCK_NS_PER_MS || barriers->lease_ms == 0 || !RULE(RULE_MARGIN));
     metric_add(METRIC_BARRIER_SESSIONS, (int64_t)barrier->missing);
     if (is_over(barrier))
         finish_over(barrier);
@@ -449,7 +452,7 @@ void barriers_settle(struct barriers *barriers, void (*done)(void *arg, bool is_
     }
     struct barrier *barrier = barrier_begin(barriers);
     barrier->is_of_change = true;
-    CHECK(barrier_wait(barrier, (int64_t)lease_max_ms, &NOBODY, done, arg));
+    ENSURE(barrier_wait(barrier, (int64_t)lease_max_ms, &NOBODY, done, arg));
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -482,6 +485,7 @@ void barriers_acknowledge(struct barriers *barriers, struct text member, struct 
         if (!holder)
             holder = barrier->state == BARRIER_WAITING ? NULL : add_holder(barrier, member);
         if (holder && !holder->has_acknowledged) {
+            INVARIANT(!holder->is_registered || barrier->missing > 0);
             holder->has_acknowledged = true;
             barrier->missing -= holder->is_registered;
         }
@@ -522,7 +526,7 @@ static void on_closed(uv_handle_t *handle)
     struct barriers *barriers = handle->data;
     const struct callback closed = barriers->closed;
 
-    CHECK(list_empty(&barriers->under_way));
+    REQUIRE(list_empty(&barriers->under_way));
     free(barriers);
     callback_run(closed);
 }

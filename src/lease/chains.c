@@ -1,4 +1,5 @@
 #include "lease/chains.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -82,6 +83,13 @@ static size_t place_of(const struct chains *chains, const char *maker, bool *ret
     return from;
 }
 
+/* Otherwise the search would not find it, and the node would not miss what Redis has lost of it. */
+static bool is_in_order(const struct chains *chains, size_t place)
+{
+    return (place == 0 || strcmp(chains->known[place - 1].maker, chains->known[place].maker) < 0) &&
+           (place + 1 >= chains->count || strcmp(chains->known[place].maker, chains->known[place + 1].maker) < 0);
+}
+
 static struct chain *chain_of(struct chains *chains, const char *maker)
 {
     bool is_known;
@@ -102,6 +110,7 @@ static struct chain *chain_of(struct chains *chains, const char *maker)
     chains->count++;
     chains->known[place] = (struct chain){.record.low = UINT64_MAX};
     snprintf(chains->known[place].maker, sizeof chains->known[place].maker, "%s", maker);
+    ENSURE(is_in_order(chains, place));
     return &chains->known[place];
 }
 
@@ -257,6 +266,7 @@ void chains_changed(struct chains *chains, const struct chain_change *change)
     bool is_known;
     size_t place = place_of(chains, change->chain.maker, &is_known);
 
+    REQUIRE(change->to.is_folded || change->to.numbers.all == 0 || is_own(chains, &change->chain));
     if (!is_known || chains->known[place].heard_ns != change->chain.heard_ns)
         return;
     if (change->to.numbers.all > 0) {

@@ -1,4 +1,5 @@
 #include "lease/fence.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "core/lease_rules.h"
 
@@ -30,6 +31,7 @@ void fence_on_followed(struct fence *fence)
 {
     if (fence->followed_ns == 0)
         fence->followed_ns = clock_boot_ns();
+    ENSURE(fence->followed_ns >= fence->connected_ns);
 }
 
 /* A master lists only the replicas connected to it, and the next one promoted may not be among them. The

@@ -169,6 +169,8 @@ static void settle(struct gathering *gathering)
 {
     const struct lease_settings *settings = gathering->settings;
 
+    REQUIRE(gathering->is_running && (gathering->facts.missing == 0 || !RULE(RULE_REASSERT)));
+    INVARIANT(gathering->begun_connection == gathering->connection);
     if (gathering->lost > 0)
         LOG(LOG_WARN, "lost revocations were repeated at Redis", log_int("revocations", (int64_t)gathering->lost),
             log_partition(settings->prefix));
@@ -299,6 +301,7 @@ static void judge(struct gathering *gathering)
     const struct lease_settings *settings = gathering->settings;
     bool has_said_so = gathering->has_waited_in_vain;
 
+    REQUIRE(gathering->has_told);
     if (!has_waited(gathering)) {
         CHECK(uv_timer_start(&gathering->timer, on_timer, LOOK_AGAIN_MS, 0) == 0);
     } else if (gathering->has_waited_in_vain && !has_said_so) {
@@ -424,6 +427,7 @@ static void declare(struct gathering *gathering)
         argv[argc++] = text_of(of_chain[0]);
         argv[argc++] = text_of(of_chain[1]);
     }
+    ENSURE(argc % DECLARE_ARGS == 0);
     if (argc > 0 && RULE(RULE_REASSERT))
         settings->call(settings->arg, LEASE_DECLARE, argc, argv, on_declared, gathering);
     else

@@ -190,6 +190,7 @@ static void keep_entry(const struct heard *heard, const struct redis_reply *entr
     if (change->count > 0 && (!is_same_change(name, change->name) || change->count == CHANGE_KEYS_MAX))
         keep_change(heard, change);
     change->name = name;
+    INVARIANT(change->count < CHANGE_KEYS_MAX);
     change->count += read_ending(reply_at(entry, 1), &change->endings[change->count]);
 }
 
@@ -274,6 +275,7 @@ static void ask_entries(struct heard *heard)
     char name[REDIS_PREFIX_MAX_BYTES + sizeof "inv_log"], count[COUNT_BYTES];
     struct redis_link *reads = heard->settings->reads;
 
+    REQUIRE(heard_has_known(heard));
     snprintf(name, sizeof name, "%sinv_log", heard->settings->prefix);
     snprintf(count, sizeof count, "%d", MISSED_MAX + 1);
     identity_witness(heard->identity, reads);

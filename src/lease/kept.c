@@ -1,4 +1,5 @@
 #include "lease/kept.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/list.h"
@@ -73,6 +74,7 @@ static void entry_drop(struct kept *kept, struct kept_entry *entry)
 
     while (*place != entry)
         place = &(*place)->next;
+    INVARIANT(kept->count > 0 && entry->owner->count > 0);
     *place = entry->next;
     list_remove(&entry->node);
     list_remove(&entry->of_owner);
@@ -123,6 +125,8 @@ static struct owner *heaviest(const struct kept *kept)
 static void push_out(struct kept *kept)
 {
     struct owner *owner = heaviest(kept);
+
+    INVARIANT(owner && owner->count > 0);
     size_t count = owner->count / 16 + 1;
 
     metric_add(METRIC_KEPT_PUSHED_OUT, (int64_t)count);
@@ -224,6 +228,7 @@ static void add_all(struct kept *kept, struct change_name change, const struct h
     for (; like.place < count; like.place++)
         if (like.has_maker || !says_no_more(kept, &endings[like.place]))
             add(kept, &like, &endings[like.place]);
+    ENSURE(kept->count <= KEPT_MAX);
 }
 
 void kept_add(struct kept *kept, struct change_name change, const struct heard_ending *endings, size_t count)
@@ -289,6 +294,7 @@ static bool is_overtaken(const struct kept *kept, const struct kept_entry *entry
 
 static void copy(const struct kept *kept, const struct kept_entry *entry, struct kept_ending *ret)
 {
+    INVARIANT(entry->place < entry->together);
     id_from_bytes(entry->kind, entry->subject, &ret->subject);
     ret->what = is_overtaken(kept, entry, &ret->subject) ? ENDING_OVERTAKEN : (enum ending_what)entry->what;
     ret->at_ms = entry->at_ms;

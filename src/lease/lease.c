@@ -56,7 +56,7 @@ static void on_barriers_closed(void *arg)
 
 void lease_close(struct lease *lease, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!lease->member);
+    REQUIRE(!lease->member);
     lease->closed = (struct callback){closed, arg};
     barriers_close(lease->barriers, on_barriers_closed, lease);
 }
@@ -72,7 +72,7 @@ static void on_left(void *arg)
 
 struct membership *lease_join(struct lease *lease, const struct redis_target *target, uint32_t lease_ms)
 {
-    CHECK(!lease->member);
+    REQUIRE(!lease->member);
     const struct membership_parts parts = {lease->barriers, lease->suspensions, lease->identity, lease->kept};
     lease->member = membership_create(&lease->settings, &parts, target, lease_ms, on_left, lease);
     gathering_set_member(lease->gathering, lease->member);

@@ -110,7 +110,7 @@ struct membership *membership_create(const struct lease_settings *settings, cons
         .about = log_partition(settings->prefix),
     };
 
-    CHECK(lease_ms <= LEASE_MS_MAX);
+    REQUIRE(lease_ms <= LEASE_MS_MAX);
     member->settings = settings;
     member->with = *parts;
     member->heard = heard_create(settings, parts->identity,
@@ -208,6 +208,7 @@ uint64_t membership_epoch(const struct membership *member)
 
 bool membership_may_fill(const struct membership *member, uint64_t epoch)
 {
+    ALL_REQUIRE(epoch <= member->epoch);
     return member->state == MEMBERSHIP_BEGUN && member->epoch == epoch && member->lease_ms > 0 && !member->is_leaving;
 }
 
@@ -361,6 +362,7 @@ static void on_caught_up(void *arg, enum caught_up result)
 /* Rule 1: only behind the confirmed subscription. What is revoked from now on is heard. */
 static void catch_up(struct membership *member)
 {
+    REQUIRE(member->state == MEMBERSHIP_BEHIND);
     if (heard_is_reading(member->heard))
         return;
     member->asked_on = member->connections;
@@ -406,6 +408,7 @@ static void on_lost(struct membership *member)
         give_up_lease(member);
     else
         forget_everything(member);
+    ENSURE(member->lease_until_ns == 0 && !member->is_awaited);
 }
 
 static void on_link_state(void *arg, bool is_up)
@@ -483,6 +486,8 @@ void membership_try_lease(struct membership *member)
     if (!member->is_awaited || !member->is_echoed || !member->is_replicated)
         return;
     INVARIANT(member->state == MEMBERSHIP_BEGUN && !member->is_leaving);
+    INVARIANT(member->sent_on == member->connections);
+    INVARIANT(member->lease_until_ns <= from_ns + member->lease_ms * CLOCK_NS_PER_MS); /* the one before is older */
     member->is_awaited = false;
     member->lease_until_ns = member->mastery_until_ns = from_ns + member->lease_ms * CLOCK_NS_PER_MS;
     tell_lease(member);
@@ -506,6 +511,8 @@ static void heartbeat_send(struct membership *member)
     const struct lease_settings *settings = member->settings;
     char number[NUMBER_BYTES], lease[NUMBER_BYTES], nonce[NONCE_CHARS + 1];
 
+    REQUIRE(member->state == MEMBERSHIP_BEGUN && !member->is_leaving);
+    REQUIRE(!member->is_awaited && !member->is_under_way);
     random_secret(&member->nonce, sizeof member->nonce);
     member->number += must_write(member);
     snprintf(number, sizeof number, "%" PRId64, member->number);
@@ -539,6 +546,7 @@ static void previous_leave(struct membership *member)
 {
     if (!member->previous.text[0])
         return;
+    INVARIANT(strcmp(member->previous.text, member->id.text) != 0);
     registry_leave(member, &member->previous, on_previous_left);
     member->previous.text[0] = '\0';
 }
@@ -547,6 +555,7 @@ static void on_heartbeat_answered(void *arg, enum lease_answer answer, struct te
 {
     struct membership *member = arg;
 
+    REQUIRE(member->is_under_way);
     member->is_under_way = false;
     if (answer == LEASE_DONE && member->sent_on == member->connections) {
         heard_on_reply(member->heard, last);
@@ -620,13 +629,14 @@ static void on_leave_answered(void *arg, UNUSED enum lease_answer answer)
 {
     struct membership *member = arg;
 
+    REQUIRE(member->is_leave_under_way);
     member->is_leave_under_way = false;
     try_end(member);
 }
 
 void membership_leave(struct membership *member)
 {
-    CHECK(!member->is_leaving);
+    REQUIRE(!member->is_leaving);
     member->is_leaving = member->is_leave_under_way = true;
     member->is_awaited = false;
     forget_everything(member);
@@ -672,6 +682,7 @@ void membership_close(struct membership *member, void (*closed)(void *arg), void
         return;
     if (knows)
         forget_everything(member);
+    ENSURE(member->lease_until_ns == 0 || !RULE(RULE_FLUSH));
     lease_note(member);
     count_leases(-weight_of(member), 0);
     member->is_leaving = true;

@@ -1,6 +1,7 @@
 /* What a membership hears: invalidations, echoes of its heartbeats, acknowledgements. */
 #include "membership_internal.h"
 
+#include "base/check.h"
 #include "base/encode.h"
 #include "core/lease_rules.h"
 
@@ -35,6 +36,7 @@ static void acknowledge_or_defer(struct membership *member, struct text revoker,
 {
     struct due_acknowledgement due = {.member = member->id};
 
+    REQUIRE(revoker.len == MEMBER_NAME_CHARS && barrier.len == BARRIER_NAME_CHARS);
     snprintf(due.revoker.text, sizeof due.revoker.text, "%.*s", TEXT_ARG(revoker));
     snprintf(due.barrier, sizeof due.barrier, "%.*s", TEXT_ARG(barrier));
     if (!member->watch || !member->watch->defers(member->watch_arg, &due))

@@ -1,4 +1,5 @@
 #include "lease/store_time.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include <inttypes.h>
 #include <string.h>
@@ -35,11 +36,13 @@ static bool was_told(const struct store_time_told *told)
 /* The answer was right at some moment between question and answer. */
 static int64_t least_since(int64_t ms, const struct store_time_told *told, uint64_t now_ns)
 {
+    ALL_REQUIRE(now_ns >= told->read_ns);
     return ms + (int64_t)((now_ns - told->read_ns) / CLOCK_NS_PER_MS * FAST_UNDER / FAST_OVER);
 }
 
 static int64_t most_after(int64_t ms, uint64_t since_ns, uint64_t now_ns)
 {
+    ALL_REQUIRE(now_ns >= since_ns);
     return ms + (int64_t)((now_ns - since_ns) / CLOCK_NS_PER_MS * SLOW_UNDER / SLOW_OVER) + 1;
 }
 
@@ -99,10 +102,12 @@ static bool went_on(const struct store_time_told *known, const struct store_time
 /* Leaves what lies between least and most as well. False, and nothing is changed: none does. */
 static bool narrow(struct store_time_said *said, int64_t least_ms, int64_t most_ms)
 {
+    REQUIRE(said->first_ms <= said->last_ms && least_ms <= most_ms);
     if (said->first_ms > most_ms || said->last_ms < least_ms)
         return false;
     said->first_ms = later_of(said->first_ms, least_ms);
     said->last_ms = sooner_of(said->last_ms, most_ms);
+    ENSURE(said->first_ms <= said->last_ms);
     return true;
 }
 
@@ -134,6 +139,7 @@ static struct store_time_said find_time(const struct store_time_told *known, con
         found.first_ms = sooner_of(found.first_ms, said->clock_ms);
         found.last_ms = later_of(found.last_ms, said->clock_ms);
     }
+    ENSURE(found.first_ms <= found.last_ms && found.first_ms <= most_ms && found.last_ms >= least_ms);
     return found;
 }
 
@@ -210,6 +216,7 @@ static void note(struct store_time *time, const struct store_time_told *told, en
 
 bool store_time_told(struct store_time *time, const struct store_time_told *told, enum store_time_how how)
 {
+    REQUIRE(told->read_ns >= told->sent_ns && told->said.first_ms <= told->said.last_ms);
     const struct store_time_told *before = was_told(&time->heard) ? &time->heard : &time->known;
     bool knew = was_told(before), was_slow = told->read_ns - told->sent_ns > ROUND_TRIP_MAX_MS * CLOCK_NS_PER_MS;
     int64_t latest_ms = knew ? most_since(latest_of(&before->said), before, told->read_ns) : 0;

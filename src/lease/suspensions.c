@@ -89,16 +89,25 @@ static void make_room(struct account_set *set, size_t count)
     set->accounts = mem_resize(set->accounts, set->room * sizeof *set->accounts);
 }
 
+/* Otherwise the search would not find a suspended account. */
+static bool is_in_order(const struct account_set *set, size_t place)
+{
+    return (place == 0 || compare_accounts(set->accounts[place - 1], set->accounts[place]) < 0) &&
+           (place + 1 >= set->count || compare_accounts(set->accounts[place], set->accounts[place + 1]) < 0);
+}
+
 static void put(struct account_set *set, size_t place, const uint8_t account[ULID_BYTES])
 {
     make_room(set, set->count + 1);
     memmove(set->accounts + place + 1, set->accounts + place, (set->count - place) * sizeof *set->accounts);
     memcpy(set->accounts[place], account, ULID_BYTES);
     set->count++;
+    ENSURE(is_in_order(set, place));
 }
 
 static void take_out(struct account_set *set, size_t place)
 {
+    REQUIRE(place < set->count);
     set->count--;
     memmove(set->accounts + place, set->accounts + place + 1, (set->count - place) * sizeof *set->accounts);
 }
@@ -186,7 +195,7 @@ static bool read_set(struct account_set *set, const struct redis_reply *reply)
     if (reply->type != REPLY_ARRAY || reply->count % 2 != 0)
         return false;
     make_room(set, reply->count / 2 + 1);
-    CHECK(set->accounts);
+    ENSURE(set->accounts);
     for (size_t i = 0; i < reply->count; i += 2)
         if (!read_field(set, reply_at(reply, i), reply_at(reply, i + 1)))
             return false;
@@ -264,6 +273,7 @@ static void on_told(void *arg, const struct redis_reply *reply)
     const struct lease_settings *settings = suspensions->settings;
     bool is_done = reply != NULL;
 
+    REQUIRE(suspensions->is_telling);
     if (is_done && next_to_tell(suspensions) < suspensions->set.count && !suspensions->is_stopped) {
         tell_on(suspensions);
         return;

@@ -1,4 +1,5 @@
 #include "telling_internal.h"
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include <inttypes.h>
@@ -50,6 +51,7 @@ void telling_destroy(struct telling *telling)
 
 static void finish(struct telling *telling, bool is_done)
 {
+    ENSURE(!is_done || telling->at == telling->count);
     telling->told.is_done = is_done;
     free(telling->list);
     telling->list = NULL;
@@ -58,6 +60,7 @@ static void finish(struct telling *telling, bool is_done)
 
 static struct kept_ending *ending_at(const struct telling *telling, size_t place)
 {
+    REQUIRE(place < telling->count);
     return &telling->list[(telling->start + place) % telling->count];
 }
 
@@ -161,6 +164,7 @@ static void on_looked(void *arg, const struct redis_reply *reply)
         if (!is_told)
             *ending_at(telling, --left) = *ending;
     }
+    ENSURE(left >= telling->at && change == 0);
     telling->is_behind = left == telling->look_end;
     telling->at = left;
     tell(telling);
@@ -212,6 +216,7 @@ static size_t some_start(const struct kept_ending *list, size_t count)
 
 void telling_run(struct telling *telling, struct kept_ending *list, size_t count, telling_done *done, void *arg)
 {
+    REQUIRE(!telling->list);
     telling->list = list;
     telling->count = count;
     telling->start = some_start(list, count);
