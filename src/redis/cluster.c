@@ -369,7 +369,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void redis_cluster_close(struct redis_cluster *cluster, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!cluster->is_closing);
+    REQUIRE(!cluster->is_closing);
     cluster_slots_check_unused(cluster);
     cluster->is_closing = true;
     cluster->closed = (struct callback){closed, arg};

@@ -47,11 +47,19 @@ static struct cluster_slot *slot_of(struct list *node)
     return LIST_ENTRY(node, struct cluster_slot, node);
 }
 
+/* Some of the names may be at another node, and whoever claims the slot does not know. */
+static bool is_torn(const struct cluster_slot *slot)
+{
+    return slot->importer[0] && !slot->claimed_moves;
+}
+
 static void learn(struct cluster_slot *slot)
 {
     bool is_other = !redis_address_equal(&slot->primary, &slot->claimed);
     bool is_first = slot->epoch < 0;
 
+    REQUIRE(slot->claimed.port > 0 && slot->claimed_epoch >= slot->named_epoch);
+    REQUIRE(!is_other || !is_torn(slot));
     slot->primary = slot->claimed;
     slot->epoch = slot->claimed_epoch;
     slot->replicas = slot->claimed_replicas;
@@ -62,12 +70,6 @@ static void learn(struct cluster_slot *slot)
         LOG(LOG_WARN, "failover: the cluster names another primary", log_int("slot", slot->number),
             log_str("primary", slot->primary.host), log_int("port", slot->primary.port), log_int("epoch", slot->epoch));
     redis_resolver_tell_moved(&slot->resolver, &slot->primary);
-}
-
-/* Some of the names may be at another node, and whoever claims the slot does not know. */
-static bool is_torn(const struct cluster_slot *slot)
-{
-    return slot->importer[0] && !slot->claimed_moves;
 }
 
 /* Among equal epochs, the one that keeps the current primary. */
@@ -263,7 +265,7 @@ struct redis_resolver *redis_cluster_resolver(struct redis_cluster *cluster, uns
 {
     struct cluster_slot *added = mem_alloc(sizeof *added);
 
-    CHECK(slot < REDIS_SLOTS);
+    REQUIRE(slot < REDIS_SLOTS);
     added->cluster = cluster;
     added->number = slot;
     added->epoch = added->named_epoch = -1;
@@ -278,7 +280,7 @@ struct redis_resolver *redis_cluster_resolver(struct redis_cluster *cluster, uns
 void cluster_slots_check_unused(const struct redis_cluster *cluster)
 {
     for (struct list *at = cluster->slots.next; at != &cluster->slots; at = at->next)
-        CHECK(list_empty(&slot_of(at)->resolver.followers));
+        REQUIRE(list_empty(&slot_of(at)->resolver.followers));
 }
 
 void cluster_slots_free(struct redis_cluster *cluster)

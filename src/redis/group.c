@@ -8,7 +8,7 @@ static const char ELSEWHERE[] =
 
 void redis_group_add(struct redis_group *group, struct redis_link *link)
 {
-    CHECK(group->count < REDIS_GROUP_MAX);
+    REQUIRE(group->count < REDIS_GROUP_MAX);
     group->links[group->count++] = link;
 }
 

@@ -55,6 +55,7 @@ bool link_move(struct redis_link *link, enum link_state state)
     link->state = state;
     INVARIANT(state != LINK_WAITING || (!link->wire && !link->connect));
     INVARIANT(state != LINK_READY || (link->wire && link->unconfirmed == 0));
+    INVARIANT(state != LINK_READY || !link->to_master || link->run_id[0]); /* otherwise anybody could be the master */
     return true;
 }
 
@@ -100,11 +101,13 @@ static void failures_tell(struct redis_link *link)
 
 static struct redis_call *call_at(struct redis_link *link, size_t index)
 {
+    INVARIANT(index < link->count && link->count <= link->calls_max);
     return &link->calls[(link->first + index) % link->calls_max];
 }
 
 static void call_drop_first(struct redis_link *link)
 {
+    REQUIRE(link->count > 0 && link->expired <= link->count);
     link->first = (link->first + 1) % link->calls_max;
     link->count--;
     link->expired -= link->expired > 0;
@@ -134,6 +137,7 @@ static bool call_push(struct redis_link *link, uint64_t begin, redis_done *done,
         out->failed = false;
         return false;
     }
+    INVARIANT(link->count == 0 || call_at(link, link->count - 1)->begin < begin); /* replies come in this order */
     *call_at(link, link->count++) = (struct redis_call){.done = done,
                                                         .arg = arg,
                                                         .deadline_ms = uv_now(link->loop) + link->timeout_ms,
@@ -185,6 +189,7 @@ void redis_link_call_raw(struct redis_link *link, struct text command, redis_don
 
 void link_take_wire(struct redis_link *link, union redis_stream *stream, struct tls_session *tls)
 {
+    REQUIRE(!link->wire && link->count == 0); /* nobody gets the reply to another connection's call */
     link->wire = redis_wire_create(stream, tls, &WIRE_EVENTS, link);
     link->wires_open++;
     link->run_id[0] = '\0';
@@ -207,6 +212,7 @@ void link_drop_wire(struct redis_link *link)
 {
     link_forget_successor(link);
     calls_fail(link);
+    ENSURE(link->count == 0);
     redis_wire_close(link->wire, on_wire_closed, link);
     link->wire = NULL;
 }
@@ -374,7 +380,7 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
 {
     struct redis_link *link = mem_alloc(sizeof *link);
 
-    CHECK(!target->tls || settings->tls);
+    REQUIRE(!target->tls || settings->tls);
     link->loop = loop;
     link->target = *target;
     link->proven = target->login;
@@ -422,6 +428,7 @@ static void on_handle_closed(uv_handle_t *handle)
     while (link->failure_count > 0)
         failures_tell(link);
 
+    ENSURE(link->count == 0 && !link->wire && !link->connect && !link->successor);
     const struct callback closed = link->closed;
     secure_wipe(&link->target, sizeof link->target);
     secure_wipe(&link->proven, sizeof link->proven);
@@ -458,6 +465,7 @@ static void on_wire_closed(void *arg)
 {
     struct redis_link *link = arg;
 
+    INVARIANT(link->wires_open > 0);
     link->wires_open--;
     if (link->state == LINK_CLOSING)
         link_wake(link);

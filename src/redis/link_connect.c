@@ -90,6 +90,7 @@ void link_lose(struct redis_link *link, const char *why)
 {
     bool was_ready = link->state == LINK_READY;
 
+    REQUIRE(link->wire);
     if (was_ready)
         link->down_since_ms = uv_now(link->loop);
     if (was_ready && uv_now(link->loop) - link->ready_since_ms >= link->backoff_max_ms)
@@ -440,6 +441,7 @@ static void on_subscribed(void *arg, UNUSED enum redis_outcome outcome, const st
         (void)greeting_is_good(link, reply->type == REPLY_ERROR ? reply : &(struct redis_reply){.type = REPLY_NIL});
         return;
     }
+    INVARIANT(link->unconfirmed > 0);
     if (--link->unconfirmed == 0)
         become_ready(link);
 }

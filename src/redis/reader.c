@@ -25,6 +25,7 @@ struct redis_reader {
 /* hiredis takes NULL as "out of memory" and stops reading for good. Returning NULL is how we refuse a reply. */
 static void *reserve(struct redis_reader *reader, size_t bytes)
 {
+    INVARIANT(reader->reply_bytes <= REPLY_MAX_BYTES && !reader->is_reply_out);
     if (bytes > REPLY_MAX_BYTES - reader->reply_bytes)
         return NULL;
     reader->reply_bytes += bytes;
@@ -42,6 +43,7 @@ static struct redis_reply *create_reply(const redisReadTask *task, enum reply_ty
     if (task->parent) {
         const struct redis_reply *parent = task->parent->obj;
 
+        CHECK(parent->type == REPLY_ARRAY && task->idx >= 0 && (size_t)task->idx < parent->count);
         ((const struct redis_reply **)(uintptr_t)parent->items)[task->idx] = reply;
     }
     return reply;
@@ -162,6 +164,7 @@ bool redis_reader_feed(struct redis_reader *reader, const char *bytes, size_t co
 {
     size_t unread = reader->parser->len - reader->parser->pos;
 
+    CHECK(reader->parser->pos <= reader->parser->len && unread <= REPLY_MAX_BYTES);
     return count <= REPLY_MAX_BYTES - unread && redisReaderFeed(reader->parser, bytes, count) == REDIS_OK;
 }
 

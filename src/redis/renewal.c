@@ -41,6 +41,7 @@ static void part_closed(void *arg)
 {
     struct redis_renewal *renewal = arg;
 
+    INVARIANT(renewal->state == RENEWAL_ENDS && renewal->open > 0 && !renewal->link);
     if (--renewal->open > 0)
         return;
     renewal->ended(renewal->arg, &renewal->result);
@@ -96,7 +97,7 @@ static void swap(void *a, void *b, size_t bytes)
 {
     char kept[sizeof(struct redis_target)];
 
-    CHECK(bytes <= sizeof kept);
+    REQUIRE(bytes <= sizeof kept);
     memcpy(kept, a, bytes);
     memcpy(a, b, bytes);
     memcpy(b, kept, bytes);
@@ -118,7 +119,8 @@ static void resume(struct redis_link *link)
 /* Calls that await replies stay with the connection on which they were sent. */
 static void swap_connections(struct redis_link *link, struct redis_link *next)
 {
-    CHECK(link->state == LINK_READY && next->state == LINK_READY && link->calls_max == next->calls_max);
+    REQUIRE(link->state == LINK_READY && next->state == LINK_READY && link->calls_max == next->calls_max);
+    REQUIRE(strcmp(link->run_id, next->run_id) == 0 && link->unsubscribing == 0);
     swap(&link->target, &next->target, sizeof link->target);
     swap(&link->proven, &next->proven, sizeof link->proven);
     swap(&link->run_id, &next->run_id, sizeof link->run_id);
@@ -139,8 +141,10 @@ static bool deliver_next(struct redis_link *link, struct text *held)
 {
     struct held_lengths lengths;
 
+    INVARIANT(held->len >= sizeof lengths);
     memcpy(&lengths, held->ptr, sizeof lengths);
     *held = text_skip(*held, sizeof lengths);
+    INVARIANT(lengths.channel <= held->len && lengths.payload <= held->len - lengths.channel);
     struct text channel = {held->ptr, lengths.channel}, payload = {held->ptr + lengths.channel, lengths.payload};
     *held = text_skip(*held, lengths.channel + lengths.payload);
     return link->subscription->message(link->arg, channel, payload);
@@ -280,7 +284,7 @@ struct redis_renewal *redis_renewal_begin(struct redis_link *link,
 {
     struct redis_renewal *renewal = mem_alloc(sizeof *renewal);
 
-    CHECK(link->state == LINK_READY && !link->successor);
+    REQUIRE(link->state == LINK_READY && !link->successor);
     *renewal = (struct redis_renewal){.successor = {on_link_gone}, .link = link, .open = 2, .ended = ended, .arg = arg};
     buf_init(&renewal->held, HELD_MAX_BYTES);
     link->successor = &renewal->successor;

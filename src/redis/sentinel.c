@@ -184,6 +184,7 @@ static void learn(struct redis_sentinel *sentinel, const struct sentinel_peer *p
     bool is_other = !redis_address_equal(&sentinel->master, &peer->master);
     bool is_first = sentinel->epoch < 0;
 
+    REQUIRE(peer->knows_master && peer->master.port > 0 && peer->epoch >= 0);
     sentinel->master = peer->master;
     sentinel->epoch = peer->epoch;
     if (!is_other)
@@ -356,7 +357,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void redis_sentinel_close(struct redis_sentinel *sentinel, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!sentinel->is_closing && list_empty(&sentinel->resolver.followers));
+    REQUIRE(!sentinel->is_closing && list_empty(&sentinel->resolver.followers));
     sentinel->is_closing = true;
     sentinel->closed = (struct callback){closed, arg};
     sentinel->open = 2 * sentinel->peer_count + 1;

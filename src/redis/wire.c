@@ -190,7 +190,7 @@ static void say_goodbye(struct redis_wire *wire)
 
 void redis_wire_close(struct redis_wire *wire, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!wire->is_closing);
+    REQUIRE(!wire->is_closing);
     say_goodbye(wire);
     wire->is_closing = true;
     wire->closed = (struct callback){closed, arg};
@@ -234,6 +234,7 @@ static void on_written(uv_write_t *write, int status)
 {
     struct redis_wire *wire = write->data;
 
+    REQUIRE(wire->is_writing);
     wire->is_writing = false;
     empty(&wire->writing);
     if (status < 0)
@@ -259,6 +260,7 @@ static void write_rest(struct redis_wire *wire, size_t written)
     struct buf *out = outgoing(wire), swap = wire->writing;
     uv_buf_t rest;
 
+    REQUIRE(!wire->is_writing && swap.len == 0 && written < out->len);
     wire->writing = *out;
     *out = swap;
     count_handed(wire, wire->writing.len - written);
@@ -288,6 +290,7 @@ static void write_out(struct redis_wire *wire)
     }
 
     size_t done = written > 0 ? (size_t)written : 0;
+    CHECK(done <= out->len);
     count_handed(wire, done);
     if (done == out->len)
         empty(out);
