@@ -400,7 +400,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void name_node(struct canary *canary, struct text name)
 {
-    CHECK(name.len < sizeof canary->name);
+    REQUIRE(name.len < sizeof canary->name);
     memcpy(canary->name, name.ptr, name.len);
     random_hex(canary->process, sizeof canary->process);
     canary->node.name = (struct text){canary->name, name.len};
@@ -413,7 +413,7 @@ struct canary *canary_create(uv_loop_t *loop, const struct canary_settings *sett
     unsigned count = partitions_count(partitions);
     struct canary *canary = mem_alloc(sizeof *canary + count * sizeof *canary->parts);
 
-    CHECK(settings->interval_ms >= CANARY_INTERVAL_MIN_MS);
+    REQUIRE(settings->interval_ms >= CANARY_INTERVAL_MIN_MS);
     canary->loop = loop;
     canary->keyring = keyring;
     canary->checker = checker;

@@ -36,6 +36,8 @@ static const uint32_t NO_ENTRY = UINT32_MAX;
  * their generation is an earlier one: removing each at once would take the event loop 0.1 to 0.5 s for a million. */
 enum { GENERATION_MAX = 7 };
 
+enum { CLAIMED_MAX = 1000 };
+
 struct cache_entry {
     uint8_t inner[KEPT_BYTES];
     uint32_t digest_hash; /* pieces of its digest; the lowest byte is the bucket */
@@ -284,6 +286,7 @@ static void enqueue(struct key_cache *cache, struct cache_entry *entry, bool in_
 static void dequeue(struct key_cache *cache, struct cache_entry *entry)
 {
     struct queue *queue = queue_of(cache, entry);
+    INVARIANT(queue->count > 0);
     if (entry->older == NO_ENTRY)
         queue->oldest = entry->newer;
     else
@@ -309,8 +312,11 @@ static void unshare_bucket(struct key_cache *cache, unsigned bucket)
 
 static void remove_entry(struct key_cache *cache, struct cache_entry *entry)
 {
+    const size_t at = find_slot(cache, entry->inner);
+    REQUIRE(!entry->is_free);
+    INVARIANT(cache->slots[at] && entry_at(cache, at) == entry);
     unshare(cache, entry);
-    empty_slot(cache, find_slot(cache, entry->inner));
+    empty_slot(cache, at);
     unchain(cache, entry);
     dequeue(cache, entry);
     entry->is_free = true;
@@ -377,9 +383,12 @@ static void evict(struct key_cache *cache)
 
 static struct cache_entry *take_free_entry(struct key_cache *cache)
 {
-    if (cache->first_free == NO_ENTRY)
+    if (cache->first_free == NO_ENTRY) {
+        INVARIANT(cache->touched < cache->capacity);
         return &cache->entries[cache->touched++];
+    }
     struct cache_entry *entry = &cache->entries[cache->first_free];
+    INVARIANT(entry->is_free);
     cache->first_free = entry->newer;
     return entry;
 }
@@ -434,6 +443,14 @@ static struct cache_entry *add(struct key_cache *cache, const uint8_t *inner, co
     return entry;
 }
 
+static bool has_records(const struct key_cache *cache, const uint8_t *digest)
+{
+    for (size_t i = 0; i < cache->touched; i++)
+        if (!cache->entries[i].is_free && cache->entries[i].digest_hash == digest_hash_of(digest))
+            return true;
+    return false;
+}
+
 static void forget_records(struct key_cache *cache, const uint8_t *digest)
 {
     const uint32_t hash = digest_hash_of(digest);
@@ -443,6 +460,8 @@ static void forget_records(struct key_cache *cache, const uint8_t *digest)
         if (entry->digest_hash == hash)
             remove_entry(cache, entry);
     }
+    /* Nothing is left of a key that was revoked. In a large cache it takes too long, even for a test. */
+    ALL_ENSURE(cache->touched > CLAIMED_MAX || !has_records(cache, digest));
 }
 
 /* The hand */
@@ -519,13 +538,14 @@ void key_cache_store(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
     unknown_keys_forget(cache->unknown, digest);
     const size_t at = find_slot(cache, inner);
     struct cache_entry *entry = cache->slots[at] ? entry_at(cache, at) : add(cache, inner, digest);
-    CHECK(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
+    REQUIRE(entry->digest_hash == digest_hash_of(digest)); /* otherwise no invalidation would find it */
     if (!is_current(cache, entry) || memcmp(&entry->key, key, sizeof *key) != 0)
         unshare(cache, entry);
     entry->key = *key;
     entry->was_met = false;
     const unsigned generation = cache->generation[bucket_of(entry)];
     entry->generation = generation & GENERATION_MAX;
+    ENSURE(is_current(cache, entry) && !entry->is_free);
 }
 
 void key_cache_share_with(struct key_cache *cache, struct shared_table *table)
@@ -538,6 +558,7 @@ void key_cache_share(struct key_cache *cache, const uint8_t inner[KEYRING_DIGEST
                      unsigned account_bucket)
 {
     const uint32_t number = entry_number(cache, cache->slots[find_slot(cache, inner)]);
+    ALL_REQUIRE(number < cache->touched && is_current(cache, &cache->entries[number]));
     key_shares_put(cache->shares, number, secret, account_bucket, &cache->entries[number].key, inner + KEPT_BYTES);
 }
 
@@ -603,6 +624,7 @@ void key_cache_clear(struct key_cache *cache)
     unknown_keys_clear(cache->unknown);
     memset(cache->generation, 0, sizeof cache->generation);
     set_empty(cache);
+    ENSURE(key_cache_count(cache) == 0);
 }
 
 static void remove_stale(struct key_cache *cache)
@@ -621,11 +643,13 @@ static void clear_bucket(struct key_cache *cache, unsigned bucket)
     if (cache->generation[bucket] == GENERATION_MAX)
         remove_stale(cache);
     cache->generation[bucket]++;
+    ENSURE(cache->generation[bucket] <= GENERATION_MAX);
     unshare_bucket(cache, bucket);
 }
 
 void key_cache_clear_partition(struct key_cache *cache, unsigned partition, unsigned partitions)
 {
+    REQUIRE(partition < partitions && BUCKETS % partitions == 0);
     if (partitions == 1) {
         key_cache_clear(cache);
         return;

@@ -85,7 +85,7 @@ void key_checker_destroy(struct key_checker *checker)
 
 bool key_checker_stop(struct key_checker *checker, void (*stopped)(void *arg), void *arg)
 {
-    CHECK(!checker->stopped.run);
+    REQUIRE(!checker->stopped.run);
     checker->stopped = (struct callback){stopped, arg};
     return checker->refreshes > 0;
 }
@@ -260,6 +260,7 @@ enum key_verdict key_check_verdict(enum store_result result, const struct key_pr
 
 static void finish(struct key_check *check, enum store_result result, const struct key_principal *key)
 {
+    ALL_REQUIRE(key || result != STORE_OK);
     check->done(check->arg, key_check_verdict(result, key), result == STORE_OK ? key : NULL);
 }
 
@@ -342,6 +343,7 @@ static void look_further(struct key_check *check, struct recalled *recalled)
     while (recalled->answer == UNKNOWN && has_older_key(check)) {
         check->generation++;
         make_inner(check);
+        ALL_ENSURE(check->generation < keyring_generations(check->checker->keyring));
         look_again(check->checker);
         recall(check, recalled);
     }
@@ -406,6 +408,7 @@ static void look_up_slice(void *arg)
 
     while (count < TURN_SLICE && (node = list_take(&checker->waiting)))
         checks[count++] = LIST_ENTRY(node, struct key_check, node);
+    ALL_INVARIANT(checker->waiting_count >= count);
     checker->waiting_count -= count;
     if (count > 0)
         look_up(checker, checks, count);

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/secure.h"
@@ -54,6 +55,7 @@ static bool remember(const struct key_read *read, enum store_result result, cons
     if (read->has_followed || !membership_may_fill(part->member, read->epoch) ||
         (result == STORE_OK && !hears_of(part, key)))
         return false;
+    REQUIRE(part_of(checker, bucket_of_digest(read->digest)) == part); /* whose invalidations drop it */
     bool has_lease = membership_has_lease(part->member, &now_ns);
     if (result == STORE_OK && ((key->is_ending && RULE(RULE_ENDS_SOON)) || key->is_unconfirmed))
         return false; /* so that checks that came meanwhile ask the time again, or find it confirmed */
@@ -94,6 +96,7 @@ static void read_send(struct key_read *read)
 {
     const struct checker_part *part = read->part;
 
+    ALL_REQUIRE(!find_read(part->checker, read->digest)); /* checks would join either */
     read->epoch = membership_epoch(part->member);
     list_init(&read->early);
     list_init(&read->late);
@@ -179,6 +182,7 @@ void key_read_refresh(struct key_checker *checker)
 /* A store that does not answer is not asked for the next ones at once. */
 static void refreshed(struct key_checker *checker, bool is_failure)
 {
+    INVARIANT(checker->refreshes > 0 && checker->refreshes <= REFRESHES_MAX);
     checker->refreshes--;
     if (!checker->stopped.run && !is_failure)
         key_read_refresh(checker);
@@ -206,6 +210,7 @@ static void read_decided(struct key_read *read, enum store_result result, const 
         key_check_found(LIST_ENTRY(node, struct key_check, node), result, key);
     if (read->is_refresh)
         refreshed(read->part->checker, is_failure);
+    ENSURE(list_empty(&read->early) && list_empty(&read->late)); /* no check is left without an answer */
     free(read);
 }
 
@@ -215,6 +220,7 @@ static void alias_answered(void *arg, enum store_result result, unsigned bucket)
     struct key_read *read = arg;
     struct key_principal none = {0};
 
+    REQUIRE(!read->has_followed);
     if (!membership_may_decide(read->part->member))
         result = STORE_UNAVAILABLE;
     if (result != STORE_OK) {

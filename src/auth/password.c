@@ -62,7 +62,7 @@ struct job {
 
 struct password_pool *password_pool_create(uv_loop_t *loop, struct keyring *keyring, unsigned parallel, unsigned queue)
 {
-    CHECK(parallel > 0);
+    REQUIRE(parallel > 0);
     struct password_pool *pool = mem_alloc(sizeof *pool);
     CHECK(uv_timer_init(loop, &pool->finisher) == 0);
     pool->finisher.data = pool;
@@ -104,6 +104,7 @@ static void tell(struct job *job)
     password_rehashed *rehashed = job->rehashed;
     void *arg = job->arg;
     const enum password_result result = job->result;
+    INVARIANT(!done != !rehashed);
     if (rehashed && result == PASSWORD_MATCHES)
         password_hash_print(&job->hash, hash);
     secure_wipe(job, sizeof *job);
@@ -185,6 +186,7 @@ static void job_ran(struct background *background);
 static void start(struct job *job)
 {
     struct password_pool *pool = job->pool;
+    REQUIRE(pool->running_count < pool->parallel);
     pool->running_count++;
     pool->last = job->turn.part;
     job->begun_ns = uv_hrtime();
@@ -195,6 +197,7 @@ static void start(struct job *job)
 
 static void leave_part(struct job *job)
 {
+    INVARIANT(job->pool->parts[job->turn.part].count > 0);
     job->pool->parts[job->turn.part].count--;
     list_remove(&job->link);
 }
@@ -235,6 +238,7 @@ static void job_ran(struct background *background)
 {
     struct job *job = LIST_ENTRY(background, struct job, background);
     struct password_pool *pool = job->pool;
+    INVARIANT(pool->running_count > 0);
     pool->running_count--;
     metric_add(METRIC_PASSWORD_QUEUE, -1);
     job->result = background->status == 0 ? judge(job) : PASSWORD_OVERLOADED;
@@ -323,8 +327,8 @@ static void pepper(struct keyring *keyring, size_t generation, struct text passw
 
 static struct job *make_job(struct password_pool *pool, const struct password_turn *turn, struct text user, void *arg)
 {
-    CHECK(!uv_is_closing((uv_handle_t *)&pool->finisher));
-    CHECK(user.len < ID_TEXT_BYTES);
+    REQUIRE(!uv_is_closing((uv_handle_t *)&pool->finisher));
+    REQUIRE(user.len < ID_TEXT_BYTES);
     struct job *job = mem_alloc(sizeof *job);
     job->user_len = user.len;
     if (user.len > 0)
@@ -386,7 +390,7 @@ void password_pool_shut(struct password_pool *pool)
 
 void password_pool_close(struct password_pool *pool, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!pool->closed.run);
+    REQUIRE(!pool->closed.run);
     pool->closed = (struct callback){closed, arg};
     password_pool_shut(pool);
     close_if_idle(pool);

@@ -79,7 +79,7 @@ void password_hash_print(const struct password_hash *hash, char ret_text[PASSWOR
     buf_append_char(&out, '$');
     encode_base64url(&out, hash->derived, sizeof hash->derived);
     buf_append_char(&out, '\0');
-    CHECK(!out.failed);
+    ENSURE(!out.failed);
 }
 
 void password_hash_dummy(struct password_hash *ret_hash)
@@ -117,7 +117,7 @@ void password_hash_bind(struct keyring *keyring, size_t generation, struct text 
     buf_append_text(&bound, BOUND_PREFIX);
     buf_append_text(&bound, user);
     buf_append(&bound, derived, PASSWORD_DERIVED_BYTES);
-    CHECK(!bound.failed);
+    REQUIRE(!bound.failed); /* otherwise hashes of two users could be the same */
     keyring_digest(keyring, KEYRING_PASSWORD, generation, buf_text(&bound), derived);
     secure_wipe(storage, sizeof storage);
 }

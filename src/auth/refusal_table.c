@@ -1,4 +1,5 @@
 #include "refusal_table_internal.h"
+#include "base/check.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static struct usage_refusal *add_new(struct refusal_table *table, uint16_t *slot
         return NULL;
     if (!table->entries)
         table->entries = mem_alloc(REFUSAL_TABLE_MAX * sizeof *table->entries);
+    REQUIRE(*slot == 0);
     entry = &table->entries[table->count++];
     *entry = (struct usage_refusal){
         .reason = reason,

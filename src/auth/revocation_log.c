@@ -1,6 +1,7 @@
 #include "auth/revocation_log.h"
 
 #include "base/append_file.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/loss.h"
 #include "base/mem.h"
@@ -113,9 +114,11 @@ static int write_line(struct revocation_log *log, struct text line)
     struct buf bytes = BUF_FIXED(LINE_MAX_BYTES);
     ssize_t written;
 
+    REQUIRE(line.len > 0 && line.ptr[line.len - 1] == '\n');
     if (log->is_torn)
         buf_append_char(&bytes, '\n');
     buf_append_text(&bytes, line);
+    ENSURE(!bytes.failed); /* a line that names less than was revoked is worse than none */
     do
         written = write(log->fd, bytes.ptr, bytes.len);
     while (written < 0 && errno == EINTR);

@@ -43,7 +43,7 @@ void throttle_tag(struct keyring *keyring, struct text kind, struct text value, 
 {
     uint8_t bytes[KEYRING_DIGEST_BYTES + THROTTLE_KIND_MAX_BYTES];
     uint8_t tag[KEYRING_DIGEST_BYTES];
-    CHECK(kind.len && kind.len <= THROTTLE_KIND_MAX_BYTES);
+    REQUIRE(kind.len && kind.len <= THROTTLE_KIND_MAX_BYTES);
     keyring_digest(keyring, KEYRING_THROTTLE, 0, value, bytes);
     memcpy(bytes + KEYRING_DIGEST_BYTES, kind.ptr, kind.len);
     keyring_digest(keyring, KEYRING_THROTTLE, 0, (struct text){(char *)bytes, KEYRING_DIGEST_BYTES + kind.len}, tag);

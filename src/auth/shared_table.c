@@ -106,7 +106,7 @@ static void fill_headers(struct shared_table *table, uint32_t sets)
         table->header->time_namespace[1] = (uint64_t)status.st_ino;
     }
     size_t name_bytes = strlen(table->settings.deployment) + 1;
-    CHECK(name_bytes <= sizeof table->header->deployment);
+    REQUIRE(name_bytes <= sizeof table->header->deployment);
     memcpy(table->header->deployment, table->settings.deployment, name_bytes);
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
         table->header->epoch[bucket] = 1; /* not that of memory that was never written */
@@ -199,6 +199,7 @@ static bool is_current(const struct shared_table *table, uint32_t slot)
  * programming language memory models?, MSPC 2012). */
 static void begin_write(struct chatelaine_entry *entry)
 {
+    REQUIRE(!(word(entry, 0) & 1)); /* an odd sequence: somebody writes it */
     set_word(entry, 0, word(entry, 0) | 1);
     atomic_thread_fence(memory_order_release);
 }
@@ -207,6 +208,7 @@ static void end_write(struct chatelaine_entry *entry, uint32_t generation)
 {
     uint64_t sequence = (uint32_t)(word(entry, 0) + 1);
 
+    ENSURE(!(sequence & 1));
     atomic_store_explicit(&entry->words[0], (uint64_t)generation << GENERATION_AT | sequence, memory_order_release);
 }
 
@@ -337,6 +339,7 @@ static void empty_slot(struct shared_table *table, uint32_t slot)
     for (int at = 1; at < CHATELAINE_ENTRY_WORDS; at++)
         set_word(entry, at, 0);
     end_write(entry, generation);
+    INVARIANT(table->keys > 0 || table->slots[slot].owner == 0);
     table->keys -= table->slots[slot].owner != 0;
     table->slots[slot] = (struct slot){.generation = generation};
     metric_set(METRIC_TABLE_KEYS, (int64_t)table->keys);
@@ -409,6 +412,7 @@ uint32_t shared_table_put(struct shared_table *table, uint32_t owner, struct tex
         return SHARED_TABLE_NONE;
     chatelaine_hash(table->header->hash_key, secret.ptr, secret.len, hash);
     const uint32_t slot = choose_slot(table, hash);
+    REQUIRE(slot < table->slot_count && bucket < BUCKETS && owner < UINT32_MAX);
     empty_slot(table, slot);
 
     struct chatelaine_entry *entry = entry_of(table, slot);
@@ -427,6 +431,7 @@ uint32_t shared_table_put(struct shared_table *table, uint32_t owner, struct tex
     atomic_store_explicit(hint_of(table, slot), hash[0], memory_order_relaxed);
     table->slots[slot].owner = owner + 1;
     table->keys++;
+    ENSURE(table->keys <= table->slot_count && is_current(table, slot));
     metric_set(METRIC_TABLE_KEYS, (int64_t)table->keys);
     return slot;
 }
@@ -450,6 +455,7 @@ void shared_table_set_policy(struct shared_table *table, uint32_t policy)
 
 void shared_table_set_lease(struct shared_table *table, unsigned partition, uint64_t until_ns)
 {
+    REQUIRE(partition < table->settings.partitions);
     atomic_store_explicit(&table->header->lease_until_ns[partition], until_ns, memory_order_release);
 }
 

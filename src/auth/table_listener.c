@@ -185,7 +185,7 @@ void table_listener_close(struct table_listener *listener, void (*closed)(void *
 {
     struct list *node;
 
-    CHECK(!listener->closed.run);
+    REQUIRE(!listener->closed.run);
     listener->closed = (struct callback){closed, arg};
     (void)shared_table_count_uses(listener->table, shared_table_slots(listener->table));
     while ((node = list_first(&listener->readers)))

@@ -1,4 +1,5 @@
 #include "unknown_keys_internal.h"
+#include "base/check.h"
 #include "base/secure.h"
 
 #include <string.h>
@@ -62,6 +63,7 @@ void unknown_keys_add(struct unknown_key *table, const uint8_t digest[KEY_DIGEST
     size_t place = place_of(table, digest);
     if (place == UNKNOWN_KEYS_SLOTS)
         place = first_to_expire(table, first_of(digest));
+    ENSURE(place < UNKNOWN_KEYS_SLOTS);
     memcpy(table[place].digest_end, end_of(digest), UNKNOWN_KEY_BYTES);
     table[place].expires_ns = now_ns + UNKNOWN_NS;
 }
@@ -71,6 +73,7 @@ void unknown_keys_forget(struct unknown_key *table, const uint8_t digest[KEY_DIG
     const size_t place = place_of(table, digest);
     if (place < UNKNOWN_KEYS_SLOTS)
         table[place].expires_ns = 0;
+    ALL_ENSURE(!unknown_keys_include(table, digest, 0));
 }
 
 void unknown_keys_clear(struct unknown_key *table)

@@ -75,7 +75,7 @@ static void begin_writer(struct usage *usage, uv_loop_t *loop, struct store *sto
 
 struct usage *usage_create(uv_loop_t *loop, const struct partitions *partitions, uint32_t interval_ms)
 {
-    CHECK(interval_ms > 0);
+    REQUIRE(interval_ms > 0);
     const unsigned count = partitions_count(partitions);
     struct usage *usage = mem_alloc(sizeof *usage + count * sizeof *usage->writers);
     usage->interval_ms = interval_ms;
@@ -331,7 +331,7 @@ static void on_deadline(uv_timer_t *timer)
 
 void usage_drain(struct usage *usage, uint32_t timeout_ms, void (*done)(void *arg), void *arg)
 {
-    CHECK(!usage->drained.run && !usage->closed.run);
+    REQUIRE(!usage->drained.run && !usage->closed.run);
     usage->drained = (struct callback){done, arg};
     CHECK(uv_timer_start(&usage->deadline, on_deadline, timeout_ms, 0) == 0);
     for (unsigned i = 0; i < usage->count; i++) {
@@ -350,7 +350,7 @@ static void timer_closed(uv_handle_t *handle)
 
 void usage_close(struct usage *usage, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!usage->closed.run);
+    REQUIRE(!usage->closed.run);
     usage->closed = (struct callback){closed, arg};
     for (unsigned i = 0; i < usage->count; i++) {
         usage->writers[i].ticker.data = usage;

@@ -22,7 +22,7 @@ enum { PLACE_COST = 8, PLACE_BITS = 4096 };
 
 void usage_table_init(struct usage_table *table, size_t most)
 {
-    CHECK(most >= CAPACITY_FIRST && most <= USAGE_TABLE_MAX && (most & (most - 1)) == 0);
+    REQUIRE(most >= CAPACITY_FIRST && most <= USAGE_TABLE_MAX && (most & (most - 1)) == 0);
     *table = (struct usage_table){.capacity = CAPACITY_FIRST, .most = most};
     table->entries = mem_alloc_lines(most);
     table->slots = mem_alloc(CAPACITY_FIRST * SLOTS_PER_ENTRY * sizeof *table->slots);
@@ -120,6 +120,7 @@ static void grow(struct usage_table *table)
 static void add_new(struct usage_table *table, uint32_t *slot, const struct key_principal *key, uint32_t uses,
                     int64_t wall_ms)
 {
+    ALL_REQUIRE(*slot == 0 && table->count < table->capacity);
     const size_t index = table->count++;
     struct usage_entry *entry = &table->entries[index];
     *entry = (struct usage_entry){
@@ -137,7 +138,7 @@ static void add_new(struct usage_table *table, uint32_t *slot, const struct key_
 
 bool usage_table_add(struct usage_table *table, const struct key_principal *key, uint32_t uses, int64_t wall_ms)
 {
-    CHECK(key->id.text[0] && key->account.text[0]);
+    REQUIRE(key->id.text[0] && key->account.text[0]);
     uint32_t *slot = find_slot(table, id_chars(&key->id), wall_ms);
     if (*slot) {
         struct usage_entry *entry = &table->entries[index_of(*slot)];

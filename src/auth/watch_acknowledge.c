@@ -1,5 +1,6 @@
 #include "watch_feed_internal.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 static struct watch_wait wait_for(const struct feed_part *part, const struct due_acknowledgement *due)
@@ -69,6 +70,7 @@ void watch_withhold(struct watcher *watcher)
 {
     struct watch_feed *feed = watcher->feed;
 
+    INVARIANT(feed->acknowledging > 0);
     feed->acknowledging--;
     feed->withheld_until_ns = clock_boot_ns() + feed->wait_ms * CLOCK_NS_PER_MS;
     watch_waits_remove(&feed->waits, is_not_covered, give_up_wait, watcher);

@@ -67,6 +67,7 @@ static void leave(struct watch_feed *feed)
 {
     struct list *node;
 
+    INVARIANT(feed->calls > 0);
     if (--feed->calls > 0)
         return;
     while ((node = list_take(&feed->removed)))
@@ -105,7 +106,7 @@ struct watcher *watcher_add(struct watch_feed *feed, const struct watch_cursor *
 {
     struct watcher *watcher = mem_alloc(sizeof *watcher + feed->count * sizeof *watcher->parts);
 
-    CHECK(!feed->is_closing);
+    REQUIRE(!feed->is_closing);
     watcher->feed = feed;
     watcher->events = events;
     watcher->arg = arg;
@@ -129,7 +130,7 @@ void watcher_remove(struct watcher *watcher)
 {
     struct watch_feed *feed = watcher->feed;
 
-    CHECK(!watcher->is_removed);
+    REQUIRE(!watcher->is_removed);
     watcher->is_removed = true;
     list_remove(&watcher->in_feed);
     metric_add(METRIC_WATCHERS, -1);
@@ -395,7 +396,7 @@ static void on_ticker_closed(uv_handle_t *handle)
 
 void watch_feed_close(struct watch_feed *feed, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!feed->is_closing && list_empty(&feed->watchers));
+    REQUIRE(!feed->is_closing && list_empty(&feed->watchers));
     feed->is_closing = true;
     feed->closed = (struct callback){closed, arg};
     for (unsigned i = 0; i < feed->count; i++)
