@@ -281,7 +281,7 @@ static void on_reply(void *arg, const struct redis_reply *reply)
             link->subscription->left(link->arg);
         return;
     }
-    if (link->count == 0) {
+    if (link->count == 0 || call_at(link, 0)->begin >= redis_wire_handed(link->wire)) {
         link_lose(link, "it sent a reply that no command waits for");
         return;
     }

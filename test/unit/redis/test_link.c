@@ -423,6 +423,28 @@ Test(redis_link, reconnects_after_an_answer_that_came_twice)
     close_world();
 }
 
+static bool two_are_done(void *arg)
+{
+    (void)arg;
+    return w.replied + w.not_sent + w.lost >= 2;
+}
+
+/* Whose command has not even been sent. */
+Test(redis_link, an_answer_that_came_twice_is_not_that_of_the_next_call)
+{
+    open_ready();
+    rule("GET", FAKE_ANSWER, "+a\r\n+a\r\n", 1);
+    w.calls_again = true;
+    call("GET", TEXT("a"));
+    until(two_are_done, NULL);
+    w.calls_again = false;
+    cr_assert_eq(w.replied, 1);
+    cr_assert_eq(w.not_sent, 1);
+    cr_assert(strstr(redis_link_trouble(w.link), "no command waits for"));
+    until(is_ready, NULL);
+    close_world();
+}
+
 static bool is_refused(void *arg)
 {
     (void)arg;
