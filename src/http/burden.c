@@ -33,6 +33,7 @@ static void note(struct burdens *burdens, struct load *load, enum burden_kind ki
     struct burden *burden = &burdens->kinds[kind];
     struct load_part *part = &load->parts[kind];
 
+    ALL_INVARIANT(burden->bytes >= part->bytes);
     burden->bytes += bytes - part->bytes;
     part->bytes = bytes;
     list_remove(&part->in_class);
@@ -63,6 +64,7 @@ static void cut(struct burdens *burdens, struct load *load, enum burden_kind kin
         LOG(LOG_WARN, WHY[kind], log_str("peer", load->peer), log_int("bytes", (int64_t)load->parts[kind].bytes),
             log_int("all_bytes", (int64_t)burdens->kinds[kind].bytes));
     burdens->cut(load);
+    ENSURE(list_empty(&load->parts[kind].in_class)); /* otherwise it would be cut for ever */
 }
 
 void burden_set(struct burdens *burdens, struct load *load, enum burden_kind kind, size_t bytes)

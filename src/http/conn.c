@@ -99,6 +99,7 @@ void conn_part(struct conn *conn)
 
     if (!request)
         return;
+    ALL_INVARIANT(request->conn == conn);
     conn->request = NULL;
     request->conn = NULL;
     request_unpin(request);
@@ -109,6 +110,7 @@ static void conn_on_closed(uv_handle_t *handle)
     struct conn *conn = handle->data;
     struct conns *conns = conn->all;
 
+    INVARIANT(conn->state == CONN_CLOSED && conns->count > 0);
     ENSURE(!conn->handshake.is_begun); /* its place is given back */
     list_remove(&conn->in_ready);
     conn_part(conn);
@@ -201,6 +203,7 @@ void conn_send_answer(struct conn *conn, struct text answer, struct text lasting
 {
     bool is_awaited = conn->request->delivery.state == DELIVERY_ASKED;
 
+    ALL_REQUIRE(conn->request->conn == conn && conn->request->is_replied);
     if (conn->request->stream.is_open && conn_has_lost_right(conn)) {
         conn_disconnect(conn);
         return;
@@ -316,7 +319,7 @@ static void conn_delivered(struct conn *conn)
 {
     struct http_request *request = conn->request;
 
-    CHECK(conn->state == CONN_DELIVERING);
+    REQUIRE(conn->state == CONN_DELIVERING);
     request_pin(request);
     request_end_delivery(request, true);
     if (!request->is_gone)
@@ -339,7 +342,7 @@ void conn_settle_delivery(struct delivery *delivery, bool is_delivered)
 
 void conn_want_body(struct conn *conn)
 {
-    CHECK(conn->state == CONN_HANDLING);
+    REQUIRE(conn->state == CONN_HANDLING);
     conn->body_begun_ms = conn->body_last_ms = uv_now(conn->all->loop);
     conn_enter(conn, CONN_BODY);
     if (!conn->is_consuming)
@@ -439,6 +442,7 @@ size_t stash_max_bytes(const struct http_settings *settings)
 
 void conn_begin(struct conn *conn, struct conns *conns)
 {
+    REQUIRE(!conn->all && !conn->request);
     conn->socket.poll.data = conn;
     conn->all = conns;
     buf_init(&conn->stash, stash_max_bytes(conns->settings));

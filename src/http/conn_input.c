@@ -35,6 +35,7 @@ static size_t conn_take_proxy(struct conn *conn, struct text input)
 
 static void conn_create_request(struct conn *conn, enum tls_peer peer)
 {
+    ALL_REQUIRE(!conn->request); /* one at a time */
     conn->request = request_create(conn->all->requests, conn, conn->peer);
     conn->request->has_whole_input = conn->is_ending;
     conn->request->has_verified_peer = conn->is_local || peer == TLS_PEER_VERIFIED;
@@ -140,6 +141,7 @@ static void conn_hold_body(struct conn *conn)
 
 static void conn_end_body(struct conn *conn)
 {
+    ALL_REQUIRE(conn->request->parser.is_complete);
     if (conn->state == CONN_DISCARDING) {
         conn_next_request(conn);
         return;
@@ -239,8 +241,10 @@ static size_t conn_consume(struct conn *conn, struct text input)
     size_t total = 0, used;
 
     conn->is_consuming = true;
-    while (conn_step(conn, text_skip(input, total), &used))
+    while (conn_step(conn, text_skip(input, total), &used)) {
         total += used;
+        ALL_ENSURE(total <= input.len);
+    }
     conn->is_consuming = false;
     return total;
 }

@@ -2,6 +2,7 @@
  * so nothing waits in the session that no event would report. */
 #include "conn_parts_internal.h"
 
+#include "base/check.h"
 #include "base/metrics.h"
 #include "base/secure.h"
 
@@ -101,6 +102,7 @@ static void take_plain(struct conn *conn, enum tls_state state)
 {
     struct buf *plain = &conn->all->plain;
 
+    ALL_REQUIRE(plain->len == 0 || conn->state != CONN_HANDSHAKE); /* nobody is heard before he is known */
     if (plain->len > 0 && conn->state != CONN_CLOSED)
         conn_receive(conn, buf_text(plain));
     secure_wipe(plain->ptr, plain->len);

@@ -1,5 +1,6 @@
 #include "cork_internal.h"
 
+#include "base/check.h"
 #include "base/secure.h"
 
 /* A scratch larger than this is freed after use. */
@@ -25,6 +26,7 @@ void cork_finish(struct cork *cork)
 /* Wipes everything after the first `bytes`. */
 static void cut(struct buf *scratch, size_t bytes)
 {
+    ALL_REQUIRE(bytes <= scratch->len);
     if (bytes == 0 && scratch->capacity > SCRATCH_KEPT_BYTES) {
         buf_wipe(scratch);
         buf_init(scratch, REPLY_MAX_BYTES);
@@ -75,6 +77,7 @@ void cork_open(void *arg)
     while (cork->uncorked_count < cork->corked_count) {
         const struct corked next = cork->corked[cork->uncorked_count++];
 
+        ALL_INVARIANT(next.from + next.bytes <= cork->scratch.len);
         if (next.conn)
             cork->send(next.conn, (struct text){cork->scratch.ptr + next.from, next.bytes}, (struct text){NULL, 0});
     }

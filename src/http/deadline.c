@@ -104,6 +104,8 @@ void deadline_set(struct deadlines *deadlines, struct deadline *deadline, enum d
     if (class == DEADLINE_NONE)
         return;
     deadline->due_ms = uv_now(deadlines->timer.loop) + deadlines->timeouts_ms[class];
+    ALL_INVARIANT(list_empty(&deadlines->classes[class]) ||
+                  LIST_ENTRY(deadlines->classes[class].prev, struct deadline, in_class)->due_ms <= deadline->due_ms);
     list_append(&deadlines->classes[class], &deadline->in_class);
     if (deadline->due_ms < deadlines->timer_due_ms)
         arm(deadlines, deadline->due_ms);

@@ -31,7 +31,7 @@ void delivery_init(struct delivery *delivery)
 
 void delivery_ask(struct delivery *delivery, void (*done)(void *arg, bool delivered), void *arg)
 {
-    CHECK(delivery->state == DELIVERY_NONE);
+    REQUIRE(delivery->state == DELIVERY_NONE);
     delivery->state = DELIVERY_ASKED;
     delivery->done = done;
     delivery->arg = arg;
@@ -42,6 +42,7 @@ void delivery_ask(struct delivery *delivery, void (*done)(void *arg, bool delive
  * acknowledges as soon as they are read. */
 enum output_result delivery_send(struct output *output, struct text answer)
 {
+    REQUIRE(answer.len > 0);
     struct text none = {NULL, 0}, most = {answer.ptr, answer.len - 1};
     enum output_result first = output_send(output, most, none);
 
@@ -62,7 +63,7 @@ static void watch(struct deliveries *deliveries, struct delivery *delivery)
 
 void delivery_begin(struct deliveries *deliveries, struct delivery *delivery, const struct output *output)
 {
-    CHECK(delivery->state == DELIVERY_ASKED);
+    REQUIRE(delivery->state == DELIVERY_ASKED);
     delivery->state = DELIVERY_WRITTEN;
     delivery->output = output;
     watch(deliveries, delivery);
@@ -128,6 +129,7 @@ void delivery_lose(struct deliveries *deliveries, struct delivery *delivery)
 
 void delivery_poll(struct deliveries *deliveries, struct delivery *delivery)
 {
+    REQUIRE(delivery->state == DELIVERY_WRITTEN && delivery->output);
     enum acknowledgement seen = acknowledgement_of(delivery->output);
 
     if (seen == NOT_YET)

@@ -58,6 +58,7 @@ bool handshake_begin(struct handshakes *handshakes, struct handshake *handshake)
 {
     if (handshakes->count >= handshakes->max)
         return false;
+    REQUIRE(!handshake->is_begun);
     handshakes->count++;
     handshake->is_begun = true;
     handshake_await(handshakes, handshake);
@@ -66,7 +67,7 @@ bool handshake_begin(struct handshakes *handshakes, struct handshake *handshake)
 
 void handshake_queue(struct handshakes *handshakes, struct handshake *handshake)
 {
-    CHECK(handshake->is_begun);
+    REQUIRE(handshake->is_begun);
     if (handshake->is_queued)
         return;
     handshake->is_queued = true;
@@ -77,7 +78,7 @@ void handshake_queue(struct handshakes *handshakes, struct handshake *handshake)
 
 void handshake_await(struct handshakes *handshakes, struct handshake *handshake)
 {
-    CHECK(handshake->is_begun);
+    REQUIRE(handshake->is_begun);
     list_remove(&handshake->node);
     list_append(&handshakes->awaited, &handshake->node);
 }
@@ -86,6 +87,7 @@ void handshake_end(struct handshakes *handshakes, struct handshake *handshake)
 {
     if (!handshake->is_begun)
         return;
+    INVARIANT(handshakes->count > 0);
     handshake->is_begun = handshake->is_queued = false;
     handshakes->count--;
     list_remove(&handshake->node);

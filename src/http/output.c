@@ -1,5 +1,6 @@
 #include "output_internal.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/secure.h"
 
@@ -21,6 +22,7 @@ void output_init(struct output *output, struct socket *socket)
 
 static void piece_free(struct output *output, struct piece *piece)
 {
+    INVARIANT(output->memory_bytes >= sizeof *piece + piece->bytes);
     list_remove(&piece->in_waiting);
     output->memory_bytes -= sizeof *piece + piece->bytes;
     secure_wipe(piece->memory, piece->bytes);
@@ -47,6 +49,7 @@ static void queue(struct output *output, struct text copied, struct text lasting
 {
     struct piece *piece = mem_alloc(sizeof *piece + copied.len);
 
+    REQUIRE(copied.len > 0 || lasting.len > 0);
     if (copied.ptr && copied.len > 0)
         memcpy(piece->memory, copied.ptr, copied.len);
     piece->bytes = copied.len;
@@ -97,11 +100,13 @@ enum output_result output_go_on(struct output *output)
 
         if (taken < 0)
             return taken == UV_EAGAIN ? OUTPUT_WAITING : OUTPUT_FAILED;
+        INVARIANT(output->waiting_bytes >= piece->rest.len && piece->rest.len >= (size_t)taken);
         output->waiting_bytes -= (size_t)taken;
         piece->rest = text_skip(piece->rest, (size_t)taken);
         if (piece->rest.len > 0)
             return OUTPUT_WAITING;
         piece_free(output, piece);
     }
+    ENSURE(output->waiting_bytes == 0 && output->memory_bytes == 0);
     return OUTPUT_TAKEN;
 }

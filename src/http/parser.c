@@ -112,6 +112,7 @@ enum http_error parser_read_head(struct http_parser *parser, struct http_head *h
 {
     enum http_error error;
 
+    ALL_REQUIRE(lines > 0 && !parser->head);
     parser->head = head;
     parser->body_max_bytes = (uint64_t)settings->limits.body_max_bytes;
     error = head_read_request_line(head, bytes, settings);
@@ -157,5 +158,6 @@ enum parser_result parser_read_body(struct http_parser *parser, struct text inpu
         return PARSER_REFUSED;
     }
     *ret_used = (size_t)(end - input.ptr);
+    ALL_ENSURE(!parser->is_complete || parser->head->is_chunked || parser->body_bytes == parser->head->content_length);
     return parser->is_complete ? PARSER_DONE : PARSER_MORE;
 }

@@ -37,6 +37,7 @@ static struct http_request *request_take(struct requests *requests)
         return mem_alloc(sizeof *request);
     request = LIST_ENTRY(spare, struct http_request, in_spares);
     list_remove(spare);
+    ALL_INVARIANT(requests->spare_count > 0);
     requests->spare_count--;
     memset(request, 0, offsetof(struct http_request, first_block));
     return request;
@@ -78,6 +79,9 @@ static void request_free(struct http_request *request)
 {
     struct requests *requests = request->all;
 
+    ALL_REQUIRE(!request->conn && !request->body_done && !request->stream.drained);
+    ALL_REQUIRE(request->delivery.state == DELIVERY_NONE && list_empty(&request->delivery.in_polled));
+    ALL_INVARIANT(requests->count > 0);
     buf_wipe(&request->body);
     arena_finish(&request->arena);
     if (requests->spare_count < requests->spares_max) {
@@ -104,7 +108,7 @@ void request_pin(struct http_request *request)
 
 void request_unpin(struct http_request *request)
 {
-    CHECK(request->pins > 0);
+    REQUIRE(request->pins > 0);
     request->pins--;
     free_if_unused(request);
 }
@@ -116,9 +120,9 @@ void http_request_hold(struct http_request *request)
 
 void http_request_release(struct http_request *request)
 {
-    CHECK(request->holds > 0);
+    REQUIRE(request->holds > 0);
     request->holds--;
-    CHECK(request->holds > 0 || (request->is_replied && !request->stream.is_open) || request->is_gone);
+    REQUIRE(request->holds > 0 || (request->is_replied && !request->stream.is_open) || request->is_gone);
     free_if_unused(request);
 }
 
@@ -138,12 +142,13 @@ void request_dispatch(struct http_request *request)
 {
     request_pin(request);
     request->all->handler(request, request->all->handler_arg);
-    CHECK(request->is_replied || request->is_gone || request->holds > 0);
+    ENSURE(request->is_replied || request->is_gone || request->holds > 0);
     request_unpin(request);
 }
 
 void request_lost(struct http_request *request)
 {
+    REQUIRE(!request->is_gone);
     request->is_gone = true;
     if (request->body_done || request->stream.drained || request->delivery.state != DELIVERY_NONE)
         delivery_lose(&request->all->deliveries, &request->delivery);
@@ -181,6 +186,7 @@ void request_body_ended(struct http_request *request, enum http_body_result resu
 
     if (!done)
         return;
+    ALL_REQUIRE(result != HTTP_BODY_OK || request->parser.is_complete);
     request->body_done = NULL;
     done(request->body_arg, result, result == HTTP_BODY_OK ? buf_text(&request->body) : (struct text){NULL, 0});
     http_request_release(request);
@@ -188,7 +194,7 @@ void request_body_ended(struct http_request *request, enum http_body_result resu
 
 void http_request_read_body(struct http_request *request, http_body_done *done, void *arg)
 {
-    CHECK(!request->body_done && !request->is_replied);
+    REQUIRE(!request->body_done && !request->is_replied);
     http_request_hold(request);
     request->body_done = done;
     request->body_arg = arg;
@@ -282,7 +288,7 @@ bool http_request_has_body(const struct http_request *request)
 
 void http_request_raise_body(struct http_request *request, size_t max_bytes)
 {
-    CHECK((int64_t)max_bytes <= request->all->settings->body_raised_max_bytes);
+    REQUIRE((int64_t)max_bytes <= request->all->settings->body_raised_max_bytes);
     if (max_bytes <= request->parser.body_max_bytes)
         return;
     request->parser.body_max_bytes = max_bytes;

@@ -74,7 +74,7 @@ void http_response_header(struct http_request *request, struct text name, struct
     struct reply_line *line;
     char *out;
 
-    CHECK(name.len > 0);
+    REQUIRE(name.len > 0);
     if (request->is_gone)
         return;
     line = arena_alloc(&request->arena, sizeof *line + bytes);
@@ -85,14 +85,14 @@ void http_response_header(struct http_request *request, struct text name, struct
     memcpy(out + 2 + name.len, ": ", 2);
     if (value.len > 0)
         memcpy(out + 4 + name.len, value.ptr, value.len);
-    CHECK(!text_has_control(text_skip(line->line, 2)));
+    REQUIRE(!text_has_control(text_skip(line->line, 2)));
     *request->last_line = line;
     request->last_line = &line->next;
 }
 
 void http_response_fixed_headers(struct http_request *request, struct text lines)
 {
-    CHECK(lines.len > 0);
+    REQUIRE(lines.len > 0);
     request->fixed_headers = lines;
 }
 
@@ -105,14 +105,14 @@ void http_response_on_replied(struct http_request *request, void (*replied)(void
 {
     struct replied_hook *hook = arena_alloc(&request->arena, sizeof *hook);
 
-    CHECK(!request->is_replied);
+    REQUIRE(!request->is_replied);
     *hook = (struct replied_hook){request->replied, replied, arg};
     request->replied = hook;
 }
 
 void http_response_on_delivered(struct http_request *request, void (*done)(void *arg, bool delivered), void *arg)
 {
-    CHECK(!request->is_replied);
+    REQUIRE(!request->is_replied);
     request_pin(request);
     delivery_ask(&request->delivery, done, arg);
     if (request->is_gone)
@@ -145,7 +145,7 @@ static void make_common_lines(struct buf *lines, int64_t now_ms, struct text fix
     buf_append_text(lines, TEXT("\r\n"));
     buf_append_text(lines, fixed_headers);
     buf_append_text(lines, TEXT("X-Request-Id: "));
-    CHECK(!lines->failed);
+    ENSURE(!lines->failed);
 }
 
 /* The start of every response after its status line: "Date: …\r\n", the fixed headers, and "X-Request-Id: ". Made once
@@ -192,8 +192,8 @@ void response_print_head(const struct http_request *request, int status, struct 
 
 bool response_begin(struct http_request *request, int status)
 {
-    CHECK(!request->is_replied);
-    CHECK(!request->body_done || request->is_gone);
+    REQUIRE(!request->is_replied);
+    REQUIRE(!request->body_done || request->is_gone);
     request->is_replied = true;
     if (request->is_gone)
         return false;
@@ -223,7 +223,7 @@ static void reply(struct http_request *request, int status, struct text content_
         if (is_body_lasting)
             lasting = body;
     }
-    CHECK(!out->failed);
+    ENSURE(!out->failed);
     cork_send(cork, request->conn, from, lasting); /* may free the request */
 }
 

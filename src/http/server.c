@@ -67,7 +67,7 @@ struct http_server *http_server_create(uv_loop_t *loop, const struct http_settin
 
     /* Writing to a peer that is gone must be an error, not kill the process. */
     signal(SIGPIPE, SIG_IGN);
-    CHECK(settings->make_id);
+    REQUIRE(settings->make_id);
     server->settings = *settings;
     init_parts(server, loop, handler, arg);
     CHECK(uv_timer_init(loop, &server->drain_timer) == 0);
@@ -176,7 +176,7 @@ static void look_often(struct http_server *server, uint64_t first_ms)
 
 void http_server_wane(struct http_server *server, int64_t quiet_ms)
 {
-    CHECK(server->state == SERVER_OPEN);
+    REQUIRE(server->state == SERVER_OPEN);
     server->state = SERVER_WANING;
     server->answers.are_last = true;
     server->quiet_ms = (uint64_t)quiet_ms;
@@ -189,7 +189,7 @@ void http_server_drain(struct http_server *server, const struct http_drain *drai
 {
     if (server->state == SERVER_OPEN)
         http_server_wane(server, drain->quiet_ms);
-    CHECK(server->state == SERVER_WANING);
+    REQUIRE(server->state == SERVER_WANING);
     server->state = SERVER_DRAINING;
     server->drain = *drain;
     server->quiet_ms = (uint64_t)drain->quiet_ms;
@@ -241,7 +241,7 @@ static void server_part_ended(void *arg)
 
 void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg)
 {
-    CHECK(server->state != SERVER_CLOSING);
+    REQUIRE(server->state != SERVER_CLOSING);
     server->state = SERVER_CLOSING;
     server->answers.are_last = true;
     requests_keep_none(&server->requests);

@@ -8,7 +8,7 @@ static void send_from(struct http_request *request, size_t from)
 {
     struct cork *cork = &request->all->answers->cork;
 
-    CHECK(!cork->scratch.failed);
+    ENSURE(!cork->scratch.failed);
     cork_send_now(cork, request->conn, from);
 }
 
@@ -18,7 +18,7 @@ bool http_stream_begin(struct http_request *request, int status, struct text con
     const size_t from = out->len;
     bool is_chunked = !request->head.is_http_1_0, has_body = request->method != HTTP_HEAD;
 
-    CHECK(request->delivery.state == DELIVERY_NONE && content_type.len > 0);
+    REQUIRE(request->delivery.state == DELIVERY_NONE && content_type.len > 0);
     if (has_body && !is_chunked)
         http_response_close(request);
     if (!response_begin(request, status))
@@ -45,7 +45,7 @@ void http_stream_send(struct http_request *request, struct text piece, void (*dr
     struct buf *out = &request->all->answers->cork.scratch;
     const size_t from = out->len;
 
-    CHECK(stream->is_open && !stream->drained && piece.len > 0);
+    REQUIRE(stream->is_open && !stream->drained && piece.len > 0);
     request_pin(request);
     stream->drained = drained;
     stream->arg = arg;
@@ -63,7 +63,7 @@ void http_stream_end(struct http_request *request)
     struct buf *out = &request->all->answers->cork.scratch;
     const size_t from = out->len;
 
-    CHECK(stream->is_open && !stream->drained);
+    REQUIRE(stream->is_open && !stream->drained);
     stream->is_open = false;
     if (request->is_gone)
         return;
@@ -77,7 +77,7 @@ void http_stream_end(struct http_request *request)
 
 void http_stream_break(struct http_request *request)
 {
-    CHECK(request->stream.is_open && !request->stream.drained);
+    REQUIRE(request->stream.is_open && !request->stream.drained);
     request->stream.is_open = false;
     if (!request->is_gone)
         request->all->reset(request->conn);
