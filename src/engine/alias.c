@@ -1,6 +1,7 @@
 #include "engine/alias.h"
 
 #include "engine/access.h"
+#include "base/check.h"
 #include "base/encode.h"
 #include "base/mem.h"
 #include "core/limits.h"
@@ -64,6 +65,7 @@ void alias_find(struct store *store, const uint8_t digest[KEYRING_DIGEST_BYTES],
     buf_append_text(&name, store_prefix(store));
     buf_append_str(&name, "alias:");
     encode_hex(&name, digest, KEYRING_DIGEST_BYTES);
+    ENSURE(!name.failed); /* what is cut could be another key's */
     identity_witness(lease_identity(store_lease(store)), store_reads(store));
     redis_link_call(store_reads(store), 2, (struct text[]){TEXT("GET"), buf_text(&name)}, alias_answered, call);
 }

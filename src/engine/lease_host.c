@@ -1,4 +1,5 @@
 #include "lease_host.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/lease_rules.h"
@@ -108,6 +109,7 @@ static void on_folded(void *arg, enum store_result result, UNUSED const struct r
 {
     struct folding *folding = arg;
 
+    REQUIRE(folding->store->is_folding && folding->count > 0);
     folding->store->is_folding = false;
     for (size_t i = 0; result == STORE_OK && i < folding->count; i++)
         chains_changed(lease_chains(folding->store->lease), &folding->changes[i]);
@@ -237,6 +239,7 @@ static void lease_call(void *arg, enum lease_script script, size_t argc, const s
     };
     struct lease_call *call = mem_alloc(sizeof *call);
 
+    REQUIRE(script == LEASE_GATHER || (size_t)script < sizeof SCRIPTS / sizeof *SCRIPTS);
     *call = (struct lease_call){done, done_arg};
     if (script == LEASE_GATHER) /* what it says need not be on replicas, which may not have come yet */
         store_call_script(arg, SCRIPT_node_gather, SCRIPT_LEAVES, argc, argv, on_called, call);

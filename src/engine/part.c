@@ -4,9 +4,9 @@
 
 void parts_create(struct store *store, const struct store_part *const *parts)
 {
-    CHECK(parts);
+    REQUIRE(parts);
     for (size_t i = 0; parts[i]; i++) {
-        CHECK(i < STORE_PARTS_MAX);
+        REQUIRE(i < STORE_PARTS_MAX);
         store->parts[i] = (struct made_part){parts[i], parts[i]->create(store)};
         store->part_count++;
     }
@@ -18,7 +18,7 @@ void *store_part(const struct store *store, const struct store_part *part)
 
     while (i < store->part_count && store->parts[i].part != part)
         i++;
-    CHECK(i < store->part_count && store->parts[i].made);
+    REQUIRE(i < store->part_count && store->parts[i].made);
     return store->parts[i].made;
 }
 
@@ -48,6 +48,7 @@ static void on_closed(void *arg)
 {
     struct store *store = arg;
 
+    REQUIRE(store->parts_closed < store->part_count);
     store->parts[store->parts_closed++].made = NULL;
     parts_close(store, store->on_parts_closed);
 }

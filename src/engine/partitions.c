@@ -75,7 +75,7 @@ struct partitions *partitions_create(uv_loop_t *loop, const struct store_setting
     unsigned count = settings->partitions;
     struct partitions *partitions = mem_alloc(sizeof *partitions + count * sizeof *partitions->at);
 
-    CHECK(count >= 1 && count <= PARTITIONS_MAX && (count & (count - 1)) == 0);
+    REQUIRE(count >= 1 && count <= PARTITIONS_MAX && (count & (count - 1)) == 0);
     partitions->changed = changed;
     partitions->arg = arg;
     partitions->count = count;
@@ -103,6 +103,7 @@ static void on_closed(void *arg)
 {
     struct partitions *partitions = arg;
 
+    INVARIANT(partitions->open > 0);
     if (--partitions->open > 0)
         return;
     if (partitions->cluster)
@@ -132,12 +133,13 @@ unsigned partitions_count(const struct partitions *partitions)
 
 struct store *partitions_at(const struct partitions *partitions, unsigned number)
 {
-    CHECK(number < partitions->count);
+    REQUIRE(number < partitions->count);
     return partitions->at[number].store;
 }
 
 struct store *partition_of_bucket(const struct partitions *partitions, unsigned bucket)
 {
+    ALL_REQUIRE(bucket < BUCKETS);
     return partitions->at[bucket & (partitions->count - 1)].store;
 }
 

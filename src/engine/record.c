@@ -14,7 +14,7 @@
 
 struct keyring *store_keyring(const struct store *store)
 {
-    CHECK(store->settings.keyring);
+    REQUIRE(store->settings.keyring);
     return store->settings.keyring;
 }
 

@@ -112,6 +112,7 @@ static struct script_call *call_take(struct store *store)
 /* The arguments contain digests and password hashes. */
 static void call_give_back(struct script_call *call)
 {
+    REQUIRE(list_empty(&call->node));
     arena_finish(&call->kept);
     secure_wipe(call->command.ptr, call->command.len);
     buf_clear(&call->command);
@@ -216,7 +217,7 @@ static struct script_call *call_begin(struct store *store, enum script script, e
     const struct lua_script *declared = &LUA_SCRIPTS[script];
     struct script_call *call = call_take(store);
 
-    CHECK(argc >= declared->least && argc <= declared->most && (argc - declared->least) % declared->each == 0);
+    REQUIRE(argc >= declared->least && argc <= declared->most && (argc - declared->least) % declared->each == 0);
     call->script = script;
     call->class = class;
     call->done = done;
@@ -226,7 +227,7 @@ static struct script_call *call_begin(struct store *store, enum script script, e
         redis_command_append(&call->command, argv[i]);
     call->argument_count = argc + 1;
     /* Clients' input was capped long before, far below this limit. */
-    CHECK(!call->command.failed);
+    REQUIRE(!call->command.failed);
     return call;
 }
 
@@ -358,6 +359,7 @@ static struct redis_link *call_link(const struct script_call *call)
  * others follow it on the same link, where Redis knows the script by then. */
 static bool *text_under_way(const struct script_call *call)
 {
+    REQUIRE(!call->is_work || is_plain(call));
     return &call->store->texts_under_way[is_plain(call) + call->is_work][call->script];
 }
 
@@ -379,7 +381,7 @@ static void send_script(struct script_call *call)
     append_log(call, &out);
     append_no_store(call, &out);
     buf_append_text(&out, buf_text(&call->command));
-    CHECK(!out.failed);
+    ENSURE(!out.failed);
     redis_link_call_raw(call_link(call), buf_text(&out), script_answered, call);
     buf_wipe(&out);
 }
@@ -415,6 +417,7 @@ static void call_send(struct script_call *call)
 {
     bool *is_under_way = text_under_way(call);
 
+    REQUIRE(call->due == 0 && call->sends < SENDS_MAX);
     call->is_eval = call->must_eval && !*is_under_way;
     *is_under_way = *is_under_way || call->is_eval;
     call->must_eval = call->must_repeat = false;
@@ -516,6 +519,7 @@ static enum store_result interpret(struct script_call *call, enum redis_outcome 
         store_malformed(call->store, LUA_SCRIPTS[call->script].name);
         return STORE_UNAVAILABLE;
     }
+    INVARIANT(reply->count > 0);
     *ret_rest = (struct redis_reply){.type = REPLY_ARRAY, .count = reply->count - 1, .items = reply->items + 1};
     return result;
 }
@@ -550,6 +554,7 @@ static void on_logged(void *arg, bool is_synced)
     struct script_call *call = arg;
     struct store *store = call->store;
 
+    REQUIRE(call->due > 0 && store->logging > 0);
     if (!is_synced && call->result == STORE_OK && !may_go_unlogged(call->script))
         call->result = STORE_UNKNOWN;
     /* The other partitions did not wait for this log and may be gone, so the operation must not go on there. */
@@ -614,6 +619,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
     struct redis_reply rest = {.type = REPLY_ARRAY};
     bool is_unknown = outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("NOSCRIPT"));
 
+    REQUIRE(call->due > 0);
     if (outcome == REDIS_REPLIED)
         reply = take_numbers(call, reply);
     call->due--;
@@ -665,6 +671,7 @@ static void wait_answered(void *arg, enum redis_outcome outcome, const struct re
     bool is_enough =
         outcome == REDIS_REPLIED && reply_integer(reply, &replicas) && replicas >= call->store->settings.min_replicas;
 
+    REQUIRE(call->due > 0);
     call->due--;
     if (call->must_repeat) {
         call_send(call);
@@ -685,6 +692,7 @@ static void call_finish(struct script_call *call, const struct redis_reply *repl
     bool has_reply = call->result == STORE_OK || call->result == STORE_CONFLICT || call->result == STORE_REFUSED ||
                      call->result == STORE_LIMITED;
 
+    REQUIRE(call->due == 0 && !call->must_repeat); /* the script, the replicas and the audit log have answered */
     if (call->class == SCRIPT_CHANGE && call->numbers.all > 0 && call->result == STORE_OK)
         chains_answer(lease_chains(call->store->lease), call->maker, call->numbers);
     note_replied(call);

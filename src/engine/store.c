@@ -67,7 +67,7 @@ static void on_changes_state(void *arg, bool is_up)
 
 static void make_resolver(struct store *store, const struct redis_target *target)
 {
-    CHECK(target->found != REDIS_BY_CLUSTER || store->settings.resolver);
+    REQUIRE(target->found != REDIS_BY_CLUSTER || store->settings.resolver);
     store->resolver = store->settings.resolver;
     if (target->found != REDIS_BY_SENTINEL)
         return;
@@ -108,7 +108,7 @@ struct store *store_create(uv_loop_t *loop, const struct store_settings *setting
 {
     struct store *store = mem_alloc(sizeof *store);
 
-    CHECK(settings->timeout_ms > 0 && text_of(settings->prefix).len <= REDIS_PREFIX_MAX_BYTES);
+    REQUIRE(settings->timeout_ms > 0 && text_of(settings->prefix).len <= REDIS_PREFIX_MAX_BYTES);
     store->loop = loop;
     store->settings = *settings;
     secure_wipe(&store->settings.target, sizeof store->settings.target);
@@ -141,7 +141,7 @@ static void on_handle_closed(uv_handle_t *handle);
 
 void store_close(struct store *store, void (*closed)(void *arg), void *arg)
 {
-    CHECK(!store->is_closing);
+    REQUIRE(!store->is_closing);
     store->is_closing = true;
     store->closed = closed;
     store->closed_arg = arg;
@@ -161,6 +161,7 @@ static void on_link_closed(void *arg)
 {
     struct store *store = arg;
 
+    INVARIANT(store->is_closing && store->closing > 0);
     if (--store->closing > 0)
         return;
     store->reads = store->scripts = store->changes = store->work = NULL;
@@ -219,6 +220,7 @@ static void on_handle_closed(uv_handle_t *handle)
     while (!list_empty(&store->refused))
         script_tell_refused(store);
     script_finish(store);
+    ENSURE(!store->lease && !store->reads && store->logging == 0 && list_empty(&store->refused));
 
     void (*closed)(void *arg) = store->closed;
     void *arg = store->closed_arg;

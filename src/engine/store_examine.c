@@ -202,6 +202,7 @@ static void part_done(struct store *store)
 {
     struct examination *e = &store->examination;
 
+    INVARIANT(e->is_running && e->due > 0);
     if (--e->due > 0)
         return;
     e->is_running = false;
@@ -527,6 +528,7 @@ static void glance_done(struct store *store)
 {
     struct examination *e = &store->examination;
 
+    INVARIANT(e->glance_due > 0);
     if (--e->glance_due > 0 || e->is_running || store->is_closing || !store->changes_up)
         return;
     if (e->has_changed)
@@ -580,6 +582,7 @@ static void glance(struct store *store)
     for (unsigned row = 0; row < CONFIG_SETTING_COUNT; row++)
         if (is_glanced_at(store, &CONFIG_SETTINGS[row]))
             argv[argc++] = text_of(CONFIG_SETTINGS[row].name);
+    REQUIRE(e->glance_due == 0);
     e->glance_due = 2;
     e->has_changed = false;
     redis_link_call(store->changes, argc, argv, settings_glanced_at, store);

@@ -21,14 +21,14 @@ void args_begin(struct script_args *args)
 
 void args_add(struct script_args *args, struct text value)
 {
-    CHECK(args->count < SCRIPT_ARGS_MAX);
+    REQUIRE(args->count < SCRIPT_ARGS_MAX);
     args->argv[args->count++] = value;
 }
 
 /* What was printed since `from` becomes the next argument. */
 static void add_printed(struct script_args *args, size_t from)
 {
-    CHECK(!args->printed.failed);
+    REQUIRE(!args->printed.failed); /* what is cut could name something else */
     args_add(args, text_skip(buf_text(&args->printed), from));
 }
 
@@ -111,7 +111,7 @@ struct text text_keep_u64(struct buf *storage, uint64_t number)
     size_t from = storage->len;
 
     buf_append_u64(storage, number);
-    CHECK(!storage->failed);
+    REQUIRE(!storage->failed);
     return text_skip(buf_text(storage), from);
 }
 
@@ -124,7 +124,7 @@ void source_keep(struct kept_source *ret_kept, const struct audit_source *source
     ret_kept->source.actor = text_keep(&storage, source->actor);
     ret_kept->source.ip = text_keep(&storage, source->ip);
     ret_kept->source.request_id = text_keep(&storage, source->request_id);
-    CHECK(!storage.failed);
+    ENSURE(!storage.failed);
 }
 
 static void print_credential(struct buf *out, const struct credential *credential)
@@ -273,6 +273,7 @@ static enum store_result read_list(const struct verb_asked *asked, const struct 
         return reply_checked(asked->store, false, form->what);
     *ret_list = (struct record_list){.records = records, .has_more = has_more != 0};
     for (size_t i = head; i < reply->count && result != STORE_UNAVAILABLE; i++) {
+        ENSURE(ret_list->count < asked->most);
         result = form->read(asked->store, reply_at(reply, i), records + ret_list->count * form->record_bytes);
         ret_list->count += result == STORE_OK;
     }
