@@ -1,17 +1,15 @@
-#include "engine/script.h"
 #include "engine/access.h"
-#include "base/arena.h"
+#include "engine/script.h"
+#include "engine/script_words.h"
 #include "base/check.h"
-#include "base/loss.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "core/lease_rules.h"
 #include "core/limits.h"
-#include "engine/outcome.h"
 #include "engine/part.h"
 #include "engine/readiness.h"
 #include "redis/command.h"
-#include "engine/script_words.h"
+#include "script_call.h"
 #include "state.h"
 #include "engine/store.h"
 #include <inttypes.h>
@@ -25,42 +23,6 @@ enum {
     COMMAND_KEPT_BYTES = 4 * 1024,
     STORE_NAME_BYTES = REDIS_PREFIX_MAX_BYTES + 2 * STORE_ID_CHARS + 64,
     SENDS_MAX = 3, /* of one call: Redis may forget a script twice; if it refuses to load it, further calls are vain */
-};
-
-enum script_class {
-    SCRIPT_PLAIN,
-    SCRIPT_CHANGE,
-    SCRIPT_HEARTBEAT,
-    SCRIPT_LEAVE,
-    SCRIPT_PROBE,
-    SCRIPT_AGAIN,
-    SCRIPT_REPORT
-};
-
-/* One call of a script. Calls are reused. */
-struct script_call {
-    struct list node; /* in store->refused or store->free_calls */
-    struct store *store;
-    enum script script;
-    enum script_class class;
-    void (*replied)(void *arg); /* NULL: has run, or nobody asks */
-    script_done *done;
-    void *arg;
-    struct buf command; /* the prefix and the arguments: the same for EVALSHA and EVAL */
-    size_t argument_count;
-    char maker[MAKER_CHARS + 1];  /* of a change */
-    uint64_t trust;               /* when it was sent */
-    struct chain_numbers numbers; /* of the change that was made; zeroed: none */
-    bool is_unpromised;           /* a change without numbers */
-    bool is_work;                 /* a plain call on the link `work` */
-    bool is_eval;                 /* sent with the script's text */
-    bool must_eval;               /* Redis did not know the script */
-    bool must_repeat;             /* the same, or the script did only a part; sent again once WAIT has been answered */
-    unsigned sends;               /* of this part */
-    unsigned due;                 /* replies pending, and syncs of the audit log */
-    struct arena kept;            /* the script's reply while WAIT is pending */
-    enum store_result result;
-    const struct redis_reply *reply;
 };
 
 static void call_send(struct script_call *call);
@@ -433,97 +395,6 @@ static void call_send(struct script_call *call)
 
 /* Answers */
 
-static void note_refusal(const struct script_call *call, const struct script_refusal *refusal)
-{
-    struct store *store = call->store;
-
-    if (call->class == SCRIPT_PROBE)
-        store->examination.refusal = refusal ? refusal->reason : NULL;
-    else if (refusal && refusal->is_full)
-        store_note_full(store, true);
-    else if (refusal && call->class == SCRIPT_CHANGE && !refusal->is_of_rights)
-        store_doubt(store, refusal->reason);
-}
-
-/* The user of Redis lacks a right: to run scripts at all, or a command of this one. */
-static void note_denial(const struct script_call *call, enum redis_outcome outcome, const struct redis_reply *reply)
-{
-    static const struct text WITHIN = TEXT("user executing the script can't run");
-    struct store *store = call->store;
-    struct text error = outcome == REDIS_REPLIED && reply->type == REPLY_ERROR ? reply->text : TEXT("");
-
-    if (!text_equal(reply_error_kind(reply), TEXT("NOPERM")) &&
-        (error.len == 0 || !memmem(error.ptr, error.len, WITHIN.ptr, WITHIN.len)))
-        return;
-    if (store_may_log(store, &store->denial_pause))
-        LOSS_TELL(LOSS_RIGHTS, log_str("script", LUA_SCRIPTS[call->script].name),
-                  log_text("error", reply_error_shown(reply)), log_int("suppressed", store->denial_pause.suppressed));
-    else
-        metric_add(METRIC_REDIS_DENIED, 1);
-}
-
-/* A store that lacks something says so in place of a result. */
-static bool has_lost(struct identity *identity, struct text word)
-{
-    if (text_equal(word, TEXT("behind")))
-        identity_behind(identity);
-    else if (text_equal(word, TEXT("missing")))
-        identity_misses(identity);
-    else
-        return false;
-    return true;
-}
-
-/* Takes the numbers of a change off its reply (epilogue.lua). */
-static const struct redis_reply *take_numbers(struct script_call *call, const struct redis_reply *reply)
-{
-    struct text word;
-    int64_t ends, all;
-
-    if (!reply_text(reply_at(reply, 0), &word) || !text_equal(word, TEXT("numbered")) ||
-        !reply_integer(reply_at(reply, 1), &ends) || !reply_integer(reply_at(reply, 2), &all))
-        return reply;
-    call->numbers = (struct chain_numbers){(uint64_t)ends, (uint64_t)all};
-    return reply_at(reply, 3);
-}
-
-/* Returns the result. *ret_rest gets the reply's array without its first item, if there is one. */
-static enum store_result interpret(struct script_call *call, enum redis_outcome outcome,
-                                   const struct redis_reply *reply, struct redis_reply *ret_rest)
-{
-    enum store_result result = store_outcome(call->store, outcome, reply);
-    struct identity *identity = lease_identity(call->store->lease);
-    struct text word;
-
-    if (call->class == SCRIPT_REPORT)
-        return result;
-    note_refusal(call, outcome == REDIS_REPLIED ? script_refusal_of(reply_error_kind(reply)) : NULL);
-    note_denial(call, outcome, reply);
-    if (outcome == REDIS_REPLIED && text_equal(reply_error_kind(reply), TEXT("READONLY")))
-        identity_demoted(identity);
-    if (result != STORE_OK)
-        return result;
-    if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("moved")) &&
-        reply_text(reply_at(reply, 1), &word)) {
-        identity_moved(identity, word);
-        if (call->class == SCRIPT_PROBE)
-            call->store->examination.refusal = identity_strange(identity);
-        return STORE_UNAVAILABLE;
-    }
-    if (reply_text(reply_at(reply, 0), &word) && text_equal(word, TEXT("other_store")) &&
-        reply_text(reply_at(reply, 1), &word) && !identity_found(identity, word))
-        return STORE_UNAVAILABLE;
-    if (reply_text(reply_at(reply, 0), &word) && has_lost(identity, word))
-        return STORE_UNAVAILABLE;
-    if (!reply_text(reply_at(reply, 0), &word) || !script_result_read(word, &result)) {
-        store_malformed(call->store, LUA_SCRIPTS[call->script].name);
-        return STORE_UNAVAILABLE;
-    }
-    INVARIANT(reply->count > 0);
-    *ret_rest = (struct redis_reply){.type = REPLY_ARRAY, .count = reply->count - 1, .items = reply->items + 1};
-    return result;
-}
-
 static const struct redis_reply *copy_reply(struct arena *arena, const struct redis_reply *reply)
 {
     struct redis_reply *copy = arena_alloc(arena, sizeof *copy);
@@ -621,7 +492,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
 
     REQUIRE(call->due > 0);
     if (outcome == REDIS_REPLIED)
-        reply = take_numbers(call, reply);
+        reply = script_take_numbers(call, reply);
     call->due--;
     if (call->is_eval)
         *text_under_way(call) = false;
@@ -634,7 +505,7 @@ static void script_answered(void *arg, enum redis_outcome outcome, const struct 
             call_send(call);
         return;
     }
-    call->result = interpret(call, outcome, reply, &rest);
+    call->result = script_result(call, outcome, reply, &rest);
     /* Some of these scripts write counters, so STORE_UNAVAILABLE (not done) would claim too much. */
     if (call->class == SCRIPT_PLAIN && outcome == REDIS_REPLIED && !may_decide(call))
         call->result = STORE_UNKNOWN;
