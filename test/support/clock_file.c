@@ -1,19 +1,35 @@
 #include "clock_file.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void clock_file_set(const struct clock_file *clock, int seconds)
+static void put(const struct clock_file *clock, const char *text)
 {
-    char text[16], next[sizeof clock->path + 8];
+    char next[sizeof clock->path + 8];
 
-    snprintf(text, sizeof text, "%d\n", seconds);
     snprintf(next, sizeof next, "%s.next", clock->path);
     file_write(next, text);
     if (rename(next, clock->path) != 0)
         test_give_up("rename %s: %s", next, strerror(errno));
+}
+
+void clock_file_set(const struct clock_file *clock, int seconds)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d\n", seconds);
+    put(clock, text);
+}
+
+void clock_file_stop(const struct clock_file *clock, uint64_t unix_us)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "=%" PRIu64, unix_us);
+    put(clock, text);
 }
 
 void clock_file_make(struct clock_file *clock, int seconds)

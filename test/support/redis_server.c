@@ -405,6 +405,10 @@ static void run(struct redis_server *server)
         argv[argc++] = "--requirepass";
         argv[argc++] = server->options.password;
     }
+    if (server->options.allows_debug) {
+        argv[argc++] = "--enable-debug-command";
+        argv[argc++] = "yes";
+    }
     if (server->options.load_delay_us > 0) {
         snprintf(load_delay, sizeof load_delay, "%u", server->options.load_delay_us);
         argv[argc++] = "--key-load-delay";

@@ -10,6 +10,7 @@ struct redis_server_options {
     const char *password;   /* requirepass; NULL: none */
     bool not_durable;       /* appendonly no, which serve and doctor must refuse */
     bool guarded;           /* min-replicas-to-write 1, min-replicas-max-lag 2, as a master behind Sentinels needs */
+    bool allows_debug;      /* DEBUG */
     unsigned load_delay_us; /* for each command that it loads from its file; then redis_server_start() does not wait */
     bool behind_proxy;      /* it has no port of its own; others find it at a proxy's port */
     const char *tls;        /* a folder with ca.pem, redis.pem, redis.key: the port speaks TLS; NULL: plain */

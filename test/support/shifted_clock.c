@@ -1,6 +1,7 @@
-/* Shifts the wall clock of a program that preloads it, by the seconds in the file that SHIFTED_CLOCK names. Its other
- * clocks run at SHIFTED_CLOCK_RATE percent of their speed, if that is set. Redis 8 does not start under libfaketime.
- * Redis' allocator asks for the time before the C library is set up, so only system calls are used. */
+/* Shifts the wall clock of a program that preloads it, by the seconds in the file that SHIFTED_CLOCK names; or stops it
+ * at what the file says behind "=", in us since 1970. Its other clocks run at SHIFTED_CLOCK_RATE percent of their
+ * speed, if that is set. Redis 8 does not start under libfaketime. Redis' allocator asks for the time before the C
+ * library is set up, so only system calls are used. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,18 +11,25 @@
 #include <unistd.h>
 
 #define NS_PER_S 1000000000LL
+#define US_PER_S 1000000LL
 
-static long shift_s(void)
+static void change_wall(struct timespec *time)
 {
     const char *path = environ ? getenv("SHIFTED_CLOCK") : NULL;
-    char text[16] = {0};
+    char text[24] = {0};
     long file;
 
     if (!path || (file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0)) < 0)
-        return 0;
+        return;
     (void)syscall(SYS_read, file, text, sizeof text - 1);
     (void)syscall(SYS_close, file);
-    return strtol(text, NULL, 10);
+    if (text[0] == '=') {
+        long long us = strtoll(text + 1, NULL, 10);
+
+        *time = (struct timespec){us / US_PER_S, us % US_PER_S * 1000};
+    } else {
+        time->tv_sec += strtol(text, NULL, 10);
+    }
 }
 
 static bool has_rate(clockid_t clock)
@@ -45,7 +53,7 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
     int result = (int)syscall(SYS_clock_gettime, clock, ret);
 
     if (result == 0 && clock == CLOCK_REALTIME)
-        ret->tv_sec += shift_s();
+        change_wall(ret);
     if (result == 0 && has_rate(clock))
         change_rate(ret);
     return result;
