@@ -428,7 +428,7 @@ void cmd_acl_dryrun(struct call *call)
     asked.command = cmd_find(asked.argv[0], asked.argc > 1 ? asked.argv[1] : (struct text){0});
     if (!user)
         say_errorf(call, "ERR User '%s' not found", call->argv[2].ptr);
-    else if (!asked.command)
+    else if (!asked.command || (asked.command->flags & CMD_CONTAINER))
         say_errorf(call, "ERR Command '%s' not found", call->argv[3].ptr);
     else if (!cmd_arity_fits(&asked))
         say_errorf(call, "ERR wrong number of arguments for '%s' command", asked.command->name);

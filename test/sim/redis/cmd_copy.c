@@ -2,7 +2,10 @@
 #include "commands.h"
 #include "internal.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* DB and REPLACE. False: the error is said. */
 static bool read_copy_options(struct call *call, struct database **db, bool *replaces)
@@ -105,13 +108,27 @@ static int compare_texts(const void *a, const void *b)
     return order ? order : (left->len > right->len) - (left->len < right->len);
 }
 
+/* As SORT reads one: "" is 0, and blanks may stand in front. */
+static bool read_number(struct text text, double *ret_value)
+{
+    char storage[NUMBER_BYTES], *end;
+
+    if (text.len >= sizeof storage)
+        return false;
+    memcpy(storage, text.ptr, text.len);
+    storage[text.len] = '\0';
+    errno = 0;
+    *ret_value = strtod(storage, &end);
+    return *end == '\0' && errno != ERANGE && !isnan(*ret_value);
+}
+
 /* Equal numbers by their text. */
 static int compare_numbers(const void *a, const void *b)
 {
     double left = 0, right = 0;
 
-    (void)!number_parse_double(*(const struct text *)a, &left);
-    (void)!number_parse_double(*(const struct text *)b, &right);
+    (void)!read_number(*(const struct text *)a, &left);
+    (void)!read_number(*(const struct text *)b, &right);
     return left < right ? -1 : left > right ? 1 : compare_texts(a, b);
 }
 
@@ -120,7 +137,7 @@ static bool are_numbers(const struct text *elements, size_t count)
     double number;
 
     for (size_t i = 0; i < count; i++)
-        if (!number_parse_double(elements[i], &number))
+        if (!read_number(elements[i], &number))
             return false;
     return true;
 }

@@ -204,11 +204,20 @@ bool random_count(struct call *call, size_t index, int64_t *ret_count)
 {
     if (!arg_i64(call, index, ret_count))
         return false;
-    if (*ret_count < -(INT64_MAX / 2) || *ret_count > INT64_MAX / 2) {
-        say_error(call, "ERR value is out of range");
+    if (*ret_count == INT64_MIN) {
+        say_error(call, "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807");
         return false;
     }
     return true;
+}
+
+bool fits_twice(struct call *call, int64_t count)
+{
+    bool fits = count >= -(INT64_MAX / 2) && count <= INT64_MAX / 2;
+
+    if (!fits)
+        say_error(call, "ERR value is out of range");
+    return fits;
 }
 
 /* count below 0: so many, each of them any. */
@@ -246,7 +255,7 @@ void cmd_hrandfield(struct call *call)
         say_syntax(call);
         return;
     }
-    if (!read_hash(call, &hash))
+    if ((with_values && !fits_twice(call, count)) || !read_hash(call, &hash))
         return;
     if (!hash && call->argc == 2)
         say_nil(call);

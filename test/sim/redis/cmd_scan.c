@@ -2,6 +2,8 @@
 #include "commands.h"
 #include "internal.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -36,8 +38,13 @@ static bool read_options(struct call *call, size_t first, struct scan *scan)
 
 static bool read_scan(struct call *call, size_t cursor, struct scan *ret_scan)
 {
+    const char *text = call->argv[cursor].ptr;
+    char *end;
+
     *ret_scan = (struct scan){.count = 10};
-    if (text_to_u64(call->argv[cursor], UINT64_MAX, &ret_scan->cursor))
+    errno = 0;
+    ret_scan->cursor = strtoul(text, &end, 10); /* as Redis does: "" is 0, and "-1" is far away */
+    if (!isspace((unsigned char)text[0]) && *end == '\0' && errno != ERANGE)
         return true;
     say_error(call, "ERR invalid cursor");
     return false;

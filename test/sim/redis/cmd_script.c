@@ -43,8 +43,40 @@ static void open_library(lua_State *lua, lua_CFunction open, const char *name)
     lua_call(lua, 1, 0);
 }
 
+/* What redis.call() raises becomes a text here, as before Redis 7. */
+static int call_protected(lua_State *lua)
+{
+    luaL_checkany(lua, 1);
+    bool is_done = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0) == 0;
+
+    if (!is_done && lua_istable(lua, -1)) {
+        lua_getfield(lua, -1, "err");
+        if (lua_isstring(lua, -1))
+            lua_replace(lua, -2);
+        else
+            lua_pop(lua, 1);
+    }
+    lua_pushboolean(lua, is_done);
+    lua_insert(lua, 1);
+    return lua_gettop(lua);
+}
+
+/* Scripts see the table through an empty one, which they cannot write. */
+static void protect(lua_State *lua, const char *name)
+{
+    lua_newtable(lua);
+    lua_newtable(lua);
+    lua_getglobal(lua, name);
+    lua_setfield(lua, -2, "__index");
+    lua_pushcfunction(lua, refuse_new);
+    lua_setfield(lua, -2, "__newindex");
+    lua_setmetatable(lua, -2);
+    lua_setglobal(lua, name);
+}
+
 static lua_State *interpreter(struct simredis *server)
 {
+    static const char *const TABLES[] = {LUA_TABLIBNAME, LUA_STRLIBNAME, LUA_MATHLIBNAME, "struct", "redis"};
     static const char *const TAKEN[] = {"print",   "loadfile", "dofile", "newproxy",
                                         "getfenv", "setfenv",  "module", "require"};
     lua_State *lua = server->lua;
@@ -60,8 +92,12 @@ static lua_State *interpreter(struct simredis *server)
         lua_pushnil(lua);
         lua_setglobal(lua, TAKEN[i]);
     }
+    lua_pushcfunction(lua, call_protected);
+    lua_setglobal(lua, "pcall");
     lua_open_struct(lua);
     lua_open_redis(lua, server);
+    for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++)
+        protect(lua, TABLES[i]);
     lua_newtable(lua); /* what scripts have as globals */
     lua_newtable(lua);
     lua_pushcfunction(lua, find_global);
@@ -97,7 +133,7 @@ static bool read_flags(struct call *call, struct text line, unsigned *flags)
 
     *flags = SCRIPT_HAS_FLAGS;
     if (!text_next(&line, ' ', &word) || !text_equal(word, TEXT("#!lua"))) {
-        say_errorf(call, "ERR Unexpected engine in script shebang: %.*s", TEXT_ARG(text_skip(word, 2)));
+        say_errorf(call, "ERR Unexpected engine in script shebang: %.*s", TEXT_ARG(word));
         return false;
     }
     while (text_next(&line, ' ', &word)) {
@@ -174,17 +210,38 @@ static struct dict_entry *find_script(const struct call *call, bool by_name)
     return by_name && call->argv[1].len != 40 ? NULL : dict_find(&call->server->scripts, text_of(name));
 }
 
-bool script_only_reads(const struct call *call)
+/* Those in the script's first line; 0: it says none, or is not there. */
+static unsigned flags_said(const struct call *call)
 {
     bool by_name = call->command->run == cmd_evalsha;
-    struct dict_entry *entry;
+    const struct dict_entry *entry = find_script(call, by_name);
+    struct call silent = *call;
+    struct buf out = BUF_UP_TO(1024);
+    struct text body;
+    unsigned flags = 0;
 
-    if ((!by_name && call->command->run != cmd_eval) || call->argc < 2)
-        return false;
-    entry = find_script(call, by_name);
+    silent.out = &out;
     if (entry)
-        return (unsigned)entry->score & SCRIPT_NO_WRITES;
-    return !by_name && text_starts_with(call->argv[1], TEXT("#!lua flags=no-writes"));
+        flags = (unsigned)entry->score;
+    else if (!by_name && !flags_of_script(&silent, call->argv[1], &flags, &body))
+        flags = 0;
+    buf_finish(&out);
+    return flags;
+}
+
+unsigned script_call_flags(const struct call *call)
+{
+    unsigned flags = call->command->flags, said;
+
+    if (call->command->run != cmd_eval && call->command->run != cmd_evalsha)
+        return flags;
+    said = flags_said(call);
+    if (!(said & SCRIPT_HAS_FLAGS))
+        return flags;
+    flags &= ~(unsigned)CMD_MAY_REPLICATE;
+    if (said & SCRIPT_NO_WRITES)
+        return flags;
+    return flags | CMD_WRITE | (said & SCRIPT_ALLOW_OOM ? 0 : CMD_DENY_OOM);
 }
 
 /* Makes any error a table with what it says and where. */
@@ -236,15 +293,14 @@ static void say_failure(struct call *call, lua_State *lua, struct text name)
         say_errorf(call, "%s", error ? error : "ERR unknown error");
 }
 
-static void push_texts(lua_State *lua, const char *name, size_t count, const struct text *texts)
+static void set_texts(lua_State *lua, const char *name, size_t count, const struct text *texts)
 {
-    lua_pushstring(lua, name);
     lua_createtable(lua, (int)count, 0);
     for (size_t i = 0; i < count; i++) {
         lua_pushlstring(lua, texts[i].ptr, texts[i].len);
         lua_rawseti(lua, -2, (int)i + 1);
     }
-    lua_rawset(lua, -3);
+    lua_setglobal(lua, name);
 }
 
 static void run_compiled(struct call *call, const struct dict_entry *entry, size_t keys)
@@ -254,10 +310,8 @@ static void run_compiled(struct call *call, const struct dict_entry *entry, size
 
     lua_settop(lua, 0);
     lua_pushcfunction(lua, on_error);
-    lua_getfield(lua, LUA_REGISTRYINDEX, "environment");
-    push_texts(lua, "KEYS", keys, call->argv + 3);
-    push_texts(lua, "ARGV", call->argc - 3 - keys, call->argv + 3 + keys);
-    lua_pop(lua, 1);
+    set_texts(lua, "KEYS", keys, call->argv + 3);
+    set_texts(lua, "ARGV", call->argc - 3 - keys, call->argv + 3 + keys);
     lua_getfield(lua, LUA_REGISTRYINDEX, entry->key.ptr);
     server->script_call = call;
     server->script_flags = (unsigned)entry->score;
@@ -274,28 +328,15 @@ static void run_compiled(struct call *call, const struct dict_entry *entry, size
     lua_gc(lua, LUA_GCSTEP, 1);
 }
 
-/* A script that says its flags may write, unless it says that it does not. */
-static bool replica_allows(struct call *call, unsigned flags)
-{
-    if (!call->server->master_host || !(flags & SCRIPT_HAS_FLAGS) || (flags & SCRIPT_NO_WRITES))
-        return true;
-    say_error(call, "READONLY Can not run script with write flag on readonly replica");
-    return false;
-}
-
-static bool memory_allows(struct call *call, unsigned flags)
-{
-    if (!(flags & SCRIPT_HAS_FLAGS) || (flags & (SCRIPT_ALLOW_OOM | SCRIPT_NO_WRITES)) || !memory_is_full(call->server))
-        return true;
-    say_error(call, "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'");
-    return false;
-}
-
 static void run_script(struct call *call, bool by_name)
 {
     struct dict_entry *entry;
     int64_t keys;
 
+    if (by_name && call->argv[1].len != 40) {
+        say_error(call, "NOSCRIPT No matching script. Please use EVAL.");
+        return;
+    }
     if (!arg_i64(call, 2, &keys))
         return;
     if (keys > (int64_t)call->argc - 3) {
@@ -309,7 +350,7 @@ static void run_script(struct call *call, bool by_name)
     entry = by_name ? find_script(call, true) : learn(call, call->argv[1]);
     if (!entry && by_name)
         say_error(call, "NOSCRIPT No matching script. Please use EVAL.");
-    if (entry && replica_allows(call, (unsigned)entry->score) && memory_allows(call, (unsigned)entry->score))
+    if (entry)
         run_compiled(call, entry, (size_t)keys);
 }
 

@@ -65,8 +65,10 @@ void cmd_select(struct call *call)
 {
     int64_t db;
 
-    if (!number_parse_i64(call->argv[1], &db)) {
-        say_error(call, "ERR invalid DB index");
+    if (!arg_i64(call, 1, &db))
+        return;
+    if (db < INT32_MIN || db > INT32_MAX) {
+        say_error(call, "ERR value is out of range, value must between -2147483648 and 2147483647");
         return;
     }
     if (db < 0 || db >= SIM_DATABASES) {
@@ -244,44 +246,56 @@ void cmd_client_list(struct call *call)
     buf_finish(&out);
 }
 
-/* Whether all of ID, TYPE and SKIPME fit. *ret_is_known: they are such. */
-static bool is_meant(struct call *call, const struct simredis_client *client, bool *ret_is_known)
+struct kill {
+    uint64_t id; /* 0: any */
+    struct text type;
+    bool spares_me;
+};
+
+/* ID, TYPE and SKIPME. False: the error is said. */
+static bool read_kill(struct call *call, struct kill *kill)
 {
-    bool is_meant = true, skips_me = true;
     int64_t id;
 
-    *ret_is_known = call->argc % 2 == 0;
-    for (size_t i = 2; i + 1 < call->argc; i += 2) {
-        if (arg_is(call, i, "ID") && number_parse_i64(call->argv[i + 1], &id))
-            is_meant &= client->id == (uint64_t)id;
-        else if (arg_is(call, i, "TYPE"))
-            is_meant &= arg_is(call, i + 1, kind_of(client));
-        else if (arg_is(call, i, "SKIPME"))
-            skips_me = arg_is(call, i + 1, "yes");
-        else
-            *ret_is_known = false;
+    *kill = (struct kill){.spares_me = true};
+    for (size_t i = 2; i < call->argc; i += 2) {
+        bool is_more = i + 1 < call->argc;
+
+        if (is_more && arg_is(call, i, "ID")) {
+            if (!number_parse_i64(call->argv[i + 1], &id) || id < 1) {
+                say_error(call, "ERR client-id should be greater than 0");
+                return false;
+            }
+            kill->id = (uint64_t)id;
+        } else if (is_more && arg_is(call, i, "TYPE")) {
+            kill->type = call->argv[i + 1];
+        } else if (is_more && arg_is(call, i, "SKIPME")) {
+            kill->spares_me = arg_is(call, i + 1, "yes");
+        } else {
+            say_syntax(call);
+            return false;
+        }
     }
-    return is_meant && !(skips_me && client == call->client);
+    return true;
 }
 
 void cmd_client_kill(struct call *call)
 {
     struct simredis *server = call->server;
+    struct kill kill;
     int64_t killed = 0;
-    bool is_known;
 
+    if (!read_kill(call, &kill))
+        return;
     for (struct list *node = server->clients.next; node != &server->clients; node = node->next) {
         struct simredis_client *client = LIST_ENTRY(node, struct simredis_client, node);
-        bool goes = is_meant(call, client, &is_known);
 
-        if (!is_known) {
-            say_syntax(call);
-            return;
-        }
-        if (goes && !client->is_closing) {
-            sim_close_client(client);
-            killed++;
-        }
+        if (client->is_closing || (kill.id > 0 && client->id != kill.id) ||
+            (kill.spares_me && client == call->client) ||
+            (kill.type.ptr && !text_equal_nocase(kill.type, text_of(kind_of(client)))))
+            continue;
+        sim_close_client(client);
+        killed++;
     }
     say_integer(call, killed);
 }
@@ -308,4 +322,14 @@ void cmd_client_unpause(struct call *call)
 {
     call->server->pause_until_us = 0;
     say_ok(call);
+}
+
+void cmd_debug(struct call *call)
+{
+    if (call->argc == 3 && arg_is(call, 1, "SET-ACTIVE-EXPIRE")) {
+        call->server->expires_only_seen = arg_is(call, 2, "0");
+        say_ok(call);
+    } else {
+        cmd_unknown(call);
+    }
 }

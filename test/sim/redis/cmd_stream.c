@@ -1,9 +1,11 @@
 #include "commands.h"
 #include "internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct stream_id LOWEST = {0, 0}, HIGHEST = {UINT64_MAX, UINT64_MAX};
 
@@ -14,7 +16,21 @@ static struct text print_id(char storage[NUMBER_BYTES], struct stream_id id)
 
 static bool parse_number(struct text text, uint64_t *ret_value)
 {
-    return text_to_u64(text, UINT64_MAX, ret_value);
+    char *end;
+    int64_t number;
+
+    if (number_parse_i64(text, &number)) {
+        *ret_value = (uint64_t)number;
+        return number >= 0;
+    }
+    char storage[128];
+    if (text.len == 0 || text.len >= sizeof storage)
+        return false;
+    memcpy(storage, text.ptr, text.len);
+    storage[text.len] = '\0';
+    errno = 0;
+    *ret_value = strtoull(storage, &end, 10); /* as Redis does: "+1" and " 01" are numbers */
+    return errno == 0 && *end == '\0';
 }
 
 /* "ms-seq" or "ms", which stands for ms-seq_missing. *ret_any_seq, if given: it may be "ms-*". */
@@ -138,7 +154,6 @@ static bool read_limit(struct call *call, size_t index, struct trim_options *opt
 /* The options of XADD and XTRIM from argument 2 on. */
 static bool read_options(struct call *call, bool is_add, struct trim_options *options)
 {
-    enum { LIMIT_USUAL = 10000 };
     size_t i = 2;
 
     for (; i < call->argc; i++) {
@@ -162,6 +177,14 @@ static bool read_options(struct call *call, bool is_add, struct trim_options *op
         }
     }
     options->next = i;
+    return true;
+}
+
+/* Whether they fit together. */
+static bool check_options(struct call *call, bool is_add, struct trim_options *options)
+{
+    enum { LIMIT_USUAL = 10000 };
+
     if (options->has_limit && !options->is_given) {
         say_error(call, "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
         return false;
@@ -255,6 +278,8 @@ void cmd_xadd(struct call *call)
         say_error(call, "ERR Invalid stream ID specified as stream command argument");
         return;
     }
+    if (!check_options(call, true, &options))
+        return;
     if (call->argc < options.next + 3 || (call->argc - options.next) % 2 == 0)
         say_errorf(call, "ERR wrong number of arguments for '%s' command", call->command->name);
     else if (!is_any && !is_any_seq && stream_compare(id, LOWEST) == 0)
@@ -268,7 +293,8 @@ void cmd_xtrim(struct call *call)
     struct trim_options options = {0};
     struct value *value;
 
-    if (read_options(call, false, &options) && space_read(call, call->argv[1], VALUE_STREAM, &value))
+    if (read_options(call, false, &options) && check_options(call, false, &options) &&
+        space_read(call, call->argv[1], VALUE_STREAM, &value))
         say_integer(call, value ? (int64_t)stream_trim(&value->stream, &options.trim) : 0);
 }
 
@@ -379,34 +405,67 @@ void cmd_xdel(struct call *call)
     say_integer(call, deleted);
 }
 
+/* The options of XSETID. False: the error is said. */
+static bool read_facts(struct call *call, struct stream_id id, int64_t *added, struct stream_id *deleted)
+{
+    for (size_t i = 3; i < call->argc; i += 2) {
+        if (arg_is(call, i, "ENTRIESADDED") && i + 1 < call->argc) {
+            if (!arg_i64(call, i + 1, added))
+                return false;
+            if (*added < 0) {
+                say_error(call, "ERR entries_added must be positive");
+                return false;
+            }
+        } else if (arg_is(call, i, "MAXDELETEDID") && i + 1 < call->argc) {
+            if (!read_id(call, i + 1, 0, deleted))
+                return false;
+            if (stream_compare(id, *deleted) < 0) {
+                say_error(call, "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id");
+                return false;
+            }
+        } else {
+            say_syntax(call);
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *facts_error(const struct stream *stream, struct stream_id id, int64_t added)
+{
+    if (stream_compare(id, stream->deleted) < 0)
+        return "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
+    if (stream->length == 0)
+        return NULL;
+    if (stream_compare(id, stream_last(stream)->id) < 0)
+        return "ERR The ID specified in XSETID is smaller than the target stream top item";
+    if (added >= 0 && stream->length > (uint64_t)added)
+        return "ERR The entries_added specified in XSETID is smaller than the target stream length";
+    return NULL;
+}
+
 void cmd_xsetid(struct call *call)
 {
     struct value *value;
     struct stream_id id, deleted = LOWEST;
     int64_t added = -1;
 
-    if (!read_id(call, 2, 0, &id))
+    if (!read_id(call, 2, 0, &id) || !read_facts(call, id, &added, &deleted))
         return;
-    for (size_t i = 3; i < call->argc; i += 2) {
-        if (arg_is(call, i, "ENTRIESADDED") && i + 1 < call->argc) {
-            if (!arg_i64(call, i + 1, &added))
-                return;
-        } else if (arg_is(call, i, "MAXDELETEDID") && i + 1 < call->argc) {
-            if (!read_id(call, i + 1, 0, &deleted))
-                return;
-        } else {
-            say_syntax(call);
-            return;
-        }
-    }
     if (!space_read(call, call->argv[1], VALUE_STREAM, &value))
         return;
     if (!value) {
         say_error(call, "ERR no such key");
         return;
     }
+    const char *trouble = facts_error(&value->stream, id, added);
+    if (trouble) {
+        say_error(call, trouble);
+        return;
+    }
     value->stream.last = id;
-    value->stream.deleted = deleted;
+    if (stream_compare(deleted, LOWEST) != 0)
+        value->stream.deleted = deleted;
     value->stream.added = added >= 0 ? (uint64_t)added : value->stream.added;
     say_ok(call);
 }
@@ -432,8 +491,7 @@ static void say_outermost(struct call *call, const char *name, const struct stre
         say_nil(call);
         return;
     }
-    size_t node = is_last ? stream->node_count - 1 : 0;
-    say_entry(call, stream_at(stream, (struct stream_place){node, is_last ? stream->nodes[node].count - 1 : 0}));
+    say_entry(call, is_last ? stream_last(stream) : stream_at(stream, (struct stream_place){0, 0}));
 }
 
 void cmd_xinfo_stream(struct call *call)

@@ -114,8 +114,7 @@ static void find_ranks(const struct zset *zset, const struct range *range, size_
         *ret_begin = zset_place_by_score(zset, &range->low, false);
         *ret_end = zset_place_by_score(zset, &range->high, true);
     } else if (range->by == BY_MEMBER) {
-        *ret_begin = zset_place_by_member(zset, &range->low, false);
-        *ret_end = zset_place_by_member(zset, &range->high, true);
+        zset_places_by_member(zset, &range->low, &range->high, range->is_reverse, ret_begin, ret_end);
     } else {
         first = first < 0 ? (first + count < 0 ? 0 : first + count) : first;
         last = last < 0 ? last + count : last >= count ? count - 1 : last;

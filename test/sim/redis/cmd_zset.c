@@ -281,7 +281,7 @@ void cmd_zrandmember(struct call *call)
         say_syntax(call);
         return;
     }
-    if (!read_zset(call, &value))
+    if ((with_scores && !fits_twice(call, count)) || !read_zset(call, &value))
         return;
     if (!value && call->argc == 2)
         say_nil(call);

@@ -101,10 +101,10 @@ static bool script_may(struct call *call)
 
     if (flags & CMD_NO_SCRIPT)
         say_error(call, "ERR This Redis command is not allowed from script");
-    else if ((flags & CMD_WRITE) && (call->server->script_flags & SCRIPT_NO_WRITES))
-        say_error(call, "ERR Write commands are not allowed from read-only scripts.");
     else if (verdict != ACL_FINE)
         say_error(call, DENIED[verdict]);
+    else if ((flags & (CMD_WRITE | CMD_MAY_REPLICATE)) && (call->server->script_flags & SCRIPT_NO_WRITES))
+        say_error(call, "ERR Write commands are not allowed from read-only scripts.");
     else
         return true;
     return false;
@@ -122,7 +122,7 @@ static bool has_memory(struct call *call)
 {
     struct simredis *server = call->server;
 
-    if (!(call->command->flags & CMD_DENY_OOM) || server->is_loading ||
+    if (!(script_call_flags(call) & CMD_DENY_OOM) || server->is_loading ||
         (server->in_script && ((server->script_flags & SCRIPT_HAS_FLAGS) || server->has_script_written)) ||
         !memory_is_full(server))
         return true;
@@ -145,38 +145,40 @@ static bool user_may(struct call *call)
 
 static bool replica_may(struct call *call)
 {
-    if (!call->server->master_host || call->server->is_loading || !(call->command->flags & CMD_WRITE))
+    if (!call->server->master_host || call->server->is_loading || !(script_call_flags(call) & CMD_WRITE))
         return true;
     say_error(call, "READONLY You can't write against a read only replica.");
     return false;
 }
 
-static bool client_may(struct call *call)
+static bool has_logged_in(struct call *call)
 {
-    const struct simredis_client *client = call->client;
+    bool may = call->client->user || (call->command->flags & CMD_NO_AUTH);
 
-    if (!client->user && !(call->command->flags & CMD_NO_AUTH))
+    if (!may)
         say_error(call, "NOAUTH Authentication required.");
-    else if (client->user && !user_may(call))
-        return false;
-    else if (client_subscriptions(client) > 0 && !(call->command->flags & CMD_SUBSCRIBED))
-        say_errorf(
-            call,
-            "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
-            "this context",
-            call->command->name);
-    else
+    return may && (!call->client->user || user_may(call));
+}
+
+static bool fits_subscriptions(struct call *call)
+{
+    if (client_subscriptions(call->client) == 0 || (call->command->flags & CMD_SUBSCRIBED))
         return true;
+    say_errorf(
+        call,
+        "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+        "context",
+        call->command->name);
     return false;
 }
 
+/* In Redis' order. */
 bool cmd_may_run(struct call *call)
 {
     if (!is_known(call))
         return false;
-    if (call->server->in_script && !script_may(call))
-        return false;
-    if (!call->server->in_script && call->client && !client_may(call))
-        return false;
-    return replica_may(call) && has_memory(call);
+    if (call->server->in_script)
+        return script_may(call) && replica_may(call) && has_memory(call);
+    return (!call->client || has_logged_in(call)) && has_memory(call) && replica_may(call) &&
+           (!call->client || fits_subscriptions(call));
 }

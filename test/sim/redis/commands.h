@@ -14,5 +14,7 @@ bool expiry_read(struct call *call, struct text text, int64_t unit_ms, bool is_a
 bool *choose_places(struct simredis *server, size_t all, size_t count);
 /* The count of HRANDFIELD and its kin. False: the error is in the reply. */
 bool random_count(struct call *call, size_t index, int64_t *ret_count);
+/* The same, if each is to be told with its value. */
+bool fits_twice(struct call *call, int64_t count);
 /* cmd_keys.c: as TYPE says it */
 const char *value_type_name(const struct value *value);

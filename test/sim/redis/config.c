@@ -58,6 +58,35 @@ const char *simredis_setting(const struct simredis *server, const char *name)
     return entry ? entry->text.ptr : NULL;
 }
 
+/* "100mb" */
+static bool read_bytes(struct text text, uint64_t *ret_bytes)
+{
+    static const struct {
+        const char *unit;
+        uint64_t bytes;
+    } UNITS[] = {{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30},  {"b", 1},
+                 {"k", 1000},     {"m", 1000000},  {"g", 1000000000}};
+
+    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++) {
+        size_t len = strlen(UNITS[i].unit);
+
+        if (text.len <= len || !text_equal_nocase(text_skip(text, text.len - len), text_of(UNITS[i].unit)))
+            continue;
+        text.len -= len;
+        if (!text_to_u64(text, UINT64_MAX / UNITS[i].bytes, ret_bytes))
+            return false;
+        *ret_bytes *= UNITS[i].bytes;
+        return true;
+    }
+    *ret_bytes = 0;
+    for (size_t i = 0; i < text.len; i++)
+        if (!text_is_digit(text.ptr[i]))
+            return false;
+    if (text.len > 0 && !text_to_u64(text, UINT64_MAX, ret_bytes))
+        *ret_bytes = UINT64_MAX;
+    return true;
+}
+
 bool simredis_configure(struct simredis *server, const char *name, const char *value)
 {
     struct dict_entry *entry = dict_find(&server->settings, text_of(name));
@@ -71,15 +100,11 @@ bool simredis_configure(struct simredis *server, const char *name, const char *v
         dict_set_text(entry, text_of(value));
         return true;
     }
-    struct text number = text_of(value);
-    uint64_t unit = 1;
-    if (number.len > 2 && text_equal_nocase(text_skip(number, number.len - 2), TEXT("mb")))
-        unit = 1024 * 1024;
-    number.len -= unit > 1 ? 2 : 0;
-    if (!text_to_u64(number, UINT64_MAX / unit, &bytes))
+    if (!read_bytes(text_of(value), &bytes))
         return false;
-    char storage[NUMBER_BYTES];
-    dict_set_text(entry, number_print_i64(storage, (int64_t)(bytes * unit)));
+    struct buf number = BUF_FIXED(24);
+    buf_append_u64(&number, bytes);
+    dict_set_text(entry, buf_text(&number));
     return true;
 }
 

@@ -69,7 +69,9 @@ struct simredis {
     struct call *script_call; /* EVAL or EVALSHA, while it runs */
     struct buf log;           /* what the command that runs wrote */
     unsigned log_count, logged_db;
-    char *master_host; /* REPLICAOF; NULL: it is a master */
+    size_t expire_place;    /* in the key space: see space_expire_some() */
+    bool expires_only_seen; /* DEBUG SET-ACTIVE-EXPIRE 0 */
+    char *master_host;      /* REPLICAOF; NULL: it is a master */
     uint16_t master_port;
     struct dict calls; /* by name of a command; number of calls in score */
 };
@@ -164,7 +166,9 @@ bool arg_is(const struct call *call, size_t index, const char *word);
 
 /* space.c: the key space */
 struct value *space_find(struct call *call, struct text key); /* NULL: none, or expired */
-/* The same; of another type: answers WRONGTYPE and returns false. *ret_value may be NULL. */
+/* Lets two keys expire, if it is time: those behind the last ones. */
+void space_expire_some(struct call *call);
+/* Finds it; of another type: answers WRONGTYPE and returns false. *ret_value may be NULL. */
 bool space_read(struct call *call, struct text key, enum value_type type, struct value **ret_value);
 /* The same; makes an empty one if there is none. */
 bool space_write(struct call *call, struct text key, enum value_type type, struct value **ret_value);
@@ -195,8 +199,8 @@ enum {
 };
 /* Forgets all scripts, and the interpreter. */
 void scripts_finish(struct simredis *server);
-/* Whether the script that EVAL or EVALSHA names says that it writes nothing. */
-bool script_only_reads(const struct call *call);
+/* The command's flags; of EVAL and EVALSHA those that the script says. */
+unsigned script_call_flags(const struct call *call);
 
 /* lua_call.c: redis.call() and its kin; lua_struct.c: the table `struct` */
 void lua_open_redis(struct lua_State *lua, struct simredis *server);

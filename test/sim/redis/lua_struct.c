@@ -58,7 +58,7 @@ static void add_text(lua_State *lua, luaL_Buffer *out, const struct format *form
     size_t len;
     const char *text = luaL_checklstring(lua, argument, &len);
 
-    luaL_argcheck(lua, len >= format->bytes, argument, "string too short");
+    luaL_argcheck(lua, len >= format->bytes, argument + 1, "string too short"); /* as there */
     luaL_addlstring(out, text, format->bytes > 0 ? format->bytes : len);
 }
 

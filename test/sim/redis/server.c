@@ -228,12 +228,12 @@ static void load_file(const char *path)
 
 static void open_file(void)
 {
-    char folder[PATH_BYTES], path[PATH_BYTES + 16];
+    char folder[PATH_BYTES], path[PATH_BYTES + 32];
 
     if (strcmp(simredis_setting(server, "appendonly"), "yes") != 0)
         return;
     snprintf(folder, sizeof folder, "%s/appendonlydir", simredis_setting(server, "dir"));
-    snprintf(path, sizeof path, "%s/commands", folder);
+    snprintf(path, sizeof path, "%s/appendonly.aof.1.incr.aof", folder); /* where tests look for it */
     mkdir(folder, 0700);
     load_file(path);
 }

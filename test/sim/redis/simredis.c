@@ -140,9 +140,7 @@ static bool is_held(const struct call *call)
         return false;
     if (!server->pauses_writes_only)
         return true;
-    if (call->command->flags & CMD_WRITE)
-        return true;
-    return (call->command->flags & CMD_MAY_REPLICATE) && !script_only_reads(call);
+    return script_call_flags(call) & (CMD_WRITE | CMD_MAY_REPLICATE);
 }
 
 /* False: it is held, and its bytes stay. */
@@ -163,6 +161,7 @@ static bool run_request(struct simredis_client *client, size_t argc, struct text
         return false;
     client->is_running = true;
     sim_run_command(&call);
+    space_expire_some(&call);
     client->is_running = false;
     return true;
 }

@@ -191,6 +191,13 @@ const struct stream_entry *stream_at(const struct stream *stream, struct stream_
     return &stream->nodes[place.node].entries[place.entry];
 }
 
+const struct stream_entry *stream_last(const struct stream *stream)
+{
+    const struct stream_node *node = &stream->nodes[stream->node_count - 1];
+
+    return &node->entries[node->count - 1];
+}
+
 bool stream_next(const struct stream *stream, struct stream_place *place)
 {
     if (++place->entry < stream->nodes[place->node].count)

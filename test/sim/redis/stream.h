@@ -43,6 +43,8 @@ void stream_append(struct stream *stream, struct stream_id id, size_t count, con
 bool stream_seek(const struct stream *stream, struct stream_id id, struct stream_place *ret_place);
 bool stream_seek_back(const struct stream *stream, struct stream_id id, struct stream_place *ret_place);
 const struct stream_entry *stream_at(const struct stream *stream, struct stream_place place);
+/* Of one that is not empty. */
+const struct stream_entry *stream_last(const struct stream *stream);
 /* False: there is no more. */
 bool stream_next(const struct stream *stream, struct stream_place *place);
 bool stream_previous(const struct stream *stream, struct stream_place *place);

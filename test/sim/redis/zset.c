@@ -51,6 +51,7 @@ static void take_out(struct zset *zset, size_t rank, size_t count)
 
 bool zset_set(struct zset *zset, struct text member, double score)
 {
+    score = score == 0 ? 0 : score; /* "-0" is not kept */
     size_t before = zset_count(zset), rank;
     bool is_new;
     struct dict_entry *entry = dict_add(&zset->members, member, &is_new);
@@ -121,7 +122,53 @@ size_t zset_place_by_score(const struct zset *zset, const struct zset_bound *bou
     return place_by(zset, bound, false, is_end);
 }
 
-size_t zset_place_by_member(const struct zset *zset, const struct zset_bound *bound, bool is_end)
+static bool is_low_enough(const struct dict_entry *entry, const struct zset_bound *high)
 {
-    return place_by(zset, bound, true, is_end);
+    return lies_before(entry, high, true, !high->is_exclusive);
+}
+
+static bool is_high_enough(const struct dict_entry *entry, const struct zset_bound *low)
+{
+    return !lies_before(entry, low, true, low->is_exclusive);
+}
+
+/* Where members are in no order, because their scores differ: as Redis walks, from the first that fits one end until
+ * one does not fit the other. */
+static void walk_members(const struct zset *zset, const struct zset_bound *low, const struct zset_bound *high,
+                         bool is_reverse, size_t *ret_begin, size_t *ret_end)
+{
+    size_t count = zset_count(zset), begin = 0, end = count;
+
+    if (!is_high_enough(zset->order[count - 1], low) || !is_low_enough(zset->order[0], high)) {
+        *ret_begin = *ret_end = 0;
+        return;
+    }
+    if (is_reverse) {
+        while (end > 0 && !is_low_enough(zset->order[end - 1], high))
+            end--;
+        for (begin = end; begin > 0 && is_high_enough(zset->order[begin - 1], low);)
+            begin--;
+    } else {
+        while (begin < count && !is_high_enough(zset->order[begin], low))
+            begin++;
+        for (end = begin; end < count && is_low_enough(zset->order[end], high);)
+            end++;
+    }
+    *ret_begin = begin;
+    *ret_end = end;
+}
+
+void zset_places_by_member(const struct zset *zset, const struct zset_bound *low, const struct zset_bound *high,
+                           bool is_reverse, size_t *ret_begin, size_t *ret_end)
+{
+    size_t count = zset_count(zset);
+
+    if (count > 0 && zset->order[0]->score != zset->order[count - 1]->score) {
+        walk_members(zset, low, high, is_reverse, ret_begin, ret_end);
+        return;
+    }
+    *ret_begin = place_by(zset, low, true, false);
+    *ret_end = place_by(zset, high, true, true);
+    if (*ret_end < *ret_begin)
+        *ret_end = *ret_begin;
 }

@@ -28,4 +28,6 @@ size_t zset_rank(const struct zset *zset, const struct dict_entry *entry);
 void zset_remove_ranks(struct zset *zset, size_t first, size_t count);
 /* How many are before the range's begin (is_end false), or not behind its end. */
 size_t zset_place_by_score(const struct zset *zset, const struct zset_bound *bound, bool is_end);
-size_t zset_place_by_member(const struct zset *zset, const struct zset_bound *bound, bool is_end);
+/* The ranks from *ret_begin to below *ret_end. */
+void zset_places_by_member(const struct zset *zset, const struct zset_bound *low, const struct zset_bound *high,
+                           bool is_reverse, size_t *ret_begin, size_t *ret_end);
