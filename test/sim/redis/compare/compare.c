@@ -259,6 +259,8 @@ static void compare_key(struct text name)
 
     compare_value(name, WORDS[0]);
     struct text type = sides_replies(DUMP_CLIENT, 0);
+    if (!type.ptr)
+        return;
     for (size_t i = 0; i < sizeof OF_TYPES / sizeof *OF_TYPES; i++)
         if (text_starts_with(text_skip(type, 1), text_of(OF_TYPES[i].type))) {
             for (size_t at = 0; at < OF_TYPES[i].count; at++)
@@ -331,9 +333,8 @@ static void found(void)
         "=user_create 1 t:no_store t: usr_U acct_A a@b.test hash sealed 5 operator   100 mac owner 0",
         "=user_create 1 t:no_store t: usr_V acct_A v@b.test hash sealed 5 operator   100 mac auditor 0",
         "=user_create 1 t:no_store t: usr_W acct_B w@b.test hash sealed 5 operator   100 mac owner 0",
-        "=key_insert 1 t:no_store t: d1 key_1+acct_A+live+wxyz+3+7+-+Name\nv=2\nby=usr_U\norigin=usr_U\nm=mac usr_U   "
-        "100  0 0",
-        "=key_insert 1 t:no_store t: d2 key_2+acct_A+live+wxyz+3+7+-+Name\nv=2\nby=key_1\nm=mac usr_U   100  0 0",
+        "=key_insert 1 t:no_store t: d1 key_1+acct_A+live+wxyz+3+7+-+Name\nby=usr_U\nm=mac usr_U   100  0 0",
+        "=key_insert 1 t:no_store t: d2 key_2+acct_A+live+wxyz+3+7+-+Name\nby=key_1\nm=mac usr_U   100  0 0",
         "=node_heartbeat 1 t:no_store t: n000000000000001 1 2000 7 0 0 0 "};
 
     for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++)

@@ -168,6 +168,14 @@ void line_add(struct line *line, struct text word)
         line->argv[line->argc++] = (struct text){mem_copy_text(word.len > 0 ? word.ptr : "", word.len), word.len};
 }
 
+/* Where doubles have gaps: chains_declare.lua counts up to such a number without end, and no Redis comes back. */
+static bool is_too_high(struct text word)
+{
+    uint64_t number;
+
+    return text_to_u64(word, UINT64_MAX, &number) && number >= UINT64_C(1) << 53;
+}
+
 void line_add_word(struct line *line, const char *name)
 {
     struct buf word = BUF_UP_TO(64 * 1024);
@@ -176,7 +184,7 @@ void line_add_word(struct line *line, const char *name)
         append_form(&word, words_random(3) > 0 ? TEXT("{kept}") : TEXT("{junk}"));
     else
         append_named(&word, text_of(name));
-    line_add(line, buf_text(&word));
+    line_add(line, is_too_high(buf_text(&word)) ? TEXT("7") : buf_text(&word));
     buf_finish(&word);
 }
 
