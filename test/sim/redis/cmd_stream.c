@@ -9,7 +9,7 @@
 
 static const struct stream_id LOWEST = {0, 0}, HIGHEST = {UINT64_MAX, UINT64_MAX};
 
-static struct text print_id(char storage[NUMBER_BYTES], struct stream_id id)
+struct text print_id(char storage[NUMBER_BYTES], struct stream_id id)
 {
     return (struct text){storage, (size_t)snprintf(storage, NUMBER_BYTES, "%" PRIu64 "-%" PRIu64, id.ms, id.seq)};
 }
@@ -306,7 +306,7 @@ void cmd_xlen(struct call *call)
         say_integer(call, value ? (int64_t)value->stream.length : 0);
 }
 
-static void say_entry(struct call *call, const struct stream_entry *entry)
+void say_entry(struct call *call, const struct stream_entry *entry)
 {
     char storage[NUMBER_BYTES];
 
@@ -468,56 +468,4 @@ void cmd_xsetid(struct call *call)
         value->stream.deleted = deleted;
     value->stream.added = added >= 0 ? (uint64_t)added : value->stream.added;
     say_ok(call);
-}
-
-static void say_fact(struct call *call, const char *name, uint64_t number)
-{
-    say_text(call, text_of(name));
-    say_integer(call, (int64_t)number);
-}
-
-static void say_fact_id(struct call *call, const char *name, struct stream_id id)
-{
-    char storage[NUMBER_BYTES];
-
-    say_text(call, text_of(name));
-    say_text(call, print_id(storage, id));
-}
-
-static void say_outermost(struct call *call, const char *name, const struct stream *stream, bool is_last)
-{
-    say_text(call, text_of(name));
-    if (stream->length == 0) {
-        say_nil(call);
-        return;
-    }
-    say_entry(call, is_last ? stream_last(stream) : stream_at(stream, (struct stream_place){0, 0}));
-}
-
-void cmd_xinfo_stream(struct call *call)
-{
-    struct value *value;
-
-    if (!space_read(call, call->argv[2], VALUE_STREAM, &value))
-        return;
-    if (!value) {
-        say_error(call, "ERR no such key");
-        return;
-    }
-    if (call->argc > 3) {
-        say_syntax(call);
-        return;
-    }
-    const struct stream *stream = &value->stream;
-    say_array(call, 20);
-    say_fact(call, "length", stream->length);
-    say_fact(call, "radix-tree-keys", stream->node_count);
-    say_fact(call, "radix-tree-nodes", stream->node_count + 1);
-    say_fact_id(call, "last-generated-id", stream->last);
-    say_fact_id(call, "max-deleted-entry-id", stream->deleted);
-    say_fact(call, "entries-added", stream->added);
-    say_fact_id(call, "recorded-first-entry-id", stream->length > 0 ? stream->nodes[0].entries[0].id : LOWEST);
-    say_fact(call, "groups", 0);
-    say_outermost(call, "first-entry", stream, false);
-    say_outermost(call, "last-entry", stream, true);
 }

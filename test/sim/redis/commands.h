@@ -18,3 +18,6 @@ bool random_count(struct call *call, size_t index, int64_t *ret_count);
 bool fits_twice(struct call *call, int64_t count);
 /* cmd_keys.c: as TYPE says it */
 const char *value_type_name(const struct value *value);
+/* cmd_stream.c */
+struct text print_id(char storage[NUMBER_BYTES], struct stream_id id);
+void say_entry(struct call *call, const struct stream_entry *entry);
