@@ -23,12 +23,18 @@ static void mark_refusal(struct http_request *request, struct problem *problem, 
         problem->status = 403;
 }
 
+static void reply_refusal(struct exchange *exchange, struct problem *problem)
+{
+    mark_refusal(exchange->request, problem, exchange->service);
+    problem_reply(exchange->request, problem);
+}
+
 /* PROBLEM_NONE, or why this node judges nothing. At the end of its drain, gateways ask the next one. A gateway that has
  * given up has asked it already: what this node reads of it, such as after it was stopped for a while, is neither a use
  * nor a refusal of the key. */
 static enum problem_code begin(struct exchange *exchange)
 {
-    exchange->mark_refusal = mark_refusal;
+    exchange->reply_refusal = reply_refusal;
     exchange->admit = allow;
     if (exchange->service->refuses_new)
         return PROBLEM_SHUTTING_DOWN;

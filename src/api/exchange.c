@@ -49,9 +49,10 @@ static void refuse_now(struct exchange *exchange, struct problem problem)
     problem.is_oauth =
         !exchange->is_internal && exchange->match.sibling && exchange->match.sibling->flags & ROUTE_OAUTH;
     refusal_note(exchange, problem.code);
-    if (exchange->mark_refusal)
-        exchange->mark_refusal(exchange->request, &problem, exchange->service);
-    problem_reply(exchange->request, &problem);
+    if (exchange->reply_refusal)
+        exchange->reply_refusal(exchange, &problem);
+    else
+        problem_reply(exchange->request, &problem);
 }
 
 /* A change that changed nothing, because the id is unknown or there is a conflict. */

@@ -25,8 +25,8 @@ struct exchange {
     struct text path;          /* likewise */
     const struct mount *mount; /* of the path; NULL: none, or not looked up yet */
     exchange_handler *admit;   /* runs once the guard has let the request pass */
-    /* Adapts the refusal of a check to gateways; NULL: a client asks. */
-    void (*mark_refusal)(struct http_request *request, struct problem *problem, void *service);
+    /* Tells whoever asks about a request that it is refused; NULL: a client asks, and is told by problem_reply(). */
+    void (*reply_refusal)(struct exchange *exchange, struct problem *problem);
     struct route_match match;
     enum problem_code missing; /* of STORE_NOT_FOUND; PROBLEM_NONE: it cannot be */
     bool is_internal;          /* came to the internal listener */

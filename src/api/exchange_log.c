@@ -80,7 +80,7 @@ const char *exchange_method_text(const struct exchange *exchange)
 
 const char *exchange_asked_by(const struct exchange *exchange)
 {
-    return exchange->mark_refusal ? "gateway" : "client";
+    return exchange->reply_refusal ? "gateway" : "client";
 }
 
 void exchange_log_with(const struct exchange *exchange, const char *message, struct log_field field,
