@@ -75,8 +75,9 @@ struct key_principal {
     scope_set scopes;
     bool is_revoked;
     bool is_suspended; /* so is its account; never packed, because it changes without the key */
-    bool is_ending;    /* this and the next as in struct key_record; never packed */
+    bool is_ending;    /* this and the next two as in struct key_record; never packed */
     bool is_unconfirmed;
+    int64_t ends_ms;  /* packed */
     struct text name; /* empty if only the record has it. Else it points into the record or packed form */
 };
 struct key_principal key_principal_of(const struct key_record *key);
@@ -93,7 +94,7 @@ enum key_verdict {
 enum key_verdict key_verdict_of(const struct key_principal *key);
 
 /* A principal in few bytes, for a cache of millions of them. Only a short name fits. */
-enum { KEY_PACKED_NAME_BYTES = 16 };
+enum { KEY_PACKED_NAME_BYTES = 16, KEY_PACKED_END_BYTES = 6 };
 struct PACKED key_packed {
     uint8_t id[ULID_BYTES];
     uint8_t account[ULID_BYTES];
@@ -101,7 +102,7 @@ struct PACKED key_packed {
     uint8_t is_device : 1;
     uint8_t is_live : 1;
     uint8_t is_revoked : 1;
-    uint8_t name_len : 5;
+    uint8_t name_len : 5; /* more than KEY_PACKED_NAME_BYTES: by that, less 1, and the rest of `name` is ends_ms */
     char name[KEY_PACKED_NAME_BYTES];
 };
 /* The ids must be well-formed. Equal principals have equal bytes. */

@@ -87,7 +87,12 @@ bool key_is_made_by(const struct key_record *key, const struct id *maker)
 /* The principal */
 
 _Static_assert(SCOPE_COUNT <= 16, "a scope set fits struct key_packed");
-_Static_assert(KEY_PACKED_NAME_BYTES < 1 << 5, "so does the length of a name");
+/* The end of few keys is known, and most names are short: so the end takes the last bytes of the name. */
+enum {
+    NAME_BESIDE_END_BYTES = KEY_PACKED_NAME_BYTES - KEY_PACKED_END_BYTES,
+    NAME_LEN_OF_END = KEY_PACKED_NAME_BYTES + 1
+};
+_Static_assert((int)NAME_LEN_OF_END + (int)NAME_BESIDE_END_BYTES < 1 << 5, "so does the length of a name");
 
 struct key_principal key_principal_of(const struct key_record *key)
 {
@@ -101,6 +106,7 @@ struct key_principal key_principal_of(const struct key_record *key)
         .is_suspended = key->is_suspended,
         .is_ending = key->is_ending,
         .is_unconfirmed = key->is_unconfirmed,
+        .ends_ms = key->ends_ms,
         .name = key_name(key),
     };
 }
@@ -114,19 +120,32 @@ enum key_verdict key_verdict_of(const struct key_principal *key)
 
 void key_pack(const struct key_principal *key, struct key_packed *ret_packed)
 {
-    const bool has_short_name = key->name.len <= KEY_PACKED_NAME_BYTES;
+    const bool has_end = key->ends_ms > 0 && key->ends_ms >> 8 * KEY_PACKED_END_BYTES == 0;
+    const size_t room = has_end ? NAME_BESIDE_END_BYTES : KEY_PACKED_NAME_BYTES;
+    const unsigned name_len = key->name.len <= room ? (unsigned)key->name.len : 0;
     CHECK((key->scopes & ~(scope_set)SCOPE_ALL) == 0);
     *ret_packed = (struct key_packed){
         .scopes = (uint16_t)key->scopes,
         .is_device = key->kind == KEY_DEVICE,
         .is_live = key->mode == MODE_LIVE,
         .is_revoked = key->is_revoked,
-        .name_len = has_short_name ? key->name.len & 0x1f : 0,
+        .name_len = (name_len + (has_end ? (unsigned)NAME_LEN_OF_END : 0)) & 0x1f,
     };
     id_to_bytes(&key->id, ret_packed->id);
     id_to_bytes(&key->account, ret_packed->account);
-    if (ret_packed->name_len)
-        memcpy(ret_packed->name, key->name.ptr, ret_packed->name_len);
+    if (name_len)
+        memcpy(ret_packed->name, key->name.ptr, name_len);
+    for (size_t i = 0; has_end && i < KEY_PACKED_END_BYTES; i++)
+        ret_packed->name[NAME_BESIDE_END_BYTES + i] = (char)(key->ends_ms >> 8 * i);
+}
+
+static int64_t unpack_end(const struct key_packed *packed)
+{
+    int64_t ends_ms = 0;
+
+    for (size_t i = 0; i < KEY_PACKED_END_BYTES; i++)
+        ends_ms |= (int64_t)(uint8_t)packed->name[NAME_BESIDE_END_BYTES + i] << 8 * i;
+    return ends_ms;
 }
 
 void key_unpack(const struct key_packed *packed, struct key_principal *ret_key)
@@ -138,7 +157,12 @@ void key_unpack(const struct key_packed *packed, struct key_principal *ret_key)
     ret_key->scopes = packed->scopes;
     ret_key->is_revoked = packed->is_revoked;
     ret_key->is_suspended = ret_key->is_ending = ret_key->is_unconfirmed = false;
+    ret_key->ends_ms = 0;
     ret_key->name = (struct text){packed->name, packed->name_len};
+    if (packed->name_len >= NAME_LEN_OF_END) {
+        ret_key->ends_ms = unpack_end(packed);
+        ret_key->name.len -= NAME_LEN_OF_END;
+    }
 }
 
 /* The stored form: one row per field, with the name by which the store knows it. */

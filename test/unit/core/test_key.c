@@ -361,6 +361,7 @@ static void assert_comes_back(const struct key_record *record, bool has_name)
     cr_assert(id_equal(&again.id, &record->id) && id_equal(&again.account, &record->account));
     cr_assert(again.kind == record->kind && again.mode == record->mode && again.scopes == record->scopes);
     cr_assert_eq(again.is_revoked, record->revoked_ms != 0);
+    cr_assert_eq(again.ends_ms, record->ends_ms);
     cr_assert(text_equal(key.name, key_name(record)));
     cr_assert(text_equal(again.name, has_name ? key_name(record) : (struct text){0}), "%zu", key.name.len);
 }
@@ -373,14 +374,22 @@ Test(key, a_principal_is_packed_without_a_long_name)
         scope_set scopes;
         int64_t revoked_ms;
         size_t name_len;
+        int64_t ends_ms;
     } CASES[] = {
-        {KEY_API, MODE_TEST, SCOPE_NONE, 0, 1},
-        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, KEY_PACKED_NAME_BYTES - 1},
-        {KEY_API, MODE_LIVE, SCOPE_SANDBOX_MANAGE, 1, KEY_PACKED_NAME_BYTES},
-        {KEY_DEVICE, MODE_TEST, SCOPE_EXCHANGES_READ, INT64_MAX, KEY_PACKED_NAME_BYTES + 1},
-        {KEY_DEVICE, MODE_LIVE, SCOPE_USAGE_READ | SCOPE_KEYS_MANAGE, 1700000000000, 32},
-        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, 260}, /* a length whose lower bits look short */
-        {KEY_API, MODE_TEST, SCOPE_NONE, 0, KEY_NAME_MAX_BYTES},
+        {KEY_API, MODE_TEST, SCOPE_NONE, 0, 1, 0},
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, KEY_PACKED_NAME_BYTES - 1, 0},
+        {KEY_API, MODE_LIVE, SCOPE_SANDBOX_MANAGE, 1, KEY_PACKED_NAME_BYTES, 0},
+        {KEY_DEVICE, MODE_TEST, SCOPE_EXCHANGES_READ, INT64_MAX, KEY_PACKED_NAME_BYTES + 1, 0},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_USAGE_READ | SCOPE_KEYS_MANAGE, 1700000000000, 32, 0},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, 260, 0}, /* a length whose lower bits look short */
+        {KEY_API, MODE_TEST, SCOPE_NONE, 0, KEY_NAME_MAX_BYTES, 0},
+        /* The end takes room from the name. */
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, 0, 1},
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, 1, 1700000000001},
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, KEY_PACKED_NAME_BYTES - KEY_PACKED_END_BYTES, 0xfedcba987654},
+        {KEY_DEVICE, MODE_LIVE, SCOPE_ALL, 0, KEY_PACKED_NAME_BYTES - KEY_PACKED_END_BYTES + 1, 0xffffffffffff},
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, KEY_PACKED_NAME_BYTES, 1700000000001},
+        {KEY_API, MODE_LIVE, SCOPE_ALL, 0, 260, 1700000000001},
     };
     static const uint8_t ULID[ULID_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -388,7 +397,9 @@ Test(key, a_principal_is_packed_without_a_long_name)
         key.mode = CASES[i].mode;
         key.scopes = CASES[i].scopes;
         key.revoked_ms = CASES[i].revoked_ms;
-        assert_comes_back(&key, CASES[i].name_len <= KEY_PACKED_NAME_BYTES);
+        key.ends_ms = CASES[i].ends_ms;
+        assert_comes_back(&key,
+                          CASES[i].name_len + (CASES[i].ends_ms ? KEY_PACKED_END_BYTES : 0) <= KEY_PACKED_NAME_BYTES);
     }
 }
 
