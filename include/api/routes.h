@@ -25,6 +25,7 @@ enum route_flags {
     ROUTE_LIVE = 1 << 9,    /* for a key: it must be a live one */
     ROUTE_TEXT = 1 << 10,   /* anyone's body may have STRANGER_TEXT_MAX_BYTES */
     ROUTE_OAUTH = 1 << 11,  /* refusals have the form of RFC 6749 section 5.2, whoever refuses */
+    ROUTE_KEYS = 1 << 13,   /* the secrets of keys belong into its body */
     ROUTE_DEVICE = 1 << 12, /* its keys are device keys; without this, API keys */
 };
 

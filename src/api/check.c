@@ -6,6 +6,7 @@
 #include "guard_internal.h"
 #include "handlers_internal.h"
 #include "mounts_internal.h"
+#include "question_internal.h"
 
 static void allow(struct exchange *exchange);
 
@@ -16,10 +17,9 @@ static void allow(struct exchange *exchange);
 static void mark_refusal(struct http_request *request, struct problem *problem, void *arg)
 {
     const struct service *service = arg;
-    int status = problem_status(problem->code);
 
     http_response_header(request, TEXT("X-Auth-Error"), text_of(problem_code_text(problem->code)));
-    if (service->strict401 && status != 401 && status != 500 && status != 503)
+    if (service->strict401 && problem_is_verdict(problem->code) && problem_status(problem->code) != 401)
         problem->status = 403;
 }
 
@@ -32,13 +32,30 @@ static void reply_refusal(struct exchange *exchange, struct problem *problem)
 /* PROBLEM_NONE, or why this node judges nothing. At the end of its drain, gateways ask the next one. A gateway that has
  * given up has asked it already: what this node reads of it, such as after it was stopped for a while, is neither a use
  * nor a refusal of the key. */
+static enum problem_code may_judge(const struct exchange *exchange)
+{
+    if (exchange->service->refuses_new)
+        return PROBLEM_SHUTTING_DOWN;
+    return http_request_given_up(exchange->request) ? PROBLEM_OVERLOADED : PROBLEM_NONE;
+}
+
 static enum problem_code begin(struct exchange *exchange)
 {
     exchange->reply_refusal = reply_refusal;
     exchange->admit = allow;
-    if (exchange->service->refuses_new)
-        return PROBLEM_SHUTTING_DOWN;
-    return http_request_given_up(exchange->request) ? PROBLEM_OVERLOADED : PROBLEM_NONE;
+    return may_judge(exchange);
+}
+
+static enum problem_code read_request(struct exchange *exchange, struct text method, struct text target,
+                                      struct text *ret_path)
+{
+    struct text query;
+
+    if (method.len == 0 || !http_target_read(target, ret_path, &query))
+        return PROBLEM_BAD_REQUEST;
+    if (target.len > exchange->service->target_max_bytes)
+        return PROBLEM_URI_TOO_LONG;
+    return http_method_read(method, &exchange->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 
 static enum problem_code read_headers(struct exchange *exchange, struct text method_header, struct text target_header,
@@ -47,13 +64,8 @@ static enum problem_code read_headers(struct exchange *exchange, struct text met
     size_t methods, targets;
     struct text method = http_request_header(exchange->request, method_header, &methods);
     struct text target = http_request_header(exchange->request, target_header, &targets);
-    struct text query;
 
-    if (methods != 1 || targets != 1 || method.len == 0 || !http_target_read(target, ret_path, &query))
-        return PROBLEM_BAD_REQUEST;
-    if (target.len > exchange->service->target_max_bytes)
-        return PROBLEM_URI_TOO_LONG;
-    return http_method_read(method, &exchange->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
+    return methods == 1 && targets == 1 ? read_request(exchange, method, target, ret_path) : PROBLEM_BAD_REQUEST;
 }
 
 /* Removes the prefix from the target as sent, before anything is normalised. */
@@ -127,6 +139,21 @@ void check_ext_authz(struct exchange *exchange)
         code = read_request_line(exchange, &path);
     if (code == PROBLEM_NONE && path.len == 0)
         code = PROBLEM_NOT_FOUND;
+    check_unless(exchange, code, path);
+}
+
+void check_question(struct exchange *exchange)
+{
+    const struct question *question = exchange->question;
+    struct text path = {0};
+    enum problem_code code = may_judge(exchange);
+
+    if (code == PROBLEM_NONE && question->path.len == 0) {
+        guard_begin(exchange);
+        return;
+    }
+    if (code == PROBLEM_NONE)
+        code = read_request(exchange, question->method, question->path, &path);
     check_unless(exchange, code, path);
 }
 

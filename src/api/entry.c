@@ -54,8 +54,12 @@ static bool refuse_coding(struct exchange *exchange)
     return true;
 }
 
-static size_t body_max(const struct route *route)
+static size_t body_max(const struct exchange *exchange)
 {
+    const struct route *route = exchange->match.route;
+
+    if (exchange->is_internal && route->flags & ROUTE_LARGE)
+        return API_BODY_RAISED_MAX_BYTES;
     if (route->who != WHO_ANYONE)
         return SIZE_MAX;
     return route->flags & ROUTE_TEXT ? STRANGER_TEXT_MAX_BYTES : STRANGER_BODY_MAX_BYTES;
@@ -69,7 +73,7 @@ static bool refuse_size(struct exchange *exchange)
 
     if (route->flags & ROUTE_LARGE)
         http_request_raise_body(exchange->request, API_BODY_RAISED_MAX_BYTES);
-    if (http_request_limit_body(exchange->request, body_max(route)))
+    if (http_request_limit_body(exchange->request, body_max(exchange)))
         return false;
     http_response_close(exchange->request);
     exchange_refuse(exchange, PROBLEM_BODY_TOO_LARGE);
@@ -119,7 +123,7 @@ static void handle_json(struct exchange *exchange)
         return;
     }
     http_request_defer(exchange->request, body_free, document);
-    if (leaked_secret_refuse_json(exchange, document))
+    if (!(exchange->match.route->flags & ROUTE_KEYS) && leaked_secret_refuse_json(exchange, document))
         return;
     exchange->body = document;
     exchange->match.route->handle(exchange);

@@ -1,6 +1,7 @@
 #include "exchange_client_internal.h"
 #include "api/service.h"
 #include "base/log.h"
+#include "question_internal.h"
 
 #define FORWARDED_FOR TEXT("X-Forwarded-For")
 /* One client may use every address of a /64. */
@@ -41,6 +42,10 @@ static bool is_local_gateway(const struct exchange *exchange, struct address *re
 static bool read_client(const struct exchange *exchange, struct address *ret_client)
 {
     const struct address_ranges *trusted = exchange->service->trusted_proxies;
+    if (exchange->question && exchange->question->has_network) {
+        *ret_client = exchange->question->network;
+        return true;
+    }
     bool is_local = !address_parse(http_request_peer(exchange->request), ret_client);
     size_t lines;
 

@@ -12,6 +12,7 @@
 
 struct mount;
 struct exchange_answer;
+struct question;
 
 /* The ids of 20,000 keys, the most that an account has at a time by default, several times over. */
 enum { ANSWER_MAX_BYTES = 4 * 1024 * 1024 };
@@ -27,6 +28,7 @@ struct exchange {
     exchange_handler *admit;   /* runs once the guard has let the request pass */
     /* Tells whoever asks about a request that it is refused; NULL: a client asks, and is told by problem_reply(). */
     void (*reply_refusal)(struct exchange *exchange, struct problem *problem);
+    const struct question *question; /* what is asked about came in a body, its key too; NULL: in the head */
     struct route_match match;
     enum problem_code missing; /* of STORE_NOT_FOUND; PROBLEM_NONE: it cannot be */
     bool is_internal;          /* came to the internal listener */
@@ -44,6 +46,7 @@ struct exchange {
     struct exchange_answer *answer; /* NULL: nothing was written */
 
     const struct json *body; /* of ROUTE_JSON rows */
+    const char *within;      /* which part of it `body` is, for refusals; NULL: all of it */
     struct text form;        /* the body as it came, until the request is freed */
 };
 

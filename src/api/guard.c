@@ -14,6 +14,7 @@
 #include "leaked_secret_internal.h"
 #include "mounts_internal.h"
 #include "open_row_internal.h"
+#include "question_internal.h"
 #include "session_cookie_internal.h"
 #include "engine/alias.h"
 
@@ -21,12 +22,14 @@
 
 static void admit_anybody(struct exchange *exchange);
 static void authenticate(struct exchange *exchange, enum route_who who);
+static void authenticate_question(struct exchange *exchange, enum route_who who);
 static void authenticate_key(struct exchange *exchange);
 static void key_was_checked(void *arg, enum key_verdict verdict, const struct key_principal *key);
 static void authenticate_session(struct exchange *exchange);
 static void load_session(struct exchange *exchange);
 static void session_loaded(void *arg, enum store_result result, const struct session_record *session);
 static void find_route(struct exchange *exchange);
+static void admit_key(struct exchange *exchange, scope_set scope, unsigned flags);
 static void authorise_foreign(struct exchange *exchange);
 static void authorise_row(struct exchange *exchange);
 static void answer(struct exchange *exchange);
@@ -43,10 +46,14 @@ void guard_begin(struct exchange *exchange)
     exchange->match = route_find(exchange->method, exchange->path);
     if (exchange->match.sibling && route_yields(exchange->match.sibling, exchange->service->policy))
         exchange->match = (struct route_match){0};
-    if (!exchange->match.sibling && route_policy_has_open_rows(exchange->service->policy) && open_row_admits(exchange))
+    const enum route_who who = exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who;
+    if (exchange->question)
+        authenticate_question(exchange, who);
+    else if (!exchange->match.sibling && route_policy_has_open_rows(exchange->service->policy) &&
+             open_row_admits(exchange))
         admit_anybody(exchange);
     else
-        authenticate(exchange, exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who);
+        authenticate(exchange, who);
 }
 
 /* The credential: 401 */
@@ -162,14 +169,28 @@ static void key_was_checked(void *arg, enum key_verdict verdict, const struct ke
     http_request_release(exchange->request);
 }
 
+static inline void check_key(struct exchange *exchange, struct text token)
+{
+    http_request_hold(exchange->request);
+    key_check_begin(exchange->service->checker, &exchange->check, token, key_was_checked, exchange);
+}
+
+/* The key is looked up whatever everybody may do: whether it is good is the question. */
+static void authenticate_question(struct exchange *exchange, enum route_who who)
+{
+    if (who == WHO_SESSION)
+        exchange_refuse(exchange, PROBLEM_BEARER_NOT_ACCEPTED);
+    else
+        check_key(exchange, exchange->question->key);
+}
+
 static void authenticate_key(struct exchange *exchange)
 {
     struct text token;
 
     switch (read_bearer(exchange, &token)) {
     case BEARER_TOKEN:
-        http_request_hold(exchange->request);
-        key_check_begin(exchange->service->checker, &exchange->check, token, key_was_checked, exchange);
+        check_key(exchange, token);
         break;
     case BEARER_MALFORMED:
         refuse_malformed_bearer(exchange);
@@ -293,6 +314,8 @@ static void find_route(struct exchange *exchange)
         exchange_refuse_method(exchange, http_request_copy(exchange->request, buf_text(&allow)).ptr);
     } else if (exchange->mount->flags & MOUNT_POLICY) {
         authorise_foreign(exchange);
+    } else if (exchange->question) { /* about the key alone */
+        admit_key(exchange, SCOPE_NONE, 0);
     } else {
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
     }
@@ -340,6 +363,8 @@ static void refuse_test_key(struct exchange *exchange)
 /* flags: ROUTE_LIVE. Not left to handlers: a gateway that asks must hear the same. */
 static void admit_key(struct exchange *exchange, scope_set scope, unsigned flags)
 {
+    if (exchange->question)
+        scope |= exchange->question->scopes;
     if (!scope_includes(exchange->key->scopes, scope)) {
         refuse_scope(exchange, scope);
     } else if ((flags & ROUTE_LIVE) && exchange->key->mode != MODE_LIVE) {
@@ -438,8 +463,11 @@ static void authorise_foreign(struct exchange *exchange)
         CHECK(exchange->session);
         admit_person(exchange, csrf | ROUTE_STEP_UP, least_role);
         break;
-    case POLICY_PUBLIC: /* the policy was reloaded while the key was looked up */
-        admit_anybody(exchange);
+    case POLICY_PUBLIC: /* a question, or the policy was reloaded while the key was looked up */
+        if (exchange->question)
+            admit_key(exchange, SCOPE_NONE, 0);
+        else
+            admit_anybody(exchange);
         break;
     }
 }

@@ -24,6 +24,7 @@ static const struct mount INTERNAL[] = {
     {TEXT("/check/auth-request"),         check_auth_request,  WHO_ANYONE,  0},
     {TEXT("/check/forward-auth"),         check_forward_auth,  WHO_ANYONE,  0},
     {TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/check/verify"),               ask_enter,           WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_BODY},
     {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_READ},
     {TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
     {TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
@@ -119,18 +120,17 @@ void api_handle_public(struct http_request *request, void *service)
 
 void api_handle_internal(struct http_request *request, void *service)
 {
-    struct exchange *exchange;
+    struct exchange *exchange = exchange_create(request, service, true);
 
-    /* No route here reads a body. A gateway may announce its client's body without sending it (nginx does by default),
-     * and the next request on the connection would be read as that body. So the connection is closed. */
-    if (http_request_has_body(request))
+    exchange->mount = mount_of_internal(exchange->path);
+    /* No check reads a body. A gateway may announce its client's body without sending it (nginx does by default), and
+     * the next request on the connection would be read as that body. So the connection is closed. */
+    if (http_request_has_body(request) && !(exchange->mount && exchange->mount->flags & MOUNT_BODY))
         http_response_close(request);
-    exchange = exchange_create(request, service, true);
     if (exchange->service->needs_client_certificate && !http_request_has_client_certificate(request) &&
         !is_probe(exchange->path)) {
         exchange_refuse(exchange, PROBLEM_CLIENT_CERTIFICATE_REQUIRED);
     } else {
-        exchange->mount = mount_of_internal(exchange->path);
         enter(exchange);
     }
 }

@@ -9,6 +9,7 @@ enum mount_flags {
     MOUNT_SESSION_REALM = 1 << 2, /* a 401 asks for a session */
     MOUNT_NO_BROWSER = 1 << 3,    /* browsers have no business here; gateways do not pass requests on to it */
     MOUNT_READ = 1 << 4,          /* takes GET and HEAD alone */
+    MOUNT_BODY = 1 << 5,          /* of the internal listener: reads a body */
 };
 
 struct mount {

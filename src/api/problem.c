@@ -110,6 +110,11 @@ int problem_status(enum problem_code code)
     return row_of(code)->status;
 }
 
+bool problem_is_verdict(enum problem_code code)
+{
+    return problem_status(code) != 500 && problem_status(code) != 503;
+}
+
 const char *problem_code_text(enum problem_code code)
 {
     return row_of(code)->code;
@@ -144,6 +149,8 @@ enum { MESSAGE_MAX_BYTES = 512 };
 static void print_message(const struct problem *p, struct json_writer *w)
 {
     struct buf text = BUF_FIXED(MESSAGE_MAX_BYTES);
+    if (p->within)
+        buf_printf(&text, "In %s: ", p->within);
     if (p->code == PROBLEM_PARAMETER_UNKNOWN && p->param[0] && !p->message)
         buf_printf(&text, "Unknown parameter: %s.", p->param);
     else
@@ -158,12 +165,24 @@ static void print_message(const struct problem *p, struct json_writer *w)
     json_put_member(w, "message", buf_text(&text));
 }
 
-static void print_scopes(scope_set scopes, struct json_writer *w)
+static void print_param(const struct problem *p, struct json_writer *w)
 {
+    struct buf text = BUF_FIXED(2 * PROBLEM_PARAM_BYTES);
+
+    if (!p->has_param)
+        return;
+    buf_printf(&text, "%s%s%s", p->within ? p->within : "", p->within ? "." : "", p->param);
+    json_put_member(w, "param", buf_text(&text));
+}
+
+static void print_scopes(const struct problem *p, struct json_writer *w)
+{
+    if (p->code != PROBLEM_INSUFFICIENT_SCOPE || !p->has_required_scopes)
+        return;
     json_key(w, "required_scopes");
     json_array_begin(w);
     for (unsigned n = 0; n < SCOPE_COUNT; n++)
-        if (scopes >> n & 1)
+        if (p->required_scopes >> n & 1)
             json_put_text(w, scope_name(n));
     json_array_end(w);
 }
@@ -177,13 +196,19 @@ void problem_print(const struct problem *p, struct text request_id, struct buf *
     json_put_member(&w, "type", text_of(problem_type(p->code)));
     json_put_member(&w, "code", text_of(problem_code_text(p->code)));
     print_message(p, &w);
-    if (p->has_param)
-        json_put_member(&w, "param", text_of(p->param));
-    if (p->code == PROBLEM_INSUFFICIENT_SCOPE && p->has_required_scopes)
-        print_scopes(p->required_scopes, &w);
+    print_param(p, &w);
+    print_scopes(p, &w);
     json_put_member(&w, "request_id", request_id);
     json_object_end(&w);
     json_object_end(&w);
+}
+
+void problem_put_refusal(const struct problem *p, struct json_writer *w)
+{
+    JSON_PUT_WORD(w, "code", text_of(problem_code_text(p->code)));
+    json_put_number(w, "status", problem_status(p->code));
+    print_message(p, w);
+    print_scopes(p, w);
 }
 
 void problem_print_challenge(const struct problem *p, struct buf *out)

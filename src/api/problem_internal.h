@@ -99,6 +99,7 @@ struct problem {
     const char *message;             /* a constant; NULL: the catalogue's */
     char param[PROBLEM_PARAM_BYTES]; /* truncated if longer */
     bool has_param;                  /* a parameter may be called "" */
+    const char *within;              /* where in the body that parameter is, such as "checks[3]"; NULL: at its top */
     const char *meant;               /* parameter_unknown: the nearest known name; NULL: none is near */
     scope_set required_scopes;
     bool has_required_scopes; /* insufficient_scope: print an array, even an empty one. scope_not_grantable: the missing
@@ -110,6 +111,8 @@ struct problem {
     const char *allow;        /* with method_not_allowed: "GET, HEAD" */
 };
 
+struct json_writer;
+
 struct problem problem_of(enum problem_code code);
 enum problem_code problem_code_of(enum http_error error);
 /* PROBLEM_NONE for KEY_ACCEPTED. */
@@ -117,12 +120,16 @@ enum problem_code problem_of_verdict(enum key_verdict verdict, enum key_kind kin
 /* param may be what a client sent for a name: one with a secret, or the start of one, is not said again. */
 struct problem problem_param(enum problem_code code, struct text param);
 int problem_status(enum problem_code code);
+/* False of our failures (500, 503), which say nothing about what was asked for. */
+bool problem_is_verdict(enum problem_code code);
 const char *problem_code_text(enum problem_code code);
 /* "authentication_error" and the like, by status. */
 const char *problem_type(enum problem_code code);
 const char *problem_message(const struct problem *p);
 /* The JSON body of an error. */
 void problem_print(const struct problem *p, struct text request_id, struct buf *out);
+/* The members code, status and message, and perhaps required_scopes: of a refusal that is a part of an answer. */
+void problem_put_refusal(const struct problem *p, struct json_writer *w);
 /* Prints a problem as an OAuth error (RFC 6749 section 5.2; RFC 8628 section 3.5 adds slow_down). server_error and
  * temporarily_unavailable come from RFC 6749 section 4.1.2.1, because 5.2 has no equivalent. Appends the body, adds the
  * header Pragma, and returns the status. Clients read 400 and others of 4xx, and try again after 503. */
