@@ -6,11 +6,13 @@
 #include "mounts_internal.h"
 #include "question_internal.h"
 
-static exchange_handler verify;
+static exchange_handler verify, batch;
 
 /* Rows of their own: those of the route table are for the public listener, and for what gateways ask about. */
 static const struct route ASKING[] = {
     {HTTP_POST, "/check/verify", verify, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR, ROUTE_JSON | ROUTE_KEYS | ROUTE_TEXT,
+     GATE_CHECK},
+    {HTTP_POST, "/check/batch", batch, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR, ROUTE_JSON | ROUTE_KEYS | ROUTE_LARGE,
      GATE_CHECK},
 };
 
@@ -50,4 +52,94 @@ static void verify(struct exchange *exchange)
 
     if (question_read(exchange, question))
         question_ask(exchange, question, verified, exchange);
+}
+
+/* POST /check/batch. All questions are asked before any is answered, so those that miss read Redis together. */
+
+#define CHECKS_RULE "checks must have 1 to 256 questions"
+enum { CHECKS_MAX = 256 };
+_Static_assert(CHECKS_MAX == 256, "see CHECKS_RULE");
+
+struct batch {
+    struct exchange *asking;
+    struct question *questions;
+    size_t count, under_way;
+};
+
+static size_t count_of(const struct json *list)
+{
+    size_t count = 0;
+
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        count++;
+    return count;
+}
+
+static const struct json *read_list(struct exchange *exchange, size_t *ret_count)
+{
+    static const struct json_field FIELDS[] = {{"checks", JSON_FIELD_ARRAY, true, 0}};
+    const struct json *list = NULL;
+
+    if (!exchange_read_body(exchange, FIELDS, 1, (void *)&list))
+        return NULL;
+    *ret_count = count_of(list);
+    if (*ret_count > 0 && *ret_count <= CHECKS_MAX)
+        return list;
+    exchange_refuse_value(exchange, exchange_format(exchange, CHECKS_RULE ", not %zu.", *ret_count));
+    return NULL;
+}
+
+static bool read_question(struct exchange *exchange, const struct json *item, size_t at, struct question *question)
+{
+    const char *where = exchange_format(exchange, "checks[%zu]", at);
+
+    if (json_type(item) != JSON_OBJECT) {
+        exchange_refuse_value(exchange,
+                              exchange_format(exchange, "%s must be an object, as in {\"key\":\"…\"}.", where));
+        return false;
+    }
+    exchange->body = item;
+    exchange->within = where;
+    if (!question_read(exchange, question))
+        return false;
+    exchange->within = NULL;
+    return true;
+}
+
+static void all_judged(const struct batch *op)
+{
+    struct json_writer *w = exchange_answer(op->asking, 200);
+
+    json_object_begin(w);
+    json_key_array(w, "data");
+    for (size_t i = 0; i < op->count; i++)
+        question_put(w, &op->questions[i]);
+    json_array_end(w);
+    json_object_end(w);
+    exchange_reply(op->asking);
+}
+
+static void one_judged(struct question *question)
+{
+    struct batch *op = question->arg;
+
+    if (--op->under_way == 0)
+        all_judged(op);
+}
+
+static void batch(struct exchange *exchange)
+{
+    struct batch *op = http_request_alloc(exchange->request, sizeof *op);
+    const struct json *list = read_list(exchange, &op->count), *item = list ? json_first(list) : NULL;
+
+    if (!list)
+        return;
+    op->asking = exchange;
+    op->questions = http_request_alloc(exchange->request, op->count * sizeof *op->questions);
+    for (size_t i = 0; i < op->count; i++, item = json_next(item))
+        if (!read_question(exchange, item, i, &op->questions[i]))
+            return;
+    op->under_way = op->count;
+    for (size_t i = 0; i < op->count; i++)
+        question_ask(exchange, &op->questions[i], one_judged, op);
 }
