@@ -14,6 +14,8 @@ static const struct route ASKING[] = {
      GATE_CHECK},
     {HTTP_POST, "/check/batch", batch, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR, ROUTE_JSON | ROUTE_KEYS | ROUTE_LARGE,
      GATE_CHECK},
+    {HTTP_POST, "/check/introspect", introspect, WHO_ANYONE, SCOPE_NONE, ROLE_AUDITOR,
+     ROUTE_FORM | ROUTE_TEXT | ROUTE_OAUTH, GATE_CHECK},
 };
 
 void ask_enter(struct exchange *exchange)

@@ -211,8 +211,11 @@ void api_print_internal_error(struct http_request *request, enum http_error erro
 {
     struct problem problem = problem_of(problem_code_of(error));
 
+    const struct mount *mount = mount_of_internal(http_request_path(request));
+
     if (error == HTTP_ERROR_BAD_REQUEST)
         problem_blame_authorization(&problem, request);
-    mark_refusal(request, &problem, service);
+    if (!mount || !(mount->flags & MOUNT_BODY))
+        mark_refusal(request, &problem, service);
     problem_reply(request, &problem);
 }

@@ -47,7 +47,7 @@ static void refuse_now(struct exchange *exchange, struct problem problem)
 {
     problem.session_realm = exchange->mount && (exchange->mount->flags & MOUNT_SESSION_REALM);
     problem.is_oauth =
-        !exchange->is_internal && exchange->match.sibling && exchange->match.sibling->flags & ROUTE_OAUTH;
+        !exchange->reply_refusal && exchange->match.sibling && exchange->match.sibling->flags & ROUTE_OAUTH;
     problem.within = exchange->within;
     refusal_note(exchange, problem.code);
     if (exchange->reply_refusal)

@@ -5,7 +5,7 @@
 /* Named in the mount tables. */
 exchange_handler guard_enter;
 exchange_handler check_auth_request, check_forward_auth, check_ext_authz, check_nothing;
-exchange_handler ask_enter;
+exchange_handler ask_enter, introspect;
 exchange_handler watch_begin, watch_acknowledge;
 exchange_handler liveness_show, liveness_probe, readiness_probe, readiness_show, metrics_show;
 

@@ -26,6 +26,7 @@ static const struct mount INTERNAL[] = {
     {TEXT("/check/ext-authz"),            check_ext_authz,     WHO_ANYONE,  MOUNT_BELOW},
     {TEXT("/check/verify"),               ask_enter,           WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_BODY},
     {TEXT("/check/batch"),                ask_enter,           WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_BODY},
+    {TEXT("/check/introspect"),           ask_enter,           WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_BODY},
     {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_READ},
     {TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
     {TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},

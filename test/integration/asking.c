@@ -1,5 +1,6 @@
 #include "asking.h"
 #include "cli.h"
+#include "leases.h"
 
 #include <criterion/criterion.h>
 
@@ -171,4 +172,68 @@ void askings_make(struct fixture *fixture, struct askings *ret_askings)
         ret_askings->list[ret_askings->count] = OTHERS[i];
         ret_askings->list[ret_askings->count++].key = fixture->manager.secret;
     }
+}
+
+enum { CLIENTS = 20, EACH = 50, NODES = 2 };
+
+static void send_all(struct http_client *clients, const struct http_call *call, int times)
+{
+    for (size_t i = 0; i < CLIENTS; i++)
+        for (int n = 0; n < times; n++)
+            http_client_send_call(&clients[i], call);
+}
+
+static size_t read_one(struct http_client *client, const struct asking_race *race)
+{
+    static struct http_answer answer;
+
+    cr_assert_eq(http_client_read(client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_assert_eq(answer.status, 200, "%s", answer.body);
+    return race->count_good(&answer);
+}
+
+static void start_race(struct fixture *fixture, struct fixture_key *ret_key)
+{
+    fixture_start(fixture, NODES, NULL);
+    fixture_add_key(fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, ret_key);
+    for (size_t node = 0; node < NODES; node++) {
+        leases_await(fixture, node);
+        fixture_await_key(fixture, node, ret_key->secret, 200);
+    }
+}
+
+static void revoke(const struct fixture *fixture, const struct fixture_key *key)
+{
+    struct http_answer answer;
+    char target[128];
+
+    snprintf(target, sizeof target, "/v1/api_keys/%s", key->id);
+    fixture_call(fixture, 0,
+                 &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture->manager.secret}, &answer);
+    cr_assert_eq(answer.status, 200, "%s", answer.body);
+}
+
+void asking_race(const struct asking_race *race)
+{
+    static struct http_client clients[CLIENTS];
+    struct http_call call = {.method = "POST", .target = race->target};
+    struct fixture_key key;
+    struct fixture fixture;
+    size_t good = 0;
+
+    start_race(&fixture, &key);
+    race->prepare(key.secret, fixture.manager.secret, &call);
+    for (size_t i = 0; i < CLIENTS; i++)
+        http_client_connect(&clients[i], fixture.nodes[i % NODES].internal_port);
+    send_all(clients, &call, EACH);
+    revoke(&fixture, &key);
+    send_all(clients, &call, 1);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        for (int n = 0; n < EACH; n++)
+            good += read_one(&clients[i], race);
+        cr_expect_eq(read_one(&clients[i], race), 0);
+        http_client_close(&clients[i]);
+    }
+    cr_expect_gt(good, 0);
+    fixture_stop(&fixture);
 }

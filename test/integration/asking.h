@@ -31,3 +31,14 @@ struct askings {
     size_t count;
 };
 void askings_make(struct fixture *fixture, struct askings *ret_askings);
+
+/* Asks two nodes about a key that is in memory at both, on many connections, while it is revoked at one; then once more
+ * on each. The first must have found it good now and then, the last never. */
+struct asking_race {
+    const char *target;
+    /* Sets json or form of the call; other: a key that stays. */
+    void (*prepare)(const char *secret, const char *other, struct http_call *call);
+    /* How often the revoked key is good by that answer; checks the rest of it. */
+    size_t (*count_good)(const struct http_answer *answer);
+};
+void asking_race(const struct asking_race *race);

@@ -251,68 +251,33 @@ Test(batch, a_lookup_that_fails_is_null_in_its_place)
     fixture_stop(&fixture);
 }
 
-/* Batches at two nodes, on many connections, in which one of two keys is revoked meanwhile. */
-enum { CLIENTS = 10, EACH = 16, IN_BATCH = 64, NODES = 2 };
+enum { IN_BATCH = 8 };
 
-static void send_all(struct http_client *clients, int times)
+static void prepare(const char *secret, const char *other, struct http_call *call)
 {
-    for (size_t i = 0; i < CLIENTS; i++)
-        for (int n = 0; n < times; n++)
-            http_client_send_call(&clients[i],
-                                  &(struct http_call){.method = "POST", .target = "/check/batch", .json = body});
+    begin_body();
+    for (size_t i = 0; i < IN_BATCH; i++)
+        add_asking(&(struct asking){.key = i % 2 == 0 ? secret : other, .path = "/v1/patients"});
+    strcat(body, "]}");
+    call->json = body;
 }
 
-/* How many were still accepted. Those of the other key all are. */
-static size_t count_accepted(struct http_client *client)
+static size_t count_good(const struct http_answer *answer)
 {
-    static struct http_answer answer;
-    size_t accepted = 0;
+    size_t good = 0;
 
-    cr_assert_eq(http_client_read(client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     for (size_t i = 0; i < IN_BATCH; i++) {
-        const char *code = code_at(&answer, i);
+        const char *code = code_at(answer, i);
 
         cr_assert(strcmp(code, "ok") == 0 || (i % 2 == 0 && strcmp(code, "api_key_revoked") == 0), "%zu: %s", i, code);
-        accepted += i % 2 == 0 && strcmp(code, "ok") == 0;
+        good += i % 2 == 0 && strcmp(code, "ok") == 0;
     }
-    return accepted;
+    return good;
 }
 
 Test(batch, none_is_accepted_once_the_revocation_is_answered)
 {
-    static struct http_client clients[CLIENTS];
-    struct fixture_key key;
-    struct http_answer answer;
-    struct fixture fixture;
-    char target[128];
-    size_t accepted = 0;
-
-    fixture_start(&fixture, NODES, NULL);
-    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
-    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
-    begin_body();
-    for (size_t i = 0; i < IN_BATCH; i++)
-        add_asking(&(struct asking){.key = i % 2 == 0 ? key.secret : fixture.manager.secret, .path = "/v1/patients"});
-    strcat(body, "]}");
-    for (size_t node = 0; node < NODES; node++) {
-        leases_await(&fixture, node);
-        fixture_await_key(&fixture, node, key.secret, 200);
-    }
-    for (size_t i = 0; i < CLIENTS; i++)
-        http_client_connect(&clients[i], fixture.nodes[i % NODES].internal_port);
-    send_all(clients, EACH);
-    fixture_call(&fixture, 0,
-                 &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture.manager.secret}, &answer);
-    cr_assert_eq(answer.status, 200, "%s", answer.body);
-    send_all(clients, 1);
-    for (size_t i = 0; i < CLIENTS; i++) {
-        for (int n = 0; n < EACH; n++)
-            accepted += count_accepted(&clients[i]);
-        cr_expect_eq(count_accepted(&clients[i]), 0);
-        http_client_close(&clients[i]);
-    }
-    cr_expect_gt(accepted, 0);
-    fixture_stop(&fixture);
+    asking_race(&(struct asking_race){"/check/batch", prepare, count_good});
 }
 
 /* A caller that has left is neither answered nor counted on; the node goes on. */

@@ -295,51 +295,23 @@ Test(verify, is_503_where_the_store_is_away)
     fixture_stop(&fixture);
 }
 
-/* Two nodes answer verifications of a key that is in memory at both, on many connections, while it is revoked at one.
- */
-enum { CLIENTS = 20, EACH = 50, NODES = 2 };
+static char body[ASKING_BYTES];
 
-static void send_all(struct http_client *clients, const char *json, int times)
+static void prepare(const char *secret, const char *other UNUSED, struct http_call *call)
 {
-    for (size_t i = 0; i < CLIENTS; i++)
-        for (int n = 0; n < times; n++)
-            http_client_send_call(&clients[i],
-                                  &(struct http_call){.method = "POST", .target = "/check/verify", .json = json});
+    asking_print(&(struct asking){.key = secret, .path = "/v1/patients"}, body);
+    call->json = body;
+}
+
+static size_t count_good(const struct http_answer *answer)
+{
+    const char *code = asking_member(answer, "", "code");
+
+    cr_assert(strcmp(code, "ok") == 0 || strcmp(code, "api_key_revoked") == 0, "%s", answer->body);
+    return strcmp(code, "ok") == 0;
 }
 
 Test(verify, none_is_accepted_once_the_revocation_is_answered)
 {
-    static struct http_client clients[CLIENTS];
-    struct fixture_key key;
-    struct http_answer answer;
-    struct fixture fixture;
-    char json[ASKING_BYTES], target[128];
-    size_t accepted = 0;
-
-    fixture_start(&fixture, NODES, NULL);
-    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
-    asking_print(&(struct asking){.key = key.secret, .path = "/v1/patients"}, json);
-    snprintf(target, sizeof target, "/v1/api_keys/%s", key.id);
-    for (size_t node = 0; node < NODES; node++) {
-        leases_await(&fixture, node);
-        fixture_await_key(&fixture, node, key.secret, 200);
-    }
-    for (size_t i = 0; i < CLIENTS; i++)
-        http_client_connect(&clients[i], fixture.nodes[i % NODES].internal_port);
-    send_all(clients, json, EACH);
-    fixture_call(&fixture, 0,
-                 &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture.manager.secret}, &answer);
-    cr_assert_eq(answer.status, 200, "%s", answer.body);
-    send_all(clients, json, 1);
-    for (size_t i = 0; i < CLIENTS; i++) {
-        for (int n = 0; n < EACH; n++) {
-            cr_assert_eq(http_client_read(&clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
-            accepted += strcmp(asking_member(&answer, "", "code"), "ok") == 0;
-        }
-        cr_assert_eq(http_client_read(&clients[i], false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
-        expect_valid(&answer, "api_key_revoked");
-        http_client_close(&clients[i]);
-    }
-    cr_expect_gt(accepted, 0);
-    fixture_stop(&fixture);
+    asking_race(&(struct asking_race){"/check/verify", prepare, count_good});
 }
