@@ -3,6 +3,7 @@
  * section 5.2, whoever refuses (ROUTE_OAUTH). */
 #include "core/account.h"
 #include "core/actor_word.h"
+#include "core/address.h"
 #include "core/label.h"
 #include "exchange_client_internal.h"
 #include "exchange_internal.h"
@@ -33,9 +34,25 @@ static bool client_is_known(struct exchange *exchange, struct text client)
 
 /* GET /.well-known/oauth-authorization-server (RFC 8414) */
 
+enum { HOST_MAX_BYTES = 240 }; /* what exchange_format() has room for; few are longer than 100 */
+
+/* Who reads it at the internal listener may introspect there, by the name under which he has reached it. Neither TLS
+ * nor an address leads to a Unix socket, whose callers know the way. */
+static struct text asked_at(const struct exchange *exchange)
+{
+    size_t hosts;
+    struct text host = http_request_header(exchange->request, TEXT("Host"), &hosts);
+    struct address peer;
+    bool is_plain = exchange->service->checks_hosts || !address_parse(http_request_peer(exchange->request), &peer);
+
+    if (!exchange->is_internal || hosts == 0 || host.len > HOST_MAX_BYTES)
+        return (struct text){0};
+    return text_of(exchange_format(exchange, "%s://%.*s", is_plain ? "http" : "https", TEXT_ARG(host)));
+}
+
 void oauth_metadata_show(struct exchange *exchange)
 {
-    view_authorization_server(exchange_answer(exchange, 200), exchange->service->public_origin);
+    view_authorization_server(exchange_answer(exchange, 200), exchange->service->public_origin, asked_at(exchange));
     exchange_reply(exchange);
 }
 

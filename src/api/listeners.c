@@ -30,6 +30,8 @@ static const struct mount INTERNAL[] = {
     {TEXT("/check/watch"),                watch_begin,         WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_READ},
     {TEXT("/check/watch/acknowledge"),    watch_acknowledge,   WHO_ANYONE,  MOUNT_NO_BROWSER},
     {TEXT("/check"),                      check_nothing,       WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/.well-known/oauth-authorization-server"), oauth_metadata_show, WHO_ANYONE, MOUNT_NO_BROWSER | MOUNT_READ},
+    {TEXT("/.well-known/jwks.json"),      jwks_show,           WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_READ},
     {TEXT("/livez"),                      liveness_show,       WHO_ANYONE,  MOUNT_READ},
     {TEXT("/readyz"),                     readiness_show,      WHO_ANYONE,  MOUNT_READ},
     {TEXT("/metrics"),                    metrics_show,        WHO_ANYONE,  MOUNT_NO_BROWSER | MOUNT_READ},

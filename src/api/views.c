@@ -193,18 +193,24 @@ static void put_list_of_one(struct json_writer *w, const char *name, struct text
     json_array_end(w);
 }
 
-void view_authorization_server(struct json_writer *w, struct text origin)
+void view_authorization_server(struct json_writer *w, struct text origin, struct text asked_at)
 {
     json_object_begin(w);
     json_put_member(w, "issuer", origin);
     put_address(w, "token_endpoint", origin, "/v1/auth/token", "");
     put_address(w, "device_authorization_endpoint", origin, "/v1/auth/device_authorization", "");
     put_address(w, "revocation_endpoint", origin, "/v1/auth/revoke", "");
+    put_address(w, "jwks_uri", asked_at.len > 0 ? asked_at : origin, "/.well-known/jwks.json", "");
     put_list_of_one(w, "scopes_supported", TEXT("documents:write"));
     put_list_of_one(w, "response_types_supported", TEXT(""));
     put_list_of_one(w, "grant_types_supported", DEVICE_GRANT_TYPE);
     put_list_of_one(w, "token_endpoint_auth_methods_supported", TEXT("none"));
     put_list_of_one(w, "revocation_endpoint_auth_methods_supported", TEXT("none"));
+    if (asked_at.len > 0) {
+        put_address(w, "introspection_endpoint", asked_at, "/check/introspect", "");
+        put_list_of_one(w, "introspection_endpoint_auth_methods_supported", TEXT("none"));
+        put_list_of_one(w, "introspection_signing_alg_values_supported", TEXT("EdDSA"));
+    }
     json_object_end(w);
 }
 

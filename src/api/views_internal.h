@@ -9,8 +9,9 @@
 #include "records/usage_store.h"
 #include "view/view.h"
 
-/* Device enrolment, for devices (RFC 8628, RFC 8414) and for users. origin: the public origin. */
-void view_authorization_server(struct json_writer *w, struct text origin);
+/* Device enrolment, for devices (RFC 8628, RFC 8414) and for users. origin: the public origin. asked_at: where the
+ * reader may introspect (RFC 7662), a scheme with an authority; empty: nowhere. */
+void view_authorization_server(struct json_writer *w, struct text origin, struct text asked_at);
 void view_device_codes(struct json_writer *w, const struct token *device, const struct user_code *user,
                        struct text origin);
 void view_token(struct json_writer *w, struct text secret, const struct device_poll *poll);

@@ -83,6 +83,7 @@ export class Stage {
         this.#deployment = await Deployment.start([{origin: this.origin, more}, {origin: this.origin, more}]);
         this.folder = this.#deployment.folder;
         [this.#gateway.node, {url: this.other}] = this.#deployment.nodes;
+        this.internal = this.#gateway.node.internalUrl;
         this.session = await Session.open(this.origin, this.#deployment.addPerson());
         await this.session.stepUp();
     }

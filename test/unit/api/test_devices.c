@@ -38,6 +38,7 @@ Test(devices, metadata)
                      "{\"issuer\":\"https://console.test\",\"token_endpoint\":\"https://console.test/v1/auth/token\","
                      "\"device_authorization_endpoint\":\"https://console.test/v1/auth/device_authorization\","
                      "\"revocation_endpoint\":\"https://console.test/v1/auth/revoke\","
+                     "\"jwks_uri\":\"https://console.test/.well-known/jwks.json\","
                      "\"scopes_supported\":[\"documents:write\"],\"response_types_supported\":[],"
                      "\"grant_types_supported\":[\"urn:ietf:params:oauth:grant-type:device_code\"],"
                      "\"token_endpoint_auth_methods_supported\":[\"none\"],"
