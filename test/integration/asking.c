@@ -18,13 +18,13 @@ static void add(char json[ASKING_BYTES], const char *name, const char *value, bo
 
 void asking_print(const struct asking *asking, char ret_json[ASKING_BYTES])
 {
-    strcpy(ret_json, "{");
+    snprintf(ret_json, ASKING_BYTES, "{");
     add(ret_json, "key", asking->key, true);
     add(ret_json, "method", asking->method, true);
     add(ret_json, "path", asking->path, true);
     add(ret_json, "scopes", asking->scopes, false);
     add(ret_json, "network", asking->network, true);
-    strcat(ret_json, "}");
+    snprintf(ret_json + strlen(ret_json), ASKING_BYTES - strlen(ret_json), "}");
 }
 
 int asking_post(const struct fixture *fixture, size_t node, const char *target, const char *json,
@@ -51,7 +51,7 @@ const char *asking_member(const struct http_answer *answer, const char *at, cons
 
     snprintf(path, sizeof path, "%s%s", at, name);
     if (!http_answer_json(answer, path, value, sizeof values[0]))
-        strcpy(value, "(none)");
+        snprintf(value, sizeof values[0], "(none)");
     return value;
 }
 
@@ -62,7 +62,7 @@ static const char *field_of(const struct http_answer *checked, const char *name)
     char *value = values[next++ % 8];
 
     if (!http_answer_field(checked, name, value, sizeof values[0]))
-        strcpy(value, "(none)");
+        snprintf(value, sizeof values[0], "(none)");
     return value;
 }
 
@@ -185,7 +185,7 @@ static void send_all(struct http_client *clients, const struct http_call *call, 
 
 static size_t read_one(struct http_client *client, const struct asking_race *race)
 {
-    static struct http_answer answer;
+    struct http_answer answer;
 
     cr_assert_eq(http_client_read(client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
     cr_assert_eq(answer.status, 200, "%s", answer.body);

@@ -20,7 +20,7 @@ static char body[BATCH_BYTES];
 
 static void begin_body(void)
 {
-    strcpy(body, "{\"checks\":[");
+    snprintf(body, sizeof body, "{\"checks\":[");
 }
 
 static void add_text(const char *json)
@@ -38,9 +38,16 @@ static void add_asking(const struct asking *asking)
     add_text(json);
 }
 
+static void end_body(void)
+{
+    size_t used = strlen(body);
+
+    snprintf(body + used, sizeof body - used, "]}");
+}
+
 static int post(const struct fixture *fixture, size_t node, struct http_answer *ret_answer)
 {
-    strcat(body, "]}");
+    end_body();
     return asking_post(fixture, node, "/check/batch", body, ret_answer);
 }
 
@@ -170,7 +177,7 @@ Test(batch, a_body_may_be_large_but_not_huge)
 /* All reads of a batch are at Redis before the first is answered. */
 enum { UNREAD = 200, STATS_BYTES = 65536 };
 
-static long gets(const struct fixture *fixture)
+static long reads_at_redis(const struct fixture *fixture)
 {
     static char stats[STATS_BYTES];
     const char *at;
@@ -213,11 +220,11 @@ Test(batch, misses_go_to_redis_together)
     begin_body();
     for (size_t i = 0; i < UNREAD; i++)
         add_asking(&(struct asking){.key = keys[i].secret});
-    strcat(body, "]}");
+    end_body();
     http_client_connect(&client, fixture.nodes[0].internal_port);
     http_client_send_call(&client, &(struct http_call){.method = "POST", .target = "/check/batch", .json = body});
-    while (gets(&fixture) < UNREAD) {
-        cr_assert_gt(deadline_left_ms(deadline), 0, "only %ld reads", gets(&fixture));
+    while (reads_at_redis(&fixture) < UNREAD) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "only %ld reads", reads_at_redis(&fixture));
         poll(NULL, 0, 5);
     }
     redis_proxy_hold(proxy, 0, REDIS_PROXY_READS, REDIS_PROXY_TO_NODE, false);
@@ -258,7 +265,7 @@ static void prepare(const char *secret, const char *other, struct http_call *cal
     begin_body();
     for (size_t i = 0; i < IN_BATCH; i++)
         add_asking(&(struct asking){.key = i % 2 == 0 ? secret : other, .path = "/v1/patients"});
-    strcat(body, "]}");
+    end_body();
     call->json = body;
 }
 
@@ -291,7 +298,7 @@ Test(batch, a_caller_may_leave)
     begin_body();
     for (size_t i = 0; i < CHECKS_MAX; i++)
         add_asking(&(struct asking){.key = fixture.manager.secret});
-    strcat(body, "]}");
+    end_body();
     for (int times = 0; times < 20; times++) {
         http_client_connect(&client, fixture.nodes[0].internal_port);
         http_client_send_call(&client, &(struct http_call){.method = "POST", .target = "/check/batch", .json = body});
