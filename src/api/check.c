@@ -92,10 +92,12 @@ static void check_path(struct exchange *exchange, struct text path)
         return;
     }
     exchange->mount = mount_of_api(exchange->path);
-    if (exchange->mount && (exchange->mount->flags & MOUNT_POLICY))
-        guard_begin(exchange);
-    else
+    if (!exchange->mount || !(exchange->mount->flags & MOUNT_POLICY))
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+    else if (exchange->question)
+        guard_judge(exchange);
+    else
+        guard_begin(exchange);
 }
 
 static void check_unless(struct exchange *exchange, enum problem_code code, struct text path)
@@ -149,7 +151,7 @@ void check_question(struct exchange *exchange)
     enum problem_code code = may_judge(exchange);
 
     if (code == PROBLEM_NONE && question->path.len == 0) {
-        guard_begin(exchange);
+        guard_judge(exchange);
         return;
     }
     if (code == PROBLEM_NONE)

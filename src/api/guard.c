@@ -22,7 +22,7 @@
 
 static void admit_anybody(struct exchange *exchange);
 static void authenticate(struct exchange *exchange, enum route_who who);
-static void authenticate_question(struct exchange *exchange, enum route_who who);
+static void check_key(struct exchange *exchange, struct text token);
 static void authenticate_key(struct exchange *exchange);
 static void key_was_checked(void *arg, enum key_verdict verdict, const struct key_principal *key);
 static void authenticate_session(struct exchange *exchange);
@@ -41,19 +41,31 @@ void guard_enter(struct exchange *exchange)
     guard_begin(exchange);
 }
 
-void guard_begin(struct exchange *exchange)
+static inline enum route_who find_row(struct exchange *exchange)
 {
     exchange->match = route_find(exchange->method, exchange->path);
     if (exchange->match.sibling && route_yields(exchange->match.sibling, exchange->service->policy))
         exchange->match = (struct route_match){0};
-    const enum route_who who = exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who;
-    if (exchange->question)
-        authenticate_question(exchange, who);
-    else if (!exchange->match.sibling && route_policy_has_open_rows(exchange->service->policy) &&
-             open_row_admits(exchange))
+    return exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who;
+}
+
+void guard_begin(struct exchange *exchange)
+{
+    const enum route_who who = find_row(exchange);
+
+    if (!exchange->match.sibling && route_policy_has_open_rows(exchange->service->policy) && open_row_admits(exchange))
         admit_anybody(exchange);
     else
         authenticate(exchange, who);
+}
+
+/* The key is looked up whatever everybody may do: whether it is good is the question. */
+void guard_judge(struct exchange *exchange)
+{
+    if (find_row(exchange) == WHO_SESSION)
+        exchange_refuse(exchange, PROBLEM_BEARER_NOT_ACCEPTED);
+    else
+        check_key(exchange, exchange->question->key);
 }
 
 /* The credential: 401 */
@@ -169,19 +181,10 @@ static void key_was_checked(void *arg, enum key_verdict verdict, const struct ke
     http_request_release(exchange->request);
 }
 
-static inline void check_key(struct exchange *exchange, struct text token)
+static void check_key(struct exchange *exchange, struct text token)
 {
     http_request_hold(exchange->request);
     key_check_begin(exchange->service->checker, &exchange->check, token, key_was_checked, exchange);
-}
-
-/* The key is looked up whatever everybody may do: whether it is good is the question. */
-static void authenticate_question(struct exchange *exchange, enum route_who who)
-{
-    if (who == WHO_SESSION)
-        exchange_refuse(exchange, PROBLEM_BEARER_NOT_ACCEPTED);
-    else
-        check_key(exchange, exchange->question->key);
 }
 
 static void authenticate_key(struct exchange *exchange)
@@ -360,17 +363,22 @@ static void refuse_test_key(struct exchange *exchange)
     exchange_refuse_saying(exchange, PROBLEM_MODE_NOT_PERMITTED, "A test key may not do this: use a live key.");
 }
 
+static scope_set asked_scopes(const struct exchange *exchange)
+{
+    return exchange->question ? exchange->question->scopes : SCOPE_NONE;
+}
+
 /* flags: ROUTE_LIVE. Not left to handlers: a gateway that asks must hear the same. */
 static void admit_key(struct exchange *exchange, scope_set scope, unsigned flags)
 {
-    if (exchange->question)
-        scope |= exchange->question->scopes;
     if (!scope_includes(exchange->key->scopes, scope)) {
-        refuse_scope(exchange, scope);
+        refuse_scope(exchange, asked_scopes(exchange) | scope);
     } else if ((flags & ROUTE_LIVE) && exchange->key->mode != MODE_LIVE) {
         refuse_test_key(exchange);
     } else if (exchange->reply_refusal && http_request_given_up(exchange->request)) {
         exchange_refuse(exchange, PROBLEM_OVERLOADED); /* the gateway has asked another node meanwhile */
+    } else if (exchange->reply_refusal && !scope_includes(exchange->key->scopes, asked_scopes(exchange))) {
+        refuse_scope(exchange, asked_scopes(exchange) | scope);
     } else {
         count_use(exchange);
         exchange->admit(exchange);

@@ -5,5 +5,7 @@
 /* Checks credential, route, method and permission, then runs exchange->admit or refuses the exchange: now, or later
  * with the request held. Set request, service, method, path, mount and admit before. */
 void guard_begin(struct exchange *exchange);
+/* The same for a question, whose key is not in the head. */
+void guard_judge(struct exchange *exchange);
 /* In check.c: sends a question through the guard; exchange->admit or reply_refusal follows, perhaps within the call. */
 void check_question(struct exchange *exchange);
