@@ -47,8 +47,8 @@ static bool scan_take_one_of(struct scan *s, const char *set)
 
 static void scan_blanks(struct scan *s)
 {
-    while (scan_take_one_of(s, " \t\n\r"))
-        continue;
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r'))
+        s->at++;
 }
 
 static void scan_literal(struct scan *s, struct text literal)
@@ -117,10 +117,17 @@ static void scan_unicode_escape(struct scan *s)
     }
 }
 
+/* Nearly all bytes of nearly all strings. */
+static void scan_plain(struct scan *s)
+{
+    while (s->at < s->end && (unsigned char)*s->at >= 0x20 && *s->at != '"' && *s->at != '\\')
+        s->at++;
+}
+
 static void scan_string(struct scan *s)
 {
     s->at++;
-    while (!scan_take(s, '"')) {
+    for (scan_plain(s); !scan_take(s, '"'); scan_plain(s)) {
         if (s->at == s->end)
             scan_fail(s, "a string does not end");
         else if ((unsigned char)*s->at < 0x20)

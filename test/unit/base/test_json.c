@@ -284,6 +284,50 @@ Test(json, many_members_cost_no_square, .timeout = 60)
     buf_finish(&body);
 }
 
+/* Few names are compared in pairs, many are sorted: a twin is found wherever it stands. */
+Test(json, twins_among_few_and_among_many)
+{
+    for (int count = 2; count <= 12; count++)
+        for (int first = 0; first < count; first++)
+            for (int second = first; second < count; second++) {
+                struct buf body = BUF_FIXED(256);
+                struct json *document;
+                const char *why = NULL;
+
+                buf_append_char(&body, '{');
+                for (int i = 0; i < count; i++)
+                    buf_printf(&body, "%s\"m%d\":%d", i ? "," : "", i == second ? first : i, i);
+                buf_append_char(&body, '}');
+                document = json_parse_object(buf_text(&body), &why);
+                cr_assert_eq(document != NULL, first == second, "%.*s: %s", TEXT_ARG(buf_text(&body)), why);
+                json_free(document);
+            }
+}
+
+/* Documents and their long strings are in blocks of their own, however many live at once and whichever ends first. */
+Test(json, documents_share_no_memory)
+{
+    enum { DOCUMENTS = 5, LONG = 100000 };
+    struct json *documents[DOCUMENTS];
+    struct buf body;
+
+    for (int i = 0; i < DOCUMENTS; i++) {
+        buf_init(&body, 2 * LONG);
+        buf_printf(&body, "{\"n\":%d,\"long\":\"%0*d\",\"after\":\"%d\"}", i, LONG, i, i);
+        documents[i] = parse_good(body.ptr);
+        buf_finish(&body);
+    }
+    for (int i = DOCUMENTS - 1; i >= 0; i--) {
+        const int which = (i + 2) % DOCUMENTS;
+        int64_t number;
+
+        cr_assert(json_integer(json_member(documents[which], "n"), &number) && number == which);
+        cr_assert_eq(json_text(json_member(documents[which], "long")).len, (size_t)LONG);
+        cr_assert_eq(json_text(json_member(documents[which], "after")).ptr[0], '0' + which);
+        json_free(documents[which]);
+    }
+}
+
 /* However a good body is cut or changed, the parser does not crash, and no prefix of it is accepted. */
 Test(json, every_prefix_and_every_changed_byte)
 {
