@@ -93,19 +93,19 @@ static const struct json *read_list(struct exchange *exchange, size_t *ret_count
 
 static bool read_question(struct exchange *exchange, const struct json *item, size_t at, struct question *question)
 {
-    const char *where = exchange_format(exchange, "checks[%zu]", at);
+    const struct exchange_place place = {"checks", at};
+    bool is_read = false;
 
-    if (json_type(item) != JSON_OBJECT) {
+    if (json_type(item) == JSON_OBJECT) {
+        exchange->body = item;
+        exchange->within = &place;
+        is_read = question_read(exchange, question);
+        exchange->within = NULL;
+    } else {
         exchange_refuse_value(exchange,
-                              exchange_format(exchange, "%s must be an object, as in {\"key\":\"…\"}.", where));
-        return false;
+                              exchange_format(exchange, "checks[%zu] must be an object, as in {\"key\":\"…\"}.", at));
     }
-    exchange->body = item;
-    exchange->within = where;
-    if (!question_read(exchange, question))
-        return false;
-    exchange->within = NULL;
-    return true;
+    return is_read;
 }
 
 static void all_judged(const struct batch *op)

@@ -48,7 +48,8 @@ static void refuse_now(struct exchange *exchange, struct problem problem)
     problem.session_realm = exchange->mount && (exchange->mount->flags & MOUNT_SESSION_REALM);
     problem.is_oauth =
         !exchange->reply_refusal && exchange->match.sibling && exchange->match.sibling->flags & ROUTE_OAUTH;
-    problem.within = exchange->within;
+    if (exchange->within)
+        problem.within = exchange_format(exchange, "%s[%zu]", exchange->within->list, exchange->within->at);
     refusal_note(exchange, problem.code);
     if (exchange->reply_refusal)
         exchange->reply_refusal(exchange, &problem);

@@ -14,6 +14,11 @@ struct mount;
 struct exchange_answer;
 struct question;
 
+struct exchange_place {
+    const char *list;
+    size_t at;
+};
+
 /* The ids of 20,000 keys, the most that an account has at a time by default, several times over. */
 enum { ANSWER_MAX_BYTES = 4 * 1024 * 1024 };
 /* One record with the longest name, escaped. */
@@ -46,7 +51,8 @@ struct exchange {
     struct exchange_answer *answer; /* NULL: nothing was written */
 
     const struct json *body; /* of ROUTE_JSON rows */
-    const char *within;      /* which part of it `body` is, for refusals; NULL: all of it */
+    /* Which part of the request's body that is, for refusals: the element of a list. NULL: all of it. */
+    const struct exchange_place *within;
     struct text form;        /* the body as it came, until the request is freed */
 };
 

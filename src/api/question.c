@@ -86,20 +86,20 @@ static void refuse(struct exchange *exchange, struct problem *problem)
 void question_ask(struct exchange *asking, struct question *question, void (*judged)(struct question *question),
                   void *arg)
 {
+    struct exchange *exchange = &question->exchange;
+
     question->judged = judged;
     question->arg = arg;
-    question->exchange = (struct exchange){
-        .request = asking->request,
-        .service = asking->service,
-        .method = asking->method,
-        .path = asking->path,
-        .mount = asking->mount,
-        .is_internal = asking->is_internal,
-        .admit = admit,
-        .reply_refusal = refuse,
-        .question = question,
-    };
-    check_question(&question->exchange);
+    exchange->request = asking->request; /* the rest is zero; it is large */
+    exchange->service = asking->service;
+    exchange->method = asking->method;
+    exchange->path = asking->path;
+    exchange->mount = asking->mount;
+    exchange->is_internal = asking->is_internal;
+    exchange->admit = admit;
+    exchange->reply_refusal = refuse;
+    exchange->question = question;
+    check_question(exchange);
 }
 
 bool question_is_decided(const struct question *question)
