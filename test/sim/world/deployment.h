@@ -1,0 +1,37 @@
+/* What runs: a Redis, nodes, and clients on hosts of their own; with accounts, and a key of each that may manage keys,
+ * made by the product's commands and its console. */
+#pragma once
+#include "process.h"
+#include "server.h"
+
+enum { SIM_NODES_MAX = 5, SIM_ACCOUNTS = 2, SIM_SECRET_BYTES = 128, SIM_ID_BYTES = 64, SIM_PORT = 8080 };
+
+struct sim_node {
+    struct sim_host *host;
+    struct sim_process *process; /* NULL: it does not run */
+    struct sim_deployment *deployment;
+};
+
+struct sim_account {
+    char id[SIM_ID_BYTES], manager[SIM_SECRET_BYTES]; /* manager: the key's secret */
+};
+
+struct sim_deployment {
+    char folder[256], master_key[300];
+    const char *broken; /* the rule that its nodes break; NULL: none */
+    struct sim_host *redis_host, *clients;
+    struct sim_server *redis;
+    struct sim_node nodes[SIM_NODES_MAX];
+    unsigned node_count;
+    struct sim_account accounts[SIM_ACCOUNTS];
+    unsigned commands; /* that were begun */
+};
+
+/* folder: empty. Once it returns, all nodes serve. */
+void sim_deployment_start(struct sim_deployment *deployment, const char *image, const char *folder, unsigned nodes,
+                          const char *broken);
+/* Runs a command of the product with this store. args: after the program's name, ending with NULL. */
+void sim_command_start(struct sim_deployment *deployment, const char *const *args, void (*ended)(void *arg, int code),
+                       void *arg);
+void sim_node_start(struct sim_node *node);
+void sim_node_kill(struct sim_node *node);

@@ -1,0 +1,258 @@
+#include "faults.h"
+#include "load.h"
+#include "schedule.h"
+#include "trace.h"
+
+/* LANES faults last at the same time, each of something else. They last up to three leases; clocks run up to 10 % fast
+ * or slow, as the product allows them. */
+enum {
+    LANES = 2,
+    REST_MOST_MS = 1500,
+    LAST_MOST_MS = 3000,
+    PACE_MOST_PPM = 100 * 1000,
+    BURST_MOST_MS = 900,
+    CALENDAR_MOST_S = 10,
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
+#define LEAST_DELAY_NS (NS_PER_MS / 32)
+#define MOST_DELAY_NS (NS_PER_MS / 2)
+
+/* What a fault needs for itself: something of its node, or Redis. */
+enum need {
+    NEEDS_PROCESS,
+    NEEDS_LINK,
+    NEEDS_DELAY,
+    NEEDS_CLOCK,
+    NEEDS_REDIS,
+    NEEDS_ALL,
+};
+
+struct fault {
+    const char *name;
+    enum need need;
+    void (*begin)(struct sim_node *node);
+    void (*end)(struct sim_node *node); /* NULL: it does not last */
+};
+
+struct lane {
+    struct sim_event next;
+    const struct fault *present; /* NULL: none */
+    struct sim_node *node;
+};
+
+static struct sim_deployment *of;
+static struct lane lanes[LANES];
+static uint64_t copied_ns;
+
+/* Of a node's process */
+
+static void pause_begins(struct sim_node *node)
+{
+    sim_process_pause(node->process);
+}
+
+static void pause_ends(struct sim_node *node)
+{
+    sim_process_resume(node->process);
+}
+
+static void kill_begins(struct sim_node *node)
+{
+    sim_node_kill(node);
+}
+
+static void kill_ends(struct sim_node *node)
+{
+    sim_node_start(node);
+}
+
+/* Between a node and Redis */
+
+static void cut_begins(struct sim_node *node)
+{
+    sim_link_cut(node->host, of->redis_host, true);
+    sim_link_cut(of->redis_host, node->host, true);
+}
+
+static void cut_ends(struct sim_node *node)
+{
+    sim_link_cut(node->host, of->redis_host, false);
+    sim_link_cut(of->redis_host, node->host, false);
+}
+
+/* What it sends arrives, and it hears nothing. */
+static void deafness_begins(struct sim_node *node)
+{
+    sim_link_cut(of->redis_host, node->host, true);
+}
+
+static void muteness_begins(struct sim_node *node)
+{
+    sim_link_cut(node->host, of->redis_host, true);
+}
+
+static void delay(struct sim_node *node, uint64_t least_ns, uint64_t most_ns)
+{
+    sim_link_delay(node->host, of->redis_host, least_ns, most_ns);
+    sim_link_delay(of->redis_host, node->host, least_ns, most_ns);
+}
+
+static void burst_begins(struct sim_node *node)
+{
+    delay(node, 0, sim_draw_between(1, BURST_MOST_MS) * NS_PER_MS);
+}
+
+static void delay_ends(struct sim_node *node)
+{
+    delay(node, LEAST_DELAY_NS, MOST_DELAY_NS);
+}
+
+/* What it hears is late alone. */
+static void lateness_begins(struct sim_node *node)
+{
+    const uint64_t most_ns = sim_draw_between(1, BURST_MOST_MS) * NS_PER_MS;
+
+    sim_link_delay(of->redis_host, node->host, most_ns / 2, most_ns);
+}
+
+static void reset_begins(struct sim_node *node)
+{
+    sim_connections_reset(node->host, of->redis_host);
+}
+
+/* Clocks */
+
+static void pace_begins(struct sim_node *node)
+{
+    sim_host_pace(node->host, (int64_t)sim_draw_between(0, 2 * PACE_MOST_PPM) - PACE_MOST_PPM);
+}
+
+/* The calendar alone, which leases must not ask. */
+static void calendar_begins(struct sim_node *node)
+{
+    node->host->clock.off_ns = ((int64_t)sim_draw_between(0, 2 * CALENDAR_MOST_S) - CALENDAR_MOST_S) * NS_PER_S;
+}
+
+/* Redis */
+
+static void redis_kill_begins(struct sim_node *node)
+{
+    (void)node;
+    sim_server_kill(of->redis);
+}
+
+static void redis_kill_ends(struct sim_node *node)
+{
+    (void)node;
+    sim_server_restart(of->redis, SIM_DISK_WHOLE);
+}
+
+static void empty_begins(struct sim_node *node)
+{
+    (void)node;
+    sim_server_kill(of->redis);
+    sim_server_restart(of->redis, SIM_DISK_EMPTY);
+}
+
+static void empty_ends(struct sim_node *node)
+{
+    (void)node;
+    sim_server_kill(of->redis);
+    sim_server_restart(of->redis, SIM_DISK_WHOLE);
+}
+
+static void back_begins(struct sim_node *node)
+{
+    (void)node;
+    copied_ns = sim_now_ns();
+    sim_server_copy(of->redis);
+}
+
+static void back_ends(struct sim_node *node)
+{
+    (void)node;
+    sim_server_kill(of->redis);
+    sim_load_lost(copied_ns);
+    sim_server_restart(of->redis, SIM_DISK_COPY);
+}
+
+static const struct fault FAULTS[] = {
+    {"pause", NEEDS_PROCESS, pause_begins, pause_ends},
+    {"kill", NEEDS_PROCESS, kill_begins, kill_ends},
+    {"cut", NEEDS_LINK, cut_begins, cut_ends},
+    {"deaf", NEEDS_LINK, deafness_begins, cut_ends},
+    {"mute", NEEDS_LINK, muteness_begins, cut_ends},
+    {"burst", NEEDS_DELAY, burst_begins, delay_ends},
+    {"late", NEEDS_DELAY, lateness_begins, delay_ends},
+    {"reset", NEEDS_LINK, reset_begins, NULL},
+    {"pace", NEEDS_CLOCK, pace_begins, NULL},
+    {"calendar", NEEDS_CLOCK, calendar_begins, NULL},
+    {"redis-kill", NEEDS_REDIS, redis_kill_begins, redis_kill_ends},
+    {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends},
+    {"goes-back", NEEDS_ALL, back_begins, back_ends},
+};
+
+static bool is_free(const struct fault *fault, const struct sim_node *node)
+{
+    for (const struct lane *lane = lanes; lane < lanes + LANES; lane++) {
+        if (!lane->present)
+            continue;
+        if (lane->present->need == NEEDS_ALL || fault->need == NEEDS_ALL)
+            return false;
+        if (lane->present->need == fault->need && (lane->node == node || fault->need == NEEDS_REDIS))
+            return false;
+    }
+    return true;
+}
+
+static void end_present(struct lane *lane)
+{
+    if (!lane->present)
+        return;
+    sim_trace("faults", "%s of %s ends", lane->present->name, lane->node->host->name);
+    lane->present->end(lane->node);
+    lane->present = NULL;
+}
+
+static void on_next(struct sim_event *event)
+{
+    struct lane *lane = LIST_ENTRY(event, struct lane, next);
+    const struct fault *fault = &FAULTS[sim_draw_below(sizeof FAULTS / sizeof *FAULTS)];
+    struct sim_node *node = &of->nodes[sim_draw_below(of->node_count)];
+
+    if (lane->present) {
+        end_present(lane);
+        sim_event_in(event, sim_draw_between(1, REST_MOST_MS) * NS_PER_MS);
+        return;
+    }
+    if (is_free(fault, node)) {
+        sim_trace("faults", "%s of %s", fault->name, node->host->name);
+        fault->begin(node);
+        lane->node = node;
+        lane->present = fault->end ? fault : NULL;
+    }
+    sim_event_in(event, sim_draw_between(1, LAST_MOST_MS) * NS_PER_MS);
+}
+
+void sim_faults_start(struct sim_deployment *deployment)
+{
+    of = deployment;
+    for (struct lane *lane = lanes; lane < lanes + LANES; lane++) {
+        *lane = (struct lane){.next.run = on_next};
+        sim_event_in(&lane->next, sim_draw_between(1, REST_MOST_MS) * NS_PER_MS);
+    }
+}
+
+void sim_faults_stop(void)
+{
+    for (struct lane *lane = lanes; lane < lanes + LANES; lane++) {
+        sim_event_cancel(&lane->next);
+        end_present(lane);
+    }
+    for (unsigned i = 0; i < of->node_count; i++) {
+        sim_host_pace(of->nodes[i].host, 0);
+        of->nodes[i].host->clock.off_ns = 0;
+    }
+}

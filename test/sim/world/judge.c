@@ -1,0 +1,60 @@
+#include "judge.h"
+#include "kernel_internal.h"
+#include "trace.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { TEXT_BYTES = 200, ACCEPTED = 200, REFUSED = 401, UNAVAILABLE = 503 };
+
+#define NS_PER_S 1e9
+
+struct sim_counts sim_counts;
+
+void sim_judge_begin(void)
+{
+    sim_counts = (struct sim_counts){0};
+}
+
+void sim_judge_violation(const char *format, ...)
+{
+    char text[TEXT_BYTES];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    sim_counts.violations++;
+    sim_trace("judge", "VIOLATION: %s", text);
+}
+
+void sim_judge_use(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, bool is_done)
+{
+    if (is_done && of->revoked_ns > 0 && begun_ns > of->revoked_ns)
+        sim_judge_violation("%s accepts %s %.6f s after its revocation was answered", node, key,
+                            (double)(begun_ns - of->revoked_ns) / NS_PER_S);
+}
+
+void sim_judge_check(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, int status)
+{
+    sim_counts.accepted += status == ACCEPTED;
+    sim_counts.refused += status == REFUSED;
+    sim_counts.unavailable += status == UNAVAILABLE;
+    sim_counts.unknown += status == 0;
+    sim_judge_use(of, key, node, begun_ns, status == ACCEPTED);
+    if (status == REFUSED && !of->is_tried)
+        sim_judge_violation("%s refuses %s, which lives", node, key);
+    if (status != ACCEPTED && status != REFUSED && status != UNAVAILABLE && status != 0)
+        sim_judge_violation("%s answers a check of %s with %d", node, key, status);
+}
+
+void sim_judge_revoked(struct sim_verdict *of, uint64_t asked_ns, uint64_t answered_ns, uint64_t from_ns)
+{
+    const uint64_t took_ns = answered_ns - asked_ns;
+
+    if (of->revoked_ns == 0 || from_ns < of->revoked_ns)
+        of->revoked_ns = from_ns;
+    sim_counts.revoked++;
+    sim_counts.revoke_ns_sum += took_ns;
+    if (took_ns > sim_counts.revoke_ns_max)
+        sim_counts.revoke_ns_max = took_ns;
+}

@@ -1,0 +1,220 @@
+#include "base/check.h"
+#include "base/mem.h"
+#include "load_internal.h"
+#include "suspension.h"
+#include "trace.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LIVES_MAX = 256,
+    LIFE_LEAST_MS = 20,
+    LIFE_MOST_MS = 4000,
+    AFTERLIFE_MS = SIM_AFTERLIFE_MS, /* in which it is checked more often, so many times: */
+    OFTENER = 4,
+    CHECK_EVERY_MS = 1000,
+    QUIET_ONE_IN = 2,
+    LATE_ONE_IN = 20,
+    LATE_MOST_MS = 150,
+    CHECK_WITHIN_MS = 3000,
+};
+
+struct sim_deployment *sim_load_of;
+struct list sim_lives = {&sim_lives, &sim_lives};
+
+static uint64_t create_every_ns;
+static struct sim_event creation;
+static unsigned life_count;
+static uint64_t made;
+static uint64_t lost_from_ns, lost_until_ns; /* what was made between may be lost */
+
+struct sim_node *sim_draw_node(void)
+{
+    return &sim_load_of->nodes[sim_draw_below(sim_load_of->node_count)];
+}
+
+void sim_load_ask(const struct sim_asking *asking, const char *method, const char *target, const char *secret,
+                  const char *body, uint64_t late_ns, void (*answered)(void *arg, const struct sim_answer *answer))
+{
+    struct sim_asking *copy = mem_alloc(sizeof *copy);
+    char bytes[SIM_REQUEST_BYTES];
+    int len = snprintf(bytes, sizeof bytes, "%s %s HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n", method,
+                       target, secret);
+
+    if (body)
+        len += snprintf(bytes + len, sizeof bytes - (size_t)len,
+                        "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+    else
+        len += snprintf(bytes + len, sizeof bytes - (size_t)len, "\r\n");
+    CHECK((size_t)len < sizeof bytes);
+    *copy = *asking;
+    if (copy->life)
+        copy->life->open++;
+    sim_http_ask(&(struct sim_request){
+        .from = sim_load_of->clients,
+        .to = asking->node->host,
+        .port = SIM_PORT,
+        .bytes = bytes,
+        .len = (size_t)len,
+        .late_ns = late_ns,
+        .within_ns = (body || asking->is_change ? SIM_CHANGE_WITHIN_MS : CHECK_WITHIN_MS) * SIM_NS_PER_MS,
+        .answered = answered,
+        .arg = copy});
+}
+
+/* Checks */
+
+static void life_free(struct sim_life *life)
+{
+    for (unsigned i = 0; i < sim_load_of->node_count; i++)
+        sim_event_cancel(&life->checkers[i].next);
+    sim_event_cancel(&life->death);
+    list_remove(&life->of_lives);
+    life_count--;
+    free(life);
+}
+
+/* Once nothing is under way. */
+static bool is_retired(const struct sim_life *life)
+{
+    return life->retires_ns > 0 && sim_now_ns() >= life->retires_ns && life->open == 0;
+}
+
+static void check_answered(void *arg, const struct sim_answer *answer)
+{
+    struct sim_asking *asking = arg;
+    struct sim_life *life = asking->life;
+
+    life->open--;
+    sim_judge_check(&life->verdict, life->name, asking->node->host->name, answer->begun_ns, answer->status);
+    free(asking);
+}
+
+/* Often for a while after the end. */
+static uint64_t draw_pause(const struct sim_life *life)
+{
+    const uint64_t mean_ms = life->verdict.revoked_ns > 0 ? CHECK_EVERY_MS / OFTENER : CHECK_EVERY_MS;
+
+    return 1 + sim_draw_below(2 * mean_ms * SIM_NS_PER_MS);
+}
+
+static void on_check(struct sim_event *next)
+{
+    struct sim_checker *checker = LIST_ENTRY(next, struct sim_checker, next);
+    struct sim_life *life = checker->life;
+    const struct sim_asking asking = {.life = life, .node = checker->node};
+
+    if (is_retired(life)) {
+        life_free(life);
+        return;
+    }
+    if (!life->is_quiet || !life->verdict.is_tried || life->verdict.revoked_ns > 0)
+        sim_load_ask(&asking, "GET", "/v1/whoami", life->secret, NULL,
+                     sim_draw_below(LATE_ONE_IN) == 0 ? sim_draw_between(1, LATE_MOST_MS) * SIM_NS_PER_MS : 0,
+                     check_answered);
+    sim_event_in(&checker->next, draw_pause(life));
+}
+
+void sim_life_check_soon(struct sim_life *life)
+{
+    for (unsigned i = 0; i < sim_load_of->node_count; i++)
+        sim_event_in(&life->checkers[i].next,
+                     1 + (life->is_quiet ? sim_draw_below(2) * sim_draw_below(150 * SIM_NS_PER_MS) : 0));
+}
+
+/* Creations */
+
+/* A key has the end of the one that made it, if that was told before. */
+static void inherit(struct sim_life *life, const struct sim_life *by, const struct sim_answer *answer)
+{
+    if (!by || !by->is_scheduled)
+        return;
+    life->is_scheduled = life->verdict.is_tried = true;
+    if (by->told_ns > 0 && by->told_ns < answer->asked_ns)
+        life->verdict.revoked_ns = by->verdict.revoked_ns;
+}
+
+static void life_begin(const struct sim_life *by, const struct sim_answer *answer)
+{
+    struct sim_life *life = mem_alloc(sizeof *life);
+
+    *life = (struct sim_life){
+        .is_quiet = sim_draw_below(QUIET_ONE_IN) == 0, .death.run = sim_life_end, .made_ns = answer->answered_ns};
+    CHECK(sim_http_copy_after(answer->body, "\"id\":\"", life->id, sizeof life->id) &&
+          sim_http_copy_after(answer->body, "\"secret\":\"", life->secret, sizeof life->secret));
+    snprintf(life->name, sizeof life->name, "key %llu", (unsigned long long)++made);
+    life->may_be_lost = answer->answered_ns >= lost_from_ns && answer->asked_ns <= lost_until_ns;
+    life->verdict.is_tried = life->may_be_lost;
+    inherit(life, by, answer);
+    list_append(&sim_lives, &life->of_lives);
+    life_count++;
+    sim_counts.created++;
+    sim_event_in(&life->death, sim_draw_between(LIFE_LEAST_MS, LIFE_MOST_MS) * SIM_NS_PER_MS);
+    for (unsigned i = 0; i < sim_load_of->node_count; i++) {
+        life->checkers[i] = (struct sim_checker){.next.run = on_check, .life = life, .node = &sim_load_of->nodes[i]};
+        sim_event_in(&life->checkers[i].next, 1 + sim_draw_below(CHECK_EVERY_MS / 8 * SIM_NS_PER_MS));
+    }
+    sim_trace("clients", "%s is made", life->name);
+}
+
+static void create_answered(void *arg, const struct sim_answer *answer)
+{
+    struct sim_asking *asking = arg;
+    struct sim_life *by = asking->life;
+
+    if (by) {
+        by->open--;
+        sim_judge_use(&by->verdict, by->name, asking->node->host->name, answer->begun_ns,
+                      answer->status == SIM_CREATED);
+    }
+    free(asking);
+    if (answer->status == SIM_CREATED)
+        life_begin(by, answer);
+    else if (!by && answer->status != 0 && answer->status != 503)
+        sim_judge_violation("a creation is answered %d: %.80s", answer->status, answer->body);
+}
+
+void sim_load_create(struct sim_node *node, struct sim_life *by, uint64_t late_ns)
+{
+    sim_load_ask(&(struct sim_asking){.life = by, .node = node}, "POST", "/v1/api_keys",
+                 by ? by->secret : sim_load_of->accounts[0].manager,
+                 "{\"name\":\"simulated\",\"mode\":\"test\",\"scopes\":[\"keys:manage\",\"patients:read\"]}", late_ns,
+                 create_answered);
+}
+
+static void on_creation(struct sim_event *event)
+{
+    if (life_count < LIVES_MAX)
+        sim_load_create(sim_draw_node(), NULL, 0);
+    sim_event_in(event, 1 + sim_draw_below(2 * create_every_ns));
+}
+
+void sim_load_lost(uint64_t from_ns)
+{
+    lost_from_ns = from_ns;
+    lost_until_ns = sim_now_ns();
+    for (struct list *node = sim_lives.next; node != &sim_lives; node = node->next) {
+        struct sim_life *life = LIST_ENTRY(node, struct sim_life, of_lives);
+
+        if (life->made_ns >= from_ns)
+            life->may_be_lost = life->verdict.is_tried = true;
+    }
+}
+
+/* Each key is checked at each node so often while it lives, and then while it is dead. */
+void sim_load_start(struct sim_deployment *deployment, unsigned checks_per_s)
+{
+    static const uint64_t CHECKED_MS = (LIFE_LEAST_MS + LIFE_MOST_MS) / 2 + OFTENER * AFTERLIFE_MS;
+
+    CHECK(list_empty(&sim_lives));
+    sim_load_of = deployment;
+    life_count = 0;
+    made = 0;
+    lost_from_ns = UINT64_MAX;
+    lost_until_ns = 0;
+    create_every_ns = CHECKED_MS * (SIM_NS_PER_MS * 1000 / CHECK_EVERY_MS) / checks_per_s;
+    creation = (struct sim_event){.run = on_creation};
+    sim_event_in(&creation, 1);
+    sim_suspension_start(deployment);
+}

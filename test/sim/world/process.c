@@ -1,0 +1,341 @@
+#include "process_internal.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include "trace.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { STACK_BYTES = 2 << 20, GUARD_BYTES = 4096, FDS_MAX = 1 << 16, FIRST_NUMBER = 1000, PATH_BYTES = 512 };
+
+extern char **environ;
+
+struct sim_process *sim_running;
+
+static const char *image_path, *folder_path;
+static struct list processes = {&processes, &processes};
+static ucontext_t scheduler;
+static int started;
+static struct sim_process *owners[FDS_MAX];
+static char *free_stack; /* begins with the address of the next */
+
+/* What the kernel asks */
+
+void sim_process_opened(int fd)
+{
+    CHECK(fd < FDS_MAX);
+    owners[fd] = sim_running;
+}
+
+void sim_process_closed(int fd)
+{
+    if (fd >= 0 && fd < FDS_MAX)
+        owners[fd] = NULL;
+}
+
+static void *current(void)
+{
+    return sim_running;
+}
+
+static struct sim_host *host_of_running(void)
+{
+    return sim_running ? sim_running->host : NULL;
+}
+
+static const struct sim_clock *clock_of_running(void)
+{
+    return sim_running ? &sim_running->host->clock : NULL;
+}
+
+static void leave(void)
+{
+    struct sim_process *process = sim_running;
+
+    CHECK(swapcontext(&process->context, &scheduler) == 0);
+}
+
+static void wait_until(uint64_t until_ns)
+{
+    if (until_ns == UINT64_MAX)
+        sim_event_cancel(&sim_running->turn);
+    else
+        sim_event_at(&sim_running->turn, until_ns);
+    leave();
+}
+
+static void wake(void *arg)
+{
+    struct sim_process *process = arg;
+
+    if (process != sim_running && !process->has_ended)
+        sim_event_at(&process->turn, sim_now_ns());
+}
+
+static bool print(int fd, const struct iovec *parts, size_t count)
+{
+    FILE *file;
+
+    if (!sim_running || fd == STDIN_FILENO)
+        return false;
+    file = fd == STDOUT_FILENO ? sim_running->out : sim_running->err;
+    for (size_t i = 0; i < count; i++) {
+        sim_trace_add(parts[i].iov_base, parts[i].iov_len);
+        fwrite(parts[i].iov_base, 1, parts[i].iov_len, file);
+    }
+    return true;
+}
+
+static const struct sim_world WORLD = {.wait = wait_until,
+                                       .current = current,
+                                       .wake = wake,
+                                       .host = host_of_running,
+                                       .clock = clock_of_running,
+                                       .opened = sim_process_opened,
+                                       .closed = sim_process_closed,
+                                       .printed = print};
+
+void sim_processes_begin(const char *image, const char *folder)
+{
+    CHECK(list_empty(&processes));
+    image_path = image;
+    folder_path = folder;
+    started = 0;
+    sim_world = &WORLD;
+}
+
+/* Ending */
+
+static void texts_free(char **texts)
+{
+    for (char **text = texts; *text; text++)
+        free(*text);
+    free(texts);
+}
+
+static void close_descriptors(const struct sim_process *process)
+{
+    for (int fd = 0; fd < FDS_MAX; fd++)
+        if (owners[fd] == process)
+            close(fd);
+}
+
+static void stack_give_back(char *stack)
+{
+    memcpy(stack + GUARD_BYTES, &free_stack, sizeof free_stack);
+    free_stack = stack;
+}
+
+static void process_free(struct sim_process *process)
+{
+    sim_event_cancel(&process->turn);
+    list_remove(&process->of_processes);
+    close_descriptors(process);
+    sim_process_unmap(process);
+    fclose(process->out);
+    fclose(process->err);
+    stack_give_back(process->stack);
+    sim_heap_give_back(process->heap);
+    sim_image_give_back(process->image);
+    texts_free(process->argv);
+    texts_free(process->environment);
+    free(process->name);
+    free(process);
+}
+
+void sim_process_kill(struct sim_process *process)
+{
+    CHECK(process != sim_running);
+    sim_trace(process->name, "is killed");
+    process_free(process);
+}
+
+void sim_process_exit(int code)
+{
+    sim_running->code = code;
+    sim_running->has_ended = true;
+    sim_event_cancel(&sim_running->turn);
+    leave();
+    abort();
+}
+
+void sim_process_failed(const char *what)
+{
+    fflush(sim_running->out);
+    fflush(sim_running->err);
+    sim_trace_tell();
+    dprintf(STDERR_FILENO, "%s/%s.err: %s\n", folder_path, sim_running->name, what);
+    _Exit(3);
+}
+
+/* Running */
+
+static void begin(void)
+{
+    int count = 0;
+
+    while (sim_running->argv[count])
+        count++;
+    sim_process_exit(sim_image_run(sim_running->image, count, sim_running->argv));
+}
+
+struct outside {
+    struct sim_process *running;
+    FILE *out, *err;
+    char **environment;
+    int error;
+};
+
+/* What belongs to a process is exchanged with it. */
+static struct outside enter(struct sim_process *process)
+{
+    const struct outside outside = {sim_running, stdout, stderr, environ, errno};
+
+    sim_running = process;
+    stdout = process->out;
+    stderr = process->err;
+    environ = process->environment;
+    errno = process->error;
+    sim_heap_use(process->heap);
+    return outside;
+}
+
+static void go_back(const struct outside *outside)
+{
+    sim_running->error = errno;
+    sim_running = outside->running;
+    stdout = outside->out;
+    stderr = outside->err;
+    environ = outside->environment;
+    errno = outside->error;
+    sim_heap_use(sim_running ? sim_running->heap : NULL);
+}
+
+static void deliver_signals(struct sim_process *process)
+{
+    struct outside outside;
+
+    for (int number = 1; number < SIM_SIGNALS; number++) {
+        if (!(process->signals & UINT32_C(1) << number))
+            continue;
+        process->signals &= ~(UINT32_C(1) << number);
+        CHECK(process->handlers[number]);
+        outside = enter(process);
+        process->handlers[number](number);
+        go_back(&outside);
+    }
+}
+
+static void run(struct sim_event *turn)
+{
+    struct sim_process *process = LIST_ENTRY(turn, struct sim_process, turn);
+    void (*ended)(void *arg, int code) = process->ended;
+    void *arg = process->arg;
+    struct outside outside;
+    int code;
+
+    process->is_late = process->is_paused;
+    if (process->is_paused)
+        return;
+    outside = enter(process);
+    CHECK(swapcontext(&scheduler, &process->context) == 0);
+    go_back(&outside);
+    if (!process->has_ended)
+        return;
+    code = process->code;
+    sim_trace(process->name, "ends with %d", code);
+    process_free(process);
+    if (ended)
+        ended(arg, code);
+}
+
+void sim_process_signal(struct sim_process *process, int number)
+{
+    sim_trace(process->name, "gets signal %d", number);
+    process->signals |= UINT32_C(1) << number;
+    if (!process->is_paused)
+        deliver_signals(process);
+}
+
+void sim_process_pause(struct sim_process *process)
+{
+    sim_trace(process->name, "is paused");
+    process->is_paused = true;
+}
+
+void sim_process_resume(struct sim_process *process)
+{
+    sim_trace(process->name, "goes on");
+    process->is_paused = false;
+    deliver_signals(process);
+    if (process->is_late)
+        sim_event_at(&process->turn, sim_now_ns());
+}
+
+/* Beginning */
+
+static char **texts_copy(const char *const *texts)
+{
+    size_t count = 0;
+    char **copy;
+
+    while (texts[count])
+        count++;
+    copy = mem_alloc((count + 1) * sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = mem_copy_text(texts[i], strlen(texts[i]));
+    copy[count] = NULL;
+    return copy;
+}
+
+static char *stack_take(void)
+{
+    char *stack = free_stack;
+
+    if (stack) {
+        memcpy(&free_stack, stack + GUARD_BYTES, sizeof free_stack);
+        return stack;
+    }
+    stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    CHECK(stack != MAP_FAILED && mprotect(stack, GUARD_BYTES, PROT_NONE) == 0);
+    return stack;
+}
+
+static FILE *open_printed(const char *name, const char *kind)
+{
+    char path[PATH_BYTES];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s.%s", folder_path, name, kind);
+    file = fopen(path, "ae");
+    CHECK(file);
+    return file;
+}
+
+struct sim_process *sim_process_start(const struct sim_process_plan *plan)
+{
+    struct sim_process *process = mem_alloc(sizeof *process);
+
+    *process = (struct sim_process){.host = plan->host, .ended = plan->ended, .arg = plan->arg};
+    process->name = mem_copy_text(plan->name, strlen(plan->name));
+    process->argv = texts_copy(plan->argv);
+    process->environment = texts_copy(plan->environment);
+    process->number = FIRST_NUMBER + started++;
+    process->image = sim_image_take(image_path);
+    process->heap = sim_heap_take();
+    process->stack = stack_take();
+    process->out = open_printed(plan->name, "out");
+    process->err = open_printed(plan->name, "err");
+    list_init(&process->mappings);
+    CHECK(getcontext(&process->context) == 0);
+    process->context.uc_stack.ss_sp = process->stack + GUARD_BYTES;
+    process->context.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
+    makecontext(&process->context, begin, 0);
+    process->turn.run = run;
+    list_append(&processes, &process->of_processes);
+    sim_event_at(&process->turn, sim_now_ns());
+    sim_trace(process->name, "starts");
+    return process;
+}

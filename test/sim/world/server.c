@@ -1,0 +1,239 @@
+#include "server.h"
+#include "actor.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include "schedule.h"
+#include "simredis.h"
+#include "trace.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PORT = 6379, NS_PER_US = 1000, AGAIN_NS = 1000 * 1000 };
+
+struct bytes {
+    char *ptr;
+    size_t len;
+};
+
+struct sim_server {
+    struct sim_host *host;
+    struct simredis *redis; /* NULL: it is down */
+    struct sim_socket *listener;
+    struct list peers;
+    struct sim_event turn;
+    struct bytes disk, copy; /* disk: while it is down */
+    bool is_empty;
+};
+
+struct peer {
+    struct list of_server;
+    struct sim_server *server;
+    struct sim_socket *socket;      /* NULL: it is closed */
+    struct simredis_client *client; /* likewise */
+    bool is_busy;                   /* within a call of simredis */
+    /* What the other end has no room for yet. */
+    char *waiting;
+    size_t waiting_len, waiting_room;
+    struct sim_event again;
+};
+
+static const char *const SETTINGS[][2] = {
+    {"appendonly", "yes"}, {"appendfsync", "always"}, {"maxmemory-policy", "noeviction"}};
+
+static uint64_t unix_us(void *context)
+{
+    struct timespec now;
+
+    (void)context;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / NS_PER_US;
+}
+
+static uint64_t draw(void *context)
+{
+    (void)context;
+    return sim_draw();
+}
+
+static void peer_free(struct peer *peer)
+{
+    sim_event_cancel(&peer->again);
+    list_remove(&peer->of_server);
+    free(peer->waiting);
+    free(peer);
+}
+
+/* Frees it if nothing is left of it. */
+static void peer_look(struct peer *peer)
+{
+    if (!peer->client && peer->socket && peer->waiting_len == 0) {
+        sim_actor_close(peer->socket);
+        peer->socket = NULL;
+    }
+    if (!peer->client && !peer->socket && !peer->is_busy)
+        peer_free(peer);
+}
+
+static void flush(struct sim_event *again)
+{
+    struct peer *peer = LIST_ENTRY(again, struct peer, again);
+
+    if (!sim_actor_send(peer->socket, peer->waiting, peer->waiting_len)) {
+        sim_event_in(again, AGAIN_NS);
+        return;
+    }
+    peer->waiting_len = 0;
+    peer_look(peer);
+}
+
+static void send_bytes(void *client, const char *bytes, size_t length)
+{
+    struct peer *peer = client;
+
+    if (!peer->socket || (peer->waiting_len == 0 && sim_actor_send(peer->socket, bytes, length)))
+        return;
+    while (peer->waiting_room < peer->waiting_len + length) {
+        peer->waiting_room = peer->waiting_room > 0 ? 2 * peer->waiting_room : 4096;
+        peer->waiting = mem_resize(peer->waiting, peer->waiting_room);
+    }
+    memcpy(peer->waiting + peer->waiting_len, bytes, length);
+    peer->waiting_len += length;
+    if (!sim_event_waits(&peer->again))
+        sim_event_in(&peer->again, AGAIN_NS);
+}
+
+static void close_client(void *client)
+{
+    struct peer *peer = client;
+
+    peer->client = NULL;
+    peer_look(peer);
+}
+
+static void look_ahead(struct sim_server *server)
+{
+    const uint64_t next = simredis_next_us(server->redis), now = unix_us(NULL);
+
+    if (next == UINT64_MAX)
+        sim_event_cancel(&server->turn);
+    else
+        sim_event_in(&server->turn, next > now ? (next - now) * NS_PER_US : 0);
+}
+
+static void on_turn(struct sim_event *turn)
+{
+    struct sim_server *server = LIST_ENTRY(turn, struct sim_server, turn);
+
+    simredis_run(server->redis);
+    look_ahead(server);
+}
+
+static void on_connected(struct sim_socket *socket, void *arg)
+{
+    struct peer *peer = mem_alloc(sizeof *peer);
+
+    *peer = (struct peer){.server = arg, .socket = socket, .again.run = flush};
+    list_append(&peer->server->peers, &peer->of_server);
+    sim_actor_is(socket, peer);
+    peer->client = simredis_connect(peer->server->redis, peer);
+}
+
+static void on_received(struct sim_socket *socket, void *arg, const char *bytes, size_t length)
+{
+    struct peer *peer = arg;
+    struct sim_server *server = peer->server;
+
+    (void)socket;
+    if (!peer->client)
+        return;
+    peer->is_busy = true;
+    simredis_receive(peer->client, bytes, length);
+    peer->is_busy = false;
+    peer_look(peer);
+    look_ahead(server);
+}
+
+static void on_closed(struct sim_socket *socket, void *arg)
+{
+    struct peer *peer = arg;
+    struct simredis_client *client = peer->client;
+
+    (void)socket;
+    peer->socket = NULL;
+    peer->client = NULL;
+    peer->waiting_len = 0;
+    sim_event_cancel(&peer->again);
+    if (client)
+        simredis_disconnect(client);
+    peer_look(peer);
+}
+
+static const struct sim_actor ACTOR = {.connected = on_connected, .received = on_received, .closed = on_closed};
+
+static void begin(struct sim_server *server, const struct bytes *data)
+{
+    const struct simredis_host host = {
+        .context = server, .unix_us = unix_us, .random = draw, .send = send_bytes, .close = close_client};
+
+    server->redis = simredis_new(&host);
+    for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
+        CHECK(simredis_configure(server->redis, SETTINGS[i][0], SETTINGS[i][1]));
+    if (data->ptr)
+        CHECK(simredis_load(server->redis, data->ptr, data->len));
+    server->listener = sim_actor_listen(server->host, PORT, &ACTOR, server);
+    look_ahead(server);
+}
+
+static void save(struct sim_server *server, struct bytes *ret_data)
+{
+    free(ret_data->ptr);
+    ret_data->ptr = simredis_save(server->redis, &ret_data->len);
+}
+
+struct sim_server *sim_server_start(struct sim_host *host)
+{
+    struct sim_server *server = mem_alloc(sizeof *server);
+
+    *server = (struct sim_server){.host = host, .turn.run = on_turn};
+    list_init(&server->peers);
+    begin(server, &(struct bytes){NULL, 0});
+    return server;
+}
+
+void sim_server_copy(struct sim_server *server)
+{
+    save(server, &server->copy);
+}
+
+void sim_server_kill(struct sim_server *server)
+{
+    struct list *node;
+
+    sim_trace(server->host->name, "redis is killed");
+    if (!server->is_empty)
+        save(server, &server->disk);
+    sim_actor_close(server->listener);
+    while ((node = list_first(&server->peers))) {
+        struct peer *peer = LIST_ENTRY(node, struct peer, of_server);
+
+        if (peer->client)
+            simredis_disconnect(peer->client);
+        if (peer->socket)
+            sim_actor_close(peer->socket);
+        peer_free(peer);
+    }
+    simredis_free(server->redis);
+    server->redis = NULL;
+    sim_event_cancel(&server->turn);
+}
+
+void sim_server_restart(struct sim_server *server, enum sim_disk disk)
+{
+    static const char *const NAMES[] = {"as it was", "as it was at the copy", "empty"};
+    const struct bytes nothing = {NULL, 0};
+
+    sim_trace(server->host->name, "redis is started again, %s", NAMES[disk]);
+    server->is_empty = disk == SIM_DISK_EMPTY;
+    begin(server, disk == SIM_DISK_WHOLE ? &server->disk : disk == SIM_DISK_COPY ? &server->copy : &nothing);
+}

@@ -1,0 +1,75 @@
+#include "suspension.h"
+#include "load_internal.h"
+#include "trace.h"
+#include <stdlib.h>
+
+enum { SUBJECT = 1, CHECK_EVERY_MS = 600, OFTENER = 4, LASTS_MOST_MS = 4000, AGAIN_MS = 200 };
+
+static struct sim_deployment *of;
+static struct sim_verdict verdict; /* revoked: suspended */
+static struct sim_checker checkers[SIM_NODES_MAX];
+static struct sim_event turn;
+static bool must_suspend;
+
+/* Checks */
+
+static void check_answered(void *arg, const struct sim_answer *answer)
+{
+    struct sim_asking *asking = arg;
+
+    sim_judge_use(&verdict, "the suspended account's key", asking->node->host->name, answer->begun_ns,
+                  answer->status == SIM_DONE);
+    free(asking);
+}
+
+static void on_check(struct sim_event *next)
+{
+    struct sim_checker *checker = LIST_ENTRY(next, struct sim_checker, next);
+    uint64_t mean_ms;
+
+    sim_load_ask(&(struct sim_asking){.node = checker->node}, "GET", "/v1/whoami", of->accounts[SUBJECT].manager, NULL,
+                 0, check_answered);
+    mean_ms = verdict.revoked_ns > 0 ? CHECK_EVERY_MS / OFTENER : CHECK_EVERY_MS;
+    sim_event_in(next, 1 + sim_draw_below(2 * mean_ms * SIM_NS_PER_MS));
+}
+
+/* Commands */
+
+static void ended(void *arg, int code)
+{
+    (void)arg;
+    if (code != 0) {
+        sim_event_in(&turn, AGAIN_MS * SIM_NS_PER_MS);
+        return;
+    }
+    if (must_suspend) {
+        verdict.revoked_ns = sim_now_ns();
+        sim_trace("clients", "the account is suspended");
+        for (unsigned i = 0; i < of->node_count; i++)
+            sim_event_in(&checkers[i].next, 1);
+    }
+    must_suspend = !must_suspend;
+    sim_event_in(&turn, sim_draw_between(1, LASTS_MOST_MS) * SIM_NS_PER_MS);
+}
+
+static void on_turn(struct sim_event *event)
+{
+    (void)event;
+    verdict.revoked_ns = 0;
+    sim_command_start(
+        of, (const char *const[]){"account", must_suspend ? "suspend" : "resume", of->accounts[SUBJECT].id, NULL},
+        ended, NULL);
+}
+
+void sim_suspension_start(struct sim_deployment *deployment)
+{
+    of = deployment;
+    must_suspend = true;
+    verdict = (struct sim_verdict){0};
+    turn = (struct sim_event){.run = on_turn};
+    sim_event_in(&turn, sim_draw_between(1, LASTS_MOST_MS) * SIM_NS_PER_MS);
+    for (unsigned i = 0; i < of->node_count; i++) {
+        checkers[i] = (struct sim_checker){.next.run = on_check, .node = &of->nodes[i]};
+        sim_event_in(&checkers[i].next, 1);
+    }
+}

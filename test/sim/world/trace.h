@@ -1,0 +1,15 @@
+/* What happened, as lines: time, who, what. A digest covers all of them, and all that processes have printed, so that
+ * two runs can be compared. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* is_shown: each line is printed, too. */
+void sim_trace_begin(bool is_shown);
+__attribute__((format(printf, 2, 3))) void sim_trace(const char *who, const char *format, ...);
+/* Counts for the digest, without a line. */
+void sim_trace_add(const void *bytes, size_t len);
+uint64_t sim_trace_digest(void);
+/* Prints the last lines. */
+void sim_trace_tell(void);
