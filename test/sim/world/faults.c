@@ -1,12 +1,13 @@
 #include "faults.h"
-#include "load.h"
 #include "schedule.h"
+#include "setback.h"
 #include "trace.h"
+#include <signal.h>
 
-/* LANES faults last at the same time, each of something else. They last up to three leases; clocks run up to 10 % fast
- * or slow, as the product allows them. */
+/* Up to LANES faults last at the same time, each of something else. They last up to three leases; clocks run up to 10 %
+ * fast or slow, as the product allows them. */
 enum {
-    LANES = 2,
+    LANES = 3,
     REST_MOST_MS = 1500,
     LAST_MOST_MS = 3000,
     PACE_MOST_PPM = 100 * 1000,
@@ -44,7 +45,6 @@ struct lane {
 
 static struct sim_deployment *of;
 static struct lane lanes[LANES];
-static uint64_t copied_ns;
 
 /* Of a node's process */
 
@@ -66,6 +66,24 @@ static void kill_begins(struct sim_node *node)
 static void kill_ends(struct sim_node *node)
 {
     sim_node_start(node);
+}
+
+/* It may have ended by itself meanwhile. */
+static void drain_begins(struct sim_node *node)
+{
+    sim_process_signal(node->process, SIGTERM);
+}
+
+static void drain_ends(struct sim_node *node)
+{
+    if (node->process)
+        sim_node_kill(node);
+    sim_node_start(node);
+}
+
+static void hang_up_begins(struct sim_node *node)
+{
+    sim_process_signal(node->process, SIGHUP);
 }
 
 /* Between a node and Redis */
@@ -152,35 +170,50 @@ static void redis_kill_ends(struct sim_node *node)
 static void empty_begins(struct sim_node *node)
 {
     (void)node;
-    sim_server_kill(of->redis);
-    sim_server_restart(of->redis, SIM_DISK_EMPTY);
+    sim_server_empty(of->redis);
 }
 
 static void empty_ends(struct sim_node *node)
 {
     (void)node;
-    sim_server_kill(of->redis);
-    sim_server_restart(of->redis, SIM_DISK_WHOLE);
+    sim_server_refill(of->redis);
+}
+
+static void demotion_begins(struct sim_node *node)
+{
+    (void)node;
+    sim_server_tell(of->redis, "REPLICAOF 10.0.0.99 6379");
+}
+
+static void demotion_ends(struct sim_node *node)
+{
+    (void)node;
+    sim_server_tell(of->redis, "REPLICAOF NO ONE");
+}
+
+static void scripts_begin(struct sim_node *node)
+{
+    (void)node;
+    sim_server_tell(of->redis, "SCRIPT FLUSH");
 }
 
 static void back_begins(struct sim_node *node)
 {
     (void)node;
-    copied_ns = sim_now_ns();
-    sim_server_copy(of->redis);
+    sim_setback_start(of);
 }
 
 static void back_ends(struct sim_node *node)
 {
     (void)node;
-    sim_server_kill(of->redis);
-    sim_load_lost(copied_ns);
-    sim_server_restart(of->redis, SIM_DISK_COPY);
+    sim_setback_stop();
 }
 
 static const struct fault FAULTS[] = {
     {"pause", NEEDS_PROCESS, pause_begins, pause_ends},
     {"kill", NEEDS_PROCESS, kill_begins, kill_ends},
+    {"drain", NEEDS_PROCESS, drain_begins, drain_ends},
+    {"hang-up", NEEDS_PROCESS, hang_up_begins, NULL},
     {"cut", NEEDS_LINK, cut_begins, cut_ends},
     {"deaf", NEEDS_LINK, deafness_begins, cut_ends},
     {"mute", NEEDS_LINK, muteness_begins, cut_ends},
@@ -191,17 +224,18 @@ static const struct fault FAULTS[] = {
     {"calendar", NEEDS_CLOCK, calendar_begins, NULL},
     {"redis-kill", NEEDS_REDIS, redis_kill_begins, redis_kill_ends},
     {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends},
+    {"redis-demoted", NEEDS_REDIS, demotion_begins, demotion_ends},
+    {"scripts", NEEDS_REDIS, scripts_begin, NULL},
     {"goes-back", NEEDS_ALL, back_begins, back_ends},
 };
 
 static bool is_free(const struct fault *fault, const struct sim_node *node)
 {
     for (const struct lane *lane = lanes; lane < lanes + LANES; lane++) {
-        if (!lane->present)
-            continue;
-        if (lane->present->need == NEEDS_ALL || fault->need == NEEDS_ALL)
-            return false;
-        if (lane->present->need == fault->need && (lane->node == node || fault->need == NEEDS_REDIS))
+        const struct fault *other = lane->present;
+
+        if (other && (other->need == NEEDS_ALL ||
+                      (other->need == fault->need && (lane->node == node || fault->need == NEEDS_REDIS))))
             return false;
     }
     return true;
@@ -216,24 +250,39 @@ static void end_present(struct lane *lane)
     lane->present = NULL;
 }
 
+/* Often where something is wrong already. */
+static struct sim_node *draw_node(void)
+{
+    const struct lane *lane = &lanes[sim_draw_below(LANES)];
+
+    return lane->present && sim_draw_below(2) == 0 ? lane->node : &of->nodes[sim_draw_below(of->node_count)];
+}
+
+static void begin(struct lane *lane, const struct fault *fault, struct sim_node *node)
+{
+    for (struct lane *other = lanes; fault->need == NEEDS_ALL && other < lanes + LANES; other++)
+        end_present(other);
+    sim_trace("faults", "%s of %s", fault->name, node->host->name);
+    fault->begin(node);
+    lane->node = node;
+    lane->present = fault->end ? fault : NULL;
+}
+
 static void on_next(struct sim_event *event)
 {
     struct lane *lane = LIST_ENTRY(event, struct lane, next);
     const struct fault *fault = &FAULTS[sim_draw_below(sizeof FAULTS / sizeof *FAULTS)];
-    struct sim_node *node = &of->nodes[sim_draw_below(of->node_count)];
+    struct sim_node *node = draw_node();
 
     if (lane->present) {
         end_present(lane);
         sim_event_in(event, sim_draw_between(1, REST_MOST_MS) * NS_PER_MS);
         return;
     }
-    if (is_free(fault, node)) {
-        sim_trace("faults", "%s of %s", fault->name, node->host->name);
-        fault->begin(node);
-        lane->node = node;
-        lane->present = fault->end ? fault : NULL;
-    }
-    sim_event_in(event, sim_draw_between(1, LAST_MOST_MS) * NS_PER_MS);
+    if (is_free(fault, node))
+        begin(lane, fault, node);
+    sim_event_in(event, lane->present && fault->need == NEEDS_ALL ? SIM_SETBACK_NS
+                                                                  : sim_draw_between(1, LAST_MOST_MS) * NS_PER_MS);
 }
 
 void sim_faults_start(struct sim_deployment *deployment)

@@ -23,7 +23,6 @@ struct sim_server {
     struct list peers;
     struct sim_event turn;
     struct bytes disk, copy; /* disk: while it is down */
-    bool is_empty;
 };
 
 struct peer {
@@ -129,29 +128,38 @@ static void on_turn(struct sim_event *turn)
     look_ahead(server);
 }
 
-static void on_connected(struct sim_socket *socket, void *arg)
+static struct peer *peer_new(struct sim_server *server, struct sim_socket *socket)
 {
     struct peer *peer = mem_alloc(sizeof *peer);
 
-    *peer = (struct peer){.server = arg, .socket = socket, .again.run = flush};
-    list_append(&peer->server->peers, &peer->of_server);
-    sim_actor_is(socket, peer);
-    peer->client = simredis_connect(peer->server->redis, peer);
+    *peer = (struct peer){.server = server, .socket = socket, .again.run = flush};
+    list_append(&server->peers, &peer->of_server);
+    peer->client = simredis_connect(server->redis, peer);
+    return peer;
+}
+
+static void peer_receive(struct peer *peer, const char *bytes, size_t length)
+{
+    peer->is_busy = true;
+    simredis_receive(peer->client, bytes, length);
+    peer->is_busy = false;
+    look_ahead(peer->server);
+}
+
+static void on_connected(struct sim_socket *socket, void *arg)
+{
+    sim_actor_is(socket, peer_new(arg, socket));
 }
 
 static void on_received(struct sim_socket *socket, void *arg, const char *bytes, size_t length)
 {
     struct peer *peer = arg;
-    struct sim_server *server = peer->server;
 
     (void)socket;
     if (!peer->client)
         return;
-    peer->is_busy = true;
-    simredis_receive(peer->client, bytes, length);
-    peer->is_busy = false;
+    peer_receive(peer, bytes, length);
     peer_look(peer);
-    look_ahead(server);
 }
 
 static void on_closed(struct sim_socket *socket, void *arg)
@@ -206,13 +214,36 @@ void sim_server_copy(struct sim_server *server)
     save(server, &server->copy);
 }
 
+void sim_server_tell(struct sim_server *server, const char *command)
+{
+    struct peer *peer = peer_new(server, NULL);
+
+    sim_trace(server->host->name, "redis is told: %s", command);
+    peer_receive(peer, command, strlen(command));
+    peer_receive(peer, "\r\n", 2);
+    simredis_disconnect(peer->client);
+    peer_free(peer);
+}
+
+void sim_server_empty(struct sim_server *server)
+{
+    save(server, &server->disk);
+    sim_server_tell(server, "FLUSHALL");
+}
+
+void sim_server_refill(struct sim_server *server)
+{
+    sim_server_tell(server, "FLUSHALL");
+    CHECK(simredis_load(server->redis, server->disk.ptr, server->disk.len));
+    look_ahead(server);
+}
+
 void sim_server_kill(struct sim_server *server)
 {
     struct list *node;
 
     sim_trace(server->host->name, "redis is killed");
-    if (!server->is_empty)
-        save(server, &server->disk);
+    save(server, &server->disk);
     sim_actor_close(server->listener);
     while ((node = list_first(&server->peers))) {
         struct peer *peer = LIST_ENTRY(node, struct peer, of_server);
@@ -230,10 +261,6 @@ void sim_server_kill(struct sim_server *server)
 
 void sim_server_restart(struct sim_server *server, enum sim_disk disk)
 {
-    static const char *const NAMES[] = {"as it was", "as it was at the copy", "empty"};
-    const struct bytes nothing = {NULL, 0};
-
-    sim_trace(server->host->name, "redis is started again, %s", NAMES[disk]);
-    server->is_empty = disk == SIM_DISK_EMPTY;
-    begin(server, disk == SIM_DISK_WHOLE ? &server->disk : disk == SIM_DISK_COPY ? &server->copy : &nothing);
+    sim_trace(server->host->name, "redis is started again, as it was%s", disk == SIM_DISK_COPY ? " at the copy" : "");
+    begin(server, disk == SIM_DISK_COPY ? &server->copy : &server->disk);
 }

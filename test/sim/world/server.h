@@ -8,11 +8,15 @@ struct sim_server;
 enum sim_disk {
     SIM_DISK_WHOLE, /* what it has answered, as with appendfsync always */
     SIM_DISK_COPY,  /* what it was at sim_server_copy() */
-    SIM_DISK_EMPTY, /* nothing; and it forgets what it is told from then on, when it is killed again */
 };
 
 struct sim_server *sim_server_start(struct sim_host *host);
 void sim_server_copy(struct sim_server *server);
 /* Its connections end. */
 void sim_server_kill(struct sim_server *server);
+/* Under connections that live on, all data are away, until they are there again, as they were. */
+void sim_server_empty(struct sim_server *server);
+void sim_server_refill(struct sim_server *server);
+/* Somebody sends it a command of one line, and does not look at the reply. */
+void sim_server_tell(struct sim_server *server, const char *command);
 void sim_server_restart(struct sim_server *server, enum sim_disk disk);

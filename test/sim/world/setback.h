@@ -1,0 +1,12 @@
+/* Redis loses the last changes that it has answered: it becomes what it was at a copy. In some cases a node is ended
+ * between the copy and the loss, and in half of them another one at the same time as Redis. So one lives all the while,
+ * and has heard of what others answered. Nothing else may be wrong meanwhile. */
+#pragma once
+#include "deployment.h"
+
+/* From beginning to end, with time for nodes to come to themselves before and after. */
+#define SIM_SETBACK_NS (UINT64_C(9) * 1000 * 1000 * 1000)
+
+void sim_setback_start(struct sim_deployment *deployment);
+/* Whatever it has come to. */
+void sim_setback_stop(void);
