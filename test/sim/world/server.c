@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PORT = 6379, NS_PER_US = 1000, AGAIN_NS = 1000 * 1000 };
+enum { PORT = 6379, NS_PER_US = 1000, FIRST_ROOM = 4096 };
 
 struct bytes {
     char *ptr;
@@ -34,7 +34,6 @@ struct peer {
     /* What the other end has no room for yet. */
     char *waiting;
     size_t waiting_len, waiting_room;
-    struct sim_event again;
 };
 
 static const char *const SETTINGS[][2] = {
@@ -57,7 +56,6 @@ static uint64_t draw(void *context)
 
 static void peer_free(struct peer *peer)
 {
-    sim_event_cancel(&peer->again);
     list_remove(&peer->of_server);
     free(peer->waiting);
     free(peer);
@@ -74,15 +72,19 @@ static void peer_look(struct peer *peer)
         peer_free(peer);
 }
 
-static void flush(struct sim_event *again)
+static void flush(struct peer *peer)
 {
-    struct peer *peer = LIST_ENTRY(again, struct peer, again);
+    const size_t sent = sim_actor_send_some(peer->socket, peer->waiting, peer->waiting_len);
 
-    if (!sim_actor_send(peer->socket, peer->waiting, peer->waiting_len)) {
-        sim_event_in(again, AGAIN_NS);
-        return;
-    }
-    peer->waiting_len = 0;
+    memmove(peer->waiting, peer->waiting + sent, peer->waiting_len -= sent);
+}
+
+static void on_room(struct sim_socket *socket, void *arg)
+{
+    struct peer *peer = arg;
+
+    (void)socket;
+    flush(peer);
     peer_look(peer);
 }
 
@@ -90,16 +92,15 @@ static void send_bytes(void *client, const char *bytes, size_t length)
 {
     struct peer *peer = client;
 
-    if (!peer->socket || (peer->waiting_len == 0 && sim_actor_send(peer->socket, bytes, length)))
+    if (!peer->socket)
         return;
     while (peer->waiting_room < peer->waiting_len + length) {
-        peer->waiting_room = peer->waiting_room > 0 ? 2 * peer->waiting_room : 4096;
+        peer->waiting_room = peer->waiting_room > 0 ? 2 * peer->waiting_room : FIRST_ROOM;
         peer->waiting = mem_resize(peer->waiting, peer->waiting_room);
     }
     memcpy(peer->waiting + peer->waiting_len, bytes, length);
     peer->waiting_len += length;
-    if (!sim_event_waits(&peer->again))
-        sim_event_in(&peer->again, AGAIN_NS);
+    flush(peer);
 }
 
 static void close_client(void *client)
@@ -132,7 +133,7 @@ static struct peer *peer_new(struct sim_server *server, struct sim_socket *socke
 {
     struct peer *peer = mem_alloc(sizeof *peer);
 
-    *peer = (struct peer){.server = server, .socket = socket, .again.run = flush};
+    *peer = (struct peer){.server = server, .socket = socket};
     list_append(&server->peers, &peer->of_server);
     peer->client = simredis_connect(server->redis, peer);
     return peer;
@@ -171,13 +172,13 @@ static void on_closed(struct sim_socket *socket, void *arg)
     peer->socket = NULL;
     peer->client = NULL;
     peer->waiting_len = 0;
-    sim_event_cancel(&peer->again);
     if (client)
         simredis_disconnect(client);
     peer_look(peer);
 }
 
-static const struct sim_actor ACTOR = {.connected = on_connected, .received = on_received, .closed = on_closed};
+static const struct sim_actor ACTOR = {
+    .connected = on_connected, .received = on_received, .closed = on_closed, .has_room = on_room};
 
 static void begin(struct sim_server *server, const struct bytes *data)
 {
