@@ -25,6 +25,7 @@ enum need {
     NEEDS_PROCESS,
     NEEDS_LINK,
     NEEDS_DELAY,
+    NEEDS_CLIENTS,
     NEEDS_CLOCK,
     NEEDS_REDIS,
     NEEDS_ALL,
@@ -86,6 +87,19 @@ static void hang_up_begins(struct sim_node *node)
     sim_process_signal(node->process, SIGHUP);
 }
 
+/* Nobody is told that its machine is off. */
+static void power_fails(struct sim_node *node)
+{
+    sim_node_kill(node);
+    sim_host_power(node->host, false);
+}
+
+static void power_returns(struct sim_node *node)
+{
+    sim_host_power(node->host, true);
+    sim_node_start(node);
+}
+
 /* Between a node and Redis */
 
 static void cut_begins(struct sim_node *node)
@@ -138,6 +152,24 @@ static void lateness_begins(struct sim_node *node)
 static void reset_begins(struct sim_node *node)
 {
     sim_connections_reset(node->host, of->redis_host);
+}
+
+/* Between a node and its clients */
+
+static void set_reachable(struct sim_node *node, bool is_reachable)
+{
+    sim_link_cut(node->host, of->clients, !is_reachable);
+    sim_link_cut(of->clients, node->host, !is_reachable);
+}
+
+static void unreachable_begins(struct sim_node *node)
+{
+    set_reachable(node, false);
+}
+
+static void unreachable_ends(struct sim_node *node)
+{
+    set_reachable(node, true);
 }
 
 /* Clocks */
@@ -212,6 +244,7 @@ static void back_ends(struct sim_node *node)
 static const struct fault FAULTS[] = {
     {"pause", NEEDS_PROCESS, pause_begins, pause_ends},
     {"kill", NEEDS_PROCESS, kill_begins, kill_ends},
+    {"power", NEEDS_PROCESS, power_fails, power_returns},
     {"drain", NEEDS_PROCESS, drain_begins, drain_ends},
     {"hang-up", NEEDS_PROCESS, hang_up_begins, NULL},
     {"cut", NEEDS_LINK, cut_begins, cut_ends},
@@ -220,6 +253,7 @@ static const struct fault FAULTS[] = {
     {"burst", NEEDS_DELAY, burst_begins, delay_ends},
     {"late", NEEDS_DELAY, lateness_begins, delay_ends},
     {"reset", NEEDS_LINK, reset_begins, NULL},
+    {"unreachable", NEEDS_CLIENTS, unreachable_begins, unreachable_ends},
     {"pace", NEEDS_CLOCK, pace_begins, NULL},
     {"calendar", NEEDS_CLOCK, calendar_begins, NULL},
     {"redis-kill", NEEDS_REDIS, redis_kill_begins, redis_kill_ends},
