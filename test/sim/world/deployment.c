@@ -264,8 +264,8 @@ void sim_node_start(struct sim_node *node)
                                 NULL};
     const char *const environment[] = {deployment->broken ? broken : NULL, NULL};
 
-    snprintf(listen, sizeof listen, "10.0.0.%u:%u", 1 + (unsigned)(node - deployment->nodes), SIM_PORT);
-    snprintf(internal, sizeof internal, "10.0.0.%u:%u", 1 + (unsigned)(node - deployment->nodes), SIM_PORT + 1);
+    snprintf(listen, sizeof listen, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT);
+    snprintf(internal, sizeof internal, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT + 1);
     snprintf(broken, sizeof broken, "CHATELAINE_BREAK=%s", deployment->broken ? deployment->broken : "");
     node->process = sim_process_start(&(struct sim_process_plan){.name = node->host->name,
                                                                  .host = node->host,

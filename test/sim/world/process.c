@@ -10,8 +10,6 @@
 
 enum { STACK_BYTES = 2 << 20, GUARD_BYTES = 4096, FDS_MAX = 1 << 16, FIRST_NUMBER = 1000, PATH_BYTES = 512 };
 
-extern char **environ;
-
 struct sim_process *sim_running;
 
 static const char *image_path, *folder_path;

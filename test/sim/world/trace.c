@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LINES = 64, LINE_BYTES = 240 };
+enum { LINES = 64, LINE_BYTES = 240, PLACE_BYTES = 40 };
 
 static char lines[LINES][LINE_BYTES];
 static uint64_t count, digest, began_ns;
@@ -28,13 +28,13 @@ void sim_trace_add(const void *bytes, size_t len)
 
 void sim_trace(const char *who, const char *format, ...)
 {
-    char *line = lines[count++ % LINES];
+    char *line = lines[count++ % LINES], text[LINE_BYTES - PLACE_BYTES];
     va_list values;
-    int len = snprintf(line, LINE_BYTES, "%14.6f %-10s ", (double)(sim_now_ns() - began_ns) / 1e9, who);
 
     va_start(values, format);
-    vsnprintf(line + len, LINE_BYTES - (size_t)len, format, values);
+    vsnprintf(text, sizeof text, format, values);
     va_end(values);
+    snprintf(line, LINE_BYTES, "%14.6f %-10.16s %s", (double)(sim_now_ns() - began_ns) / 1e9, who, text);
     sim_trace_add(line, strlen(line));
     if (shows)
         fprintf(stderr, "%s\n", line);

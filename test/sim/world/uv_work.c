@@ -72,7 +72,6 @@ int uv_queue_work(uv_loop_t *loop, uv_work_t *request, uv_work_cb work, uv_after
 }
 
 /* Of the C library, as relocations that a shared object cannot have: image.cmake gives them these names. */
-extern char **environ;
 char **image_environ;
 FILE *image_stderr;
 struct in6_addr image_in6addr_any;
