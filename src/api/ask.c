@@ -1,4 +1,4 @@
-/* A backend without a gateway asks whether a key is good (docker/gateways/README.md#asking-about-a-key). Its questions
+/* A backend without a gateway asks whether a key is good (docker/gateways/asking.md). Its questions
  * are checks: the same guard, the same cache under the same lease, the same uses and refusals. They come with the
  * rights of gateways, to the internal listener alone. */
 #include "entry_internal.h"
@@ -35,7 +35,7 @@ void ask_enter(struct exchange *exchange)
 
 /* POST /check/verify */
 
-static void verified(struct question *question)
+static void verified(struct key_question *question)
 {
     struct exchange *asking = question->arg;
 
@@ -50,7 +50,7 @@ static void verified(struct question *question)
 
 static void verify(struct exchange *exchange)
 {
-    struct question *question = http_request_alloc(exchange->request, sizeof *question);
+    struct key_question *question = http_request_alloc(exchange->request, sizeof *question);
 
     if (question_read(exchange, question))
         question_ask(exchange, question, verified, exchange);
@@ -62,9 +62,9 @@ static void verify(struct exchange *exchange)
 enum { CHECKS_MAX = 256 };
 _Static_assert(CHECKS_MAX == 256, "see CHECKS_RULE");
 
-struct batch {
+struct ask_batch {
     struct exchange *asking;
-    struct question *questions;
+    struct key_question *questions;
     size_t count, under_way;
 };
 
@@ -91,7 +91,7 @@ static const struct json *read_list(struct exchange *exchange, size_t *ret_count
     return NULL;
 }
 
-static bool read_question(struct exchange *exchange, const struct json *item, size_t at, struct question *question)
+static bool read_question(struct exchange *exchange, const struct json *item, size_t at, struct key_question *question)
 {
     const struct exchange_place place = {"checks", at};
     bool is_read = false;
@@ -108,7 +108,7 @@ static bool read_question(struct exchange *exchange, const struct json *item, si
     return is_read;
 }
 
-static void all_judged(const struct batch *op)
+static void all_judged(const struct ask_batch *op)
 {
     struct json_writer *w = exchange_answer(op->asking, 200);
 
@@ -121,9 +121,9 @@ static void all_judged(const struct batch *op)
     exchange_reply(op->asking);
 }
 
-static void one_judged(struct question *question)
+static void one_judged(struct key_question *question)
 {
-    struct batch *op = question->arg;
+    struct ask_batch *op = question->arg;
 
     if (--op->under_way == 0)
         all_judged(op);
@@ -131,7 +131,7 @@ static void one_judged(struct question *question)
 
 static void batch(struct exchange *exchange)
 {
-    struct batch *op = http_request_alloc(exchange->request, sizeof *op);
+    struct ask_batch *op = http_request_alloc(exchange->request, sizeof *op);
     const struct json *list = read_list(exchange, &op->count), *item = list ? json_first(list) : NULL;
 
     if (!list)

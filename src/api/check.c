@@ -14,7 +14,7 @@ static void allow(struct exchange *exchange);
  * understands: 401 stays, and every other verdict becomes 403 with the usual body and code. Failures of ours (500, 503)
  * are not verdicts and stay: nginx can try the next node (proxy_next_upstream http_503), then answers 500, and never
  * lets the request pass. */
-static void mark_refusal(struct http_request *request, struct problem *problem, void *arg)
+void check_mark_refusal(struct http_request *request, struct problem *problem, void *arg)
 {
     const struct service *service = arg;
 
@@ -25,7 +25,7 @@ static void mark_refusal(struct http_request *request, struct problem *problem, 
 
 static void reply_refusal(struct exchange *exchange, struct problem *problem)
 {
-    mark_refusal(exchange->request, problem, exchange->service);
+    check_mark_refusal(exchange->request, problem, exchange->service);
     problem_reply(exchange->request, problem);
 }
 
@@ -146,7 +146,7 @@ void check_ext_authz(struct exchange *exchange)
 
 void check_question(struct exchange *exchange)
 {
-    const struct question *question = exchange->question;
+    const struct key_question *question = exchange->question;
     struct text path = {0};
     enum problem_code code = may_judge(exchange);
 
@@ -207,17 +207,4 @@ static void allow(struct exchange *exchange)
     }
     pass_trace_on(exchange);
     http_reply(request, 200, (struct text){0}, (struct text){0});
-}
-
-void api_print_internal_error(struct http_request *request, enum http_error error, void *service)
-{
-    struct problem problem = problem_of(problem_code_of(error));
-
-    const struct mount *mount = mount_of_internal(http_request_path(request));
-
-    if (error == HTTP_ERROR_BAD_REQUEST)
-        problem_blame_authorization(&problem, request);
-    if (!mount || !(mount->flags & MOUNT_BODY))
-        mark_refusal(request, &problem, service);
-    problem_reply(request, &problem);
 }

@@ -12,7 +12,7 @@
 
 struct mount;
 struct exchange_answer;
-struct question;
+struct key_question;
 
 struct exchange_place {
     const char *list;
@@ -33,7 +33,7 @@ struct exchange {
     exchange_handler *admit;   /* runs once the guard has let the request pass */
     /* Tells whoever asks about a request that it is refused; NULL: a client asks, and is told by problem_reply(). */
     void (*reply_refusal)(struct exchange *exchange, struct problem *problem);
-    const struct question *question; /* what is asked about came in a body, its key too; NULL: in the head */
+    const struct key_question *question; /* what is asked about came in a body, its key too; NULL: in the head */
     struct route_match match;
     enum problem_code missing; /* of STORE_NOT_FOUND; PROBLEM_NONE: it cannot be */
     bool is_internal;          /* came to the internal listener */
@@ -53,7 +53,7 @@ struct exchange {
     const struct json *body; /* of ROUTE_JSON rows */
     /* Which part of the request's body that is, for refusals: the element of a list. NULL: all of it. */
     const struct exchange_place *within;
-    struct text form;        /* the body as it came, until the request is freed */
+    struct text form; /* the body as it came, until the request is freed */
 };
 
 /* Sets the path to the normal form of a path as sent. False if it has none; the caller refuses with 400. */

@@ -7,5 +7,7 @@
 void guard_begin(struct exchange *exchange);
 /* The same for a question, whose key is not in the head. */
 void guard_judge(struct exchange *exchange);
+/* In check.c: adapts a refusal to gateways. arg: the service. */
+void check_mark_refusal(struct http_request *request, struct problem *problem, void *arg);
 /* In check.c: sends a question through the guard; exchange->admit or reply_refusal follows, perhaps within the call. */
 void check_question(struct exchange *exchange);

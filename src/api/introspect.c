@@ -20,7 +20,7 @@ struct introspect_input {
 };
 
 struct introspection {
-    struct question question;
+    struct key_question question;
     struct exchange *asking;
     struct text audience;
 };
@@ -89,7 +89,7 @@ static void reply_signed(const struct introspection *op)
         http_reply(asking->request, 200, TEXT("application/" JWT_TYPE), buf_text(&jws));
 }
 
-static void introspected(struct question *question)
+static void introspected(struct key_question *question)
 {
     const struct introspection *op = question->arg;
     struct exchange *asking = op->asking;

@@ -4,6 +4,7 @@
 #include "browser_internal.h"
 #include "console/console.h"
 #include "exchange_internal.h"
+#include "guard_internal.h"
 #include "handlers_internal.h"
 #include "mounts_internal.h"
 
@@ -147,5 +148,18 @@ void api_print_error(struct http_request *request, enum http_error error, void *
     problem.is_oauth = row && row->flags & ROUTE_OAUTH;
     if (error == HTTP_ERROR_BAD_REQUEST)
         problem_blame_authorization(&problem, request);
+    problem_reply(request, &problem);
+}
+
+void api_print_internal_error(struct http_request *request, enum http_error error, void *service)
+{
+    struct problem problem = problem_of(problem_code_of(error));
+
+    const struct mount *mount = mount_of_internal(http_request_path(request));
+
+    if (error == HTTP_ERROR_BAD_REQUEST)
+        problem_blame_authorization(&problem, request);
+    if (!mount || !(mount->flags & MOUNT_BODY))
+        check_mark_refusal(request, &problem, service);
     problem_reply(request, &problem);
 }

@@ -33,7 +33,7 @@ static bool is_method(struct text method)
     return method.len > 0;
 }
 
-static bool accept_input(struct exchange *asking, const struct question_input *input, struct question *question)
+static bool accept_input(struct exchange *asking, const struct question_input *input, struct key_question *question)
 {
     question->key = input->key;
     question->method = input->method;
@@ -48,7 +48,7 @@ static bool accept_input(struct exchange *asking, const struct question_input *i
     return !input->scopes || key_json_read_scopes(asking, input->scopes, &question->scopes);
 }
 
-bool question_read(struct exchange *asking, struct question *question)
+bool question_read(struct exchange *asking, struct key_question *question)
 {
     static const struct json_field FIELDS[] = {
         {"key", JSON_FIELD_TEXT, true, offsetof(struct question_input, key)},
@@ -63,27 +63,27 @@ bool question_read(struct exchange *asking, struct question *question)
            accept_input(asking, &input, question);
 }
 
-static struct question *question_of(struct exchange *exchange)
+static struct key_question *question_of(struct exchange *exchange)
 {
-    return (struct question *)(void *)exchange;
+    return (struct key_question *)(void *)exchange;
 }
 
 static void admit(struct exchange *exchange)
 {
-    struct question *question = question_of(exchange);
+    struct key_question *question = question_of(exchange);
 
     question->judged(question);
 }
 
 static void refuse(struct exchange *exchange, struct problem *problem)
 {
-    struct question *question = question_of(exchange);
+    struct key_question *question = question_of(exchange);
 
     question->refusal = *problem;
     question->judged(question);
 }
 
-void question_ask(struct exchange *asking, struct question *question, void (*judged)(struct question *question),
+void question_ask(struct exchange *asking, struct key_question *question, void (*judged)(struct key_question *question),
                   void *arg)
 {
     struct exchange *exchange = &question->exchange;
@@ -102,7 +102,7 @@ void question_ask(struct exchange *asking, struct question *question, void (*jud
     check_question(exchange);
 }
 
-bool question_is_decided(const struct question *question)
+bool question_is_decided(const struct key_question *question)
 {
     return question->refusal.code == PROBLEM_NONE || problem_is_verdict(question->refusal.code);
 }
@@ -119,7 +119,7 @@ static void put_key(struct json_writer *w, const struct key_principal *key)
     view_put_time_or_null(w, "ends_at", key->ends_ms);
 }
 
-void question_put(struct json_writer *w, const struct question *question)
+void question_put(struct json_writer *w, const struct key_question *question)
 {
     const struct problem *refusal = &question->refusal;
 

@@ -4,7 +4,7 @@
 #include "core/address.h"
 #include "exchange_internal.h"
 
-struct question {
+struct key_question {
     struct exchange exchange; /* first; of what is asked about; the request is the asking one */
     struct text key;
     struct text method, path; /* the path as sent, perhaps with a query; empty: the key alone is asked about */
@@ -12,16 +12,16 @@ struct question {
     struct address network;   /* of the client */
     bool has_network;         /* if not, the client is the one of the asking request */
     struct problem refusal;   /* the verdict; PROBLEM_NONE: exchange.key is good, and one use was counted */
-    void (*judged)(struct question *question);
+    void (*judged)(struct key_question *question);
     void *arg;
 };
 
 /* Reads the body of the asking exchange, or the part of it that exchange->body is. False if it has been refused. */
-MUST_CHECK bool question_read(struct exchange *asking, struct question *question);
+MUST_CHECK bool question_read(struct exchange *asking, struct key_question *question);
 /* judged runs exactly once, perhaps within the call. The asking request is held until the last judged has returned. */
-void question_ask(struct exchange *asking, struct question *question, void (*judged)(struct question *question),
+void question_ask(struct exchange *asking, struct key_question *question, void (*judged)(struct key_question *question),
                   void *arg);
 /* A failure of ours is no verdict: whether the key is good is unknown. */
-bool question_is_decided(const struct question *question);
+bool question_is_decided(const struct key_question *question);
 /* The verdict, an object. */
-void question_put(struct json_writer *w, const struct question *question);
+void question_put(struct json_writer *w, const struct key_question *question);
