@@ -174,8 +174,10 @@ static void revoke_together(struct sim_life *first)
 /* The key asks for another one, and that request's end comes about when its own end is answered. */
 static void begin_successor(struct sim_life *life)
 {
+    struct sim_node *node = sim_draw_node();
+
     if (!life->is_quiet && sim_draw_below(SUCCESSOR_ONE_IN) == 0)
-        sim_load_create(sim_draw_node(), life, sim_draw_between(1, LATE_MOST_MS) * SIM_NS_PER_MS);
+        sim_load_create(node, life, sim_draw_between(1, LATE_MOST_MS) * SIM_NS_PER_MS);
 }
 
 void sim_life_end(struct sim_event *death)

@@ -120,7 +120,7 @@ void sim_life_check_soon(struct sim_life *life)
 {
     for (unsigned i = 0; i < sim_load_of->node_count; i++)
         sim_event_in(&life->checkers[i].next,
-                     1 + (life->is_quiet ? sim_draw_below(2) * sim_draw_below(150 * SIM_NS_PER_MS) : 0));
+                     1 + (life->is_quiet ? sim_draw_below(1 + sim_draw_below(2) * 150 * SIM_NS_PER_MS) : 0));
 }
 
 /* Creations */
