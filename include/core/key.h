@@ -13,8 +13,8 @@ enum key_fate { KEYS_NONE, KEYS_MADE, KEYS_ALL };
 
 enum { KEY_DIGEST_BYTES = 32, KEY_LAST4_BYTES = 5 };
 
-/* Everything stored about a key. Only revoked_ms, ends_ms, end_said_ms, replaced_ends_ms, replaced_by, is_unconfirmed
- * and last_used_ms ever change. */
+/* Everything stored about a key. Only revoked_ms, ends_ms, end_said_ms, replaced_ends_ms, replaced_by, is_unconfirmed,
+ * last_used_ms and the name ever change. */
 struct key_record {
     struct id id;
     struct id account;
@@ -143,6 +143,16 @@ MUST_CHECK bool key_examine(struct text t, struct keyring *keyring, const uint8_
  * record. */
 MUST_CHECK bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                            struct text made_with, struct buf *out);
+
+/* What renaming replaces in a stored record: its text from the name to the MAC. Lines behind the MAC are not in it. */
+struct key_renaming {
+    struct text was; /* points into the record */
+    struct text is;  /* points into storage */
+};
+/* A new MAC under the current master key binds the name; an unsealed record stays so. name: as label_valid(). storage:
+ * empty, with room for KEY_TEXT_MAX_BYTES. False: t is not a record. */
+MUST_CHECK bool key_rename(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
+                           struct text name, struct buf *storage, struct key_renaming *ret);
 
 struct text key_mode_text(enum key_mode mode);
 MUST_CHECK bool key_mode_parse(struct text t, enum key_mode *ret_mode);

@@ -1,5 +1,6 @@
 /* API and device keys in Redis (ARCHITECTURE.md#data-in-redis). The record key:<digest> is authoritative. The check
- * path never writes it, and no script changes it once it is revoked, except to replace its seal (record_seal.lua). */
+ * path never writes it, and no script changes it once it is revoked, except its name and seal (key_rename.lua,
+ * record_seal.lua). */
 #pragma once
 #include "core/key.h"
 #include "engine/store.h"
@@ -82,6 +83,14 @@ struct keys_observer {
 };
 void key_store_revoke_list(struct store *store, const struct key_view *view, const struct id *ids, size_t count,
                            const struct audit_source *source, const struct keys_observer *observer);
+
+/* Gives a key another name, also a revoked one, and writes the audit event; the same name again changes nothing. Nodes
+ * that have cached the name read it again, and nobody waits for them: no check depends on it. name: as label_valid().
+ * key is the record after the change. STORE_NOT_FOUND: no such key, or the view hides it. STORE_LIMITED as for
+ * key_store_insert(). STORE_UNKNOWN: it may have either name; call again. */
+typedef void key_renamed(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s);
+void key_store_rename(struct store *store, const struct key_view *view, const struct id *id, struct text name,
+                      const struct audit_source *source, key_renamed *done, void *arg);
 
 /* Says when a key will be revoked, by the store's time (ends_ms; 0: never), and writes the audit event. STORE_OK: every
  * node will keep to it, without doing anything more; key is the record after the change, made at said_ms by the

@@ -13,7 +13,7 @@ exchange_handler liveness_show, liveness_probe, readiness_probe, readiness_show,
  * and a query is refused unless the row takes one. */
 
 exchange_handler whoami_show;
-exchange_handler keys_create, keys_list, keys_show, keys_revoke, keys_revoke_list, keys_certify;
+exchange_handler keys_create, keys_list, keys_show, keys_rename, keys_revoke, keys_revoke_list, keys_certify;
 exchange_handler key_end_show, key_end_set, key_end_withdraw, key_replace;
 exchange_handler jwks_show;
 

@@ -2,6 +2,7 @@
  * (/v1/console/device_keys). The same code serves all three; the principal decides what may be seen and granted. */
 #include "base/clock.h"
 #include "base/secure.h"
+#include "core/label.h"
 #include "exchange_internal.h"
 #include "exchange_log_internal.h"
 #include "handlers_internal.h"
@@ -175,6 +176,56 @@ void keys_show(struct exchange *exchange)
         return;
     http_request_hold(exchange->request);
     key_store_get(exchange_store(exchange), &view, &id, show_key, exchange);
+}
+
+/* PATCH: give a key another name. Also a revoked one: in an incident, and of a decoy, the name says what people know of
+ * it. Nothing that is checked changes. */
+
+struct key_rename_input {
+    struct text name;
+    struct exchange *exchange;
+    struct id id;
+};
+
+static void renamed(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s)
+{
+    struct exchange *exchange = arg;
+
+    if (result != STORE_LIMITED) {
+        show_key(exchange, result, key);
+        return;
+    }
+    exchange_refuse_limited(exchange, retry_after_s);
+    http_request_release(exchange->request);
+}
+
+static void rename_named(void *arg)
+{
+    struct key_rename_input *input = arg;
+    struct exchange *exchange = input->exchange;
+    struct key_view view = key_view_of(exchange);
+    struct audit_source source = exchange_source(exchange);
+
+    key_store_rename(exchange_store(exchange), &view, &input->id, input->name, &source, renamed, exchange);
+}
+
+void keys_rename(struct exchange *exchange)
+{
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_FIELD_TEXT, true, offsetof(struct key_rename_input, name)}};
+    struct key_rename_input *input = http_request_alloc(exchange->request, sizeof *input);
+
+    input->exchange = exchange;
+    if (!exchange_read_body(exchange, FIELDS, 1, input))
+        return;
+    if (!label_valid(input->name)) {
+        exchange_refuse_name(exchange, input->name);
+        return;
+    }
+    if (!exchange_read_id(exchange, ID_KEY, &input->id))
+        return;
+    http_request_hold(exchange->request);
+    key_name_judge(exchange, input->name, rename_named, input);
 }
 
 /* DELETE: once this is answered with 200, no node accepts the key. Any other response promises nothing, but a

@@ -5,6 +5,7 @@ static const char *const TYPES[] = {
     "api_key.revoked",
     "api_key.revocation_scheduled",
     "api_key.revocation_withdrawn",
+    "api_key.renamed",
     "api_key.used_after_revocation",
     "requests.refused",
     "device_key.created",

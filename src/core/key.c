@@ -550,6 +550,24 @@ bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY
     return !out->failed;
 }
 
+bool key_rename(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES], struct text name,
+                struct buf *storage, struct key_renaming *ret)
+{
+    struct key_text parts;
+    if (!take_apart(t, &parts))
+        return false;
+    const size_t head = (size_t)(parts.after.ptr - t.ptr);
+    ret->was = text_skip(t, head);
+    ret->was.len -= parts.loose.len;
+    buf_append_text(storage, (struct text){t.ptr, head});
+    buf_append_text(storage, name);
+    buf_append_text(storage, parts.bound);
+    if (parts.mac.len > 0)
+        put_mac(storage, 0, keyring, digest);
+    ret->is = text_skip(buf_text(storage), head);
+    return !storage->failed;
+}
+
 /* A device key acts in live mode and only uploads documents. */
 static bool kind_permits(const struct key_record *key)
 {

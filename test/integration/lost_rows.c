@@ -6,6 +6,7 @@
 #define TOKEN \
     "grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=<device_code>&client_id=desktop-agent"
 #define UNTIL "{\"revoke_at\":\"<until>\"}"
+#define RENAMED "{\"name\":\"renamed\"}"
 #define IDS "{\"ids\":[\"<key>\"]}"
 #define PROOF "{\"password\":\"<password>\",\"totp\":\"<totp>\"}"
 #define LOGIN "{\"email\":\"<self_email>\",\"password\":\"<password>\",\"totp\":\"<totp>\"}"
@@ -79,6 +80,11 @@ const struct lost_row LOST_ROWS[] = {
      .undelivered = {SUCCESSOR_REVOKED}, .then = &USE_KEY, .shows = true, .killed = true},
     {HTTP_POST, "/v1/console/api_keys/{id}/replacement", BY_OWNER, "<key>", .json = SUCCESSOR, .status = 201,
      .needs = NEEDS_KEY, .undelivered = {SUCCESSOR_REVOKED}, .then = &USE_KEY, .shows = true, .killed = true},
+
+    {HTTP_PATCH, "/v1/api_keys/{id}", BY_KEY, "<key>", .json = RENAMED, .status = 200, .needs = NEEDS_KEY,
+     .shows = true, .killed = true},
+    {HTTP_PATCH, "/v1/console/api_keys/{id}", BY_OWNER, "<key>", .json = RENAMED, .status = 200, .needs = NEEDS_KEY,
+     .shows = true, .killed = true},
 
     {HTTP_DELETE, "/v1/api_keys/{id}", BY_KEY, "<key>", .status = 200, .needs = NEEDS_KEY, .waits = true, .shows = true,
      .killed = true},

@@ -38,6 +38,7 @@ static const struct {
     const char *end, *body;
 } BODIES[] = {
     {"/api_keys", "{\"name\":\"n\",\"mode\":\"live\",\"scopes\":[\"usage:read\"]}"},
+    {"/api_keys/{id}", "{\"name\":\"renamed\"}"},
     {"/api_keys/revoke", "{\"ids\":[\"{key}\"]}"},
     {"/scheduled_revocation", "{\"revoke_at\":\"{tomorrow}\"}"},
     {"/replacement", "{\"overlap_seconds\":3600}"},

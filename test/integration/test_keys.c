@@ -1,4 +1,5 @@
 /* The life of API keys through two nodes: what one answers, the other must know. */
+#include "deadline.h"
 #include "fixture.h"
 #include "leak_guard.h"
 
@@ -167,6 +168,125 @@ static void expect_outcomes(const struct http_answer *answer, size_t revoked, si
 }
 
 /* More than one portion, of both modes; every fourth key is in test mode. */
+static void expect_events(const struct fixture *fixture, const char *type, int expected, struct http_answer *ret_answer)
+{
+    char target[96];
+
+    snprintf(target, sizeof target, "/v1/audit?type=%s", type);
+    ask(fixture, 1, "GET", target, fixture->manager.secret, NULL, ret_answer);
+    cr_assert_eq(ret_answer->status, 200, "%s", ret_answer->body);
+    cr_expect_eq(http_answer_json_count(ret_answer, "data"), expected, "%s", ret_answer->body);
+}
+
+static void await_name(const struct fixture *fixture, const struct fixture_key *key, const char *name)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    struct http_answer answer;
+
+    for (;;) {
+        ask(fixture, 1, "GET", "/v1/whoami", key->secret, NULL, &answer);
+        if (strcmp(json_of(&answer, "name"), name) == 0)
+            return;
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", answer.body);
+        poll(NULL, 0, 20);
+    }
+}
+
+/* The other node has cached the old name. */
+Test(keys, a_key_that_was_renamed_has_the_new_name_everywhere_and_its_rights)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+    char path[64];
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"old\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", &key);
+    key_path(&key, path);
+    fixture_await_key(&fixture, 1, key.secret, 200);
+    for (size_t i = 0; i < 2; i++) { /* the second time, nothing changes */
+        ask(&fixture, 0, "PATCH", path, fixture.manager.secret, "{\"name\":\"new n\u00e4me\"}", &answer);
+        cr_assert_eq(answer.status, 200, "%s", answer.body);
+        cr_expect_str_eq(json_of(&answer, "id"), key.id);
+        cr_expect_str_eq(json_of(&answer, "name"), "new n\u00e4me");
+        cr_expect_str_eq(json_of(&answer, "scopes"), "patients:read");
+        cr_expect_str_eq(json_of(&answer, "revoked_at"), "null");
+    }
+    ask(&fixture, 1, "GET", path, fixture.manager.secret, NULL, &answer);
+    cr_expect_str_eq(json_of(&answer, "name"), "new n\u00e4me");
+    expect_events(&fixture, "api_key.renamed", 1, &answer);
+    cr_expect_str_eq(json_of(&answer, "data.0.target"), key.id);
+    cr_expect_str_eq(json_of(&answer, "data.0.data.from"), "old");
+    cr_expect_str_eq(json_of(&answer, "data.0.data.to"), "new n\u00e4me");
+    await_name(&fixture, &key, "new n\u00e4me");
+    fixture_stop(&fixture);
+}
+
+/* The record is sealed anew, and stays revoked. */
+Test(keys, a_revoked_key_can_be_renamed_and_stays_revoked)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key key;
+    char path[64], revoked_at[TEXT_BYTES];
+
+    fixture_start(&fixture, 2, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"old\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", &key);
+    key_path(&key, path);
+    ask(&fixture, 0, "DELETE", path, fixture.manager.secret, NULL, &answer);
+    cr_assert_eq(answer.status, 200, "%s", answer.body);
+    snprintf(revoked_at, sizeof revoked_at, "%s", json_of(&answer, "revoked_at"));
+    ask(&fixture, 1, "PATCH", path, fixture.manager.secret, "{\"name\":\"leaked\"}", &answer);
+    cr_assert_eq(answer.status, 200, "%s", answer.body);
+    cr_expect_str_eq(json_of(&answer, "name"), "leaked");
+    cr_expect_str_eq(json_of(&answer, "revoked_at"), revoked_at);
+    for (size_t node = 0; node < 2; node++) {
+        ask(&fixture, node, "GET", "/v1/whoami", key.secret, NULL, &answer);
+        cr_expect_str_eq(json_of(&answer, "error.code"), "api_key_revoked");
+    }
+    fixture_stop(&fixture);
+}
+
+Test(keys, a_name_that_no_key_may_have_is_refused)
+{
+    static const struct {
+        const char *json;
+        int status;
+        const char *code;
+    } ROWS[] = {
+        {"{}", 400, "parameter_missing"},
+        {"{\"name\":\"\"}", 400, "parameter_invalid"},
+        {"{\"name\":7}", 400, "parameter_invalid"},
+        {"{\"name\":\"a\\nb\"}", 400, "parameter_invalid"},
+        {"{\"name\":\"operator\"}", 400, "parameter_invalid"},
+        {"{\"name\":\"a\",\"mode\":\"live\"}", 400, "parameter_unknown"},
+    };
+    struct http_answer answer;
+    struct fixture fixture;
+    struct fixture_key test, key;
+    char path[64], json[256];
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"old\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", &key);
+    fixture_create_key(&fixture, 0, "{\"name\":\"t\",\"mode\":\"test\",\"scopes\":[\"keys:manage\"]}", &test);
+    key_path(&key, path);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        ask(&fixture, 0, "PATCH", path, fixture.manager.secret, ROWS[i].json, &answer);
+        cr_expect_eq(answer.status, ROWS[i].status, "%s: %s", ROWS[i].json, answer.body);
+        cr_expect_str_eq(json_of(&answer, "error.code"), ROWS[i].code, "%s", ROWS[i].json);
+    }
+    snprintf(json, sizeof json, "{\"name\":\"%s\"}", key.secret);
+    ask(&fixture, 0, "PATCH", path, fixture.manager.secret, json, &answer);
+    cr_expect_str_eq(json_of(&answer, "error.code"), "secret_in_text");
+    ask(&fixture, 0, "PATCH", path, test.secret, "{\"name\":\"b\"}", &answer);
+    cr_expect_str_eq(json_of(&answer, "error.code"), "api_key_not_found");
+    ask(&fixture, 0, "PATCH", path, key.secret, "{\"name\":\"b\"}", &answer);
+    cr_expect_str_eq(json_of(&answer, "error.code"), "insufficient_scope");
+    ask(&fixture, 0, "GET", path, fixture.manager.secret, NULL, &answer);
+    cr_expect_str_eq(json_of(&answer, "name"), "old");
+    fixture_stop(&fixture);
+}
+
 Test(keys, a_list_is_revoked_at_every_node_once_it_is_answered)
 {
     static struct fixture_key keys[LISTED];

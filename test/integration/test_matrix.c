@@ -38,6 +38,7 @@ static const struct expectation {
     {HTTP_POST, "/v1/console/api_keys", ROLE_DEVELOPER, NOTHING,
      "{\"name\":\"n\",\"mode\":\"test\",\"scopes\":[\"usage:read\"]}"},
     {HTTP_GET, "/v1/console/api_keys/{id}", ROLE_AUDITOR, API_KEY, NULL},
+    {HTTP_PATCH, "/v1/console/api_keys/{id}", ROLE_DEVELOPER, API_KEY, "{\"name\":\"renamed\"}"},
     {HTTP_DELETE, "/v1/console/api_keys/{id}", ROLE_RESPONDER, API_KEY, NULL},
     {HTTP_POST, "/v1/console/api_keys/revoke", ROLE_RESPONDER, NOTHING, "{\"ids\":[]}"},
     {HTTP_GET, "/v1/console/api_keys/{id}/revocation", ROLE_AUDITOR, REVOKED_API_KEY, NULL},

@@ -242,6 +242,24 @@ async function lists(talk, browser, {all, test}) {
     await talk.wrong('without CSRF', byUser({ids}, browser.reading), 403, 'csrf_failed');
 }
 
+const patch = (path, value, headers) => ({...post(path, value, headers), method: 'PATCH'});
+
+async function renames(talk, browser, {all, test}) {
+    const made = await talk.right('one to rename', post('/v1/api_keys', {name: 'old', mode: 'live'}, bearer(all)), 201);
+    const path = `/v1/api_keys/${made.json.id}`;
+    const inConsole = `/v1/console/api_keys/${made.json.id}`;
+
+    await talk.right('a new name', patch(path, {name: 'new'}, bearer(all)), 200);
+    await talk.right('the same again', patch(path, {name: 'new'}, bearer(all)), 200);
+    await talk.right('a live key, by a test key', patch(path, {name: 'mine'}, bearer(test)), 404, 'api_key_not_found');
+    await talk.right('by a person', patch(inConsole, {name: 'newer'}, browser.changing), 200);
+    await talk.wrong('no name', patch(path, {}, bearer(all)), 400, 'parameter_missing');
+    await talk.wrong('an empty name', patch(path, {name: ''}, bearer(all)), 400, 'parameter_invalid');
+    await talk.wrong('more than a name', patch(path, {name: 'x', mode: 'live'}, bearer(all)), 400, 'parameter_unknown');
+    await talk.right('its end', remove(path, bearer(all)), 200);
+    await talk.right('a name for one that is revoked', patch(path, {name: 'leaked'}, bearer(all)), 200);
+}
+
 const put = (path, value, headers) => ({...post(path, value, headers), method: 'PUT'});
 const at = (days) => ({revoke_at: new Date(Date.now() + days * 86400e3).toISOString()});
 
@@ -801,11 +819,15 @@ async function tooManyKeys(talk, browser, {all, lister, test}) {
     await isLimited(talk, 'nor people', asAnother, () => post('/v1/team/invitations', more, bearer(all)));
     await isLimited(talk, 'nor a replacement', asAnother, () => replaceOne('/v1/api_keys', 'live', bearer(all)));
     await talk.right('though its end, once', put(endOf('/v1/api_keys'), at(2), bearer(all)), 200);
+    let names = 0;
+    const renameOne = (path, headers) => patch(`${path}/${ending.json.id}`, {name: `Name ${++names}`}, headers);
+    await isLimited(talk, 'nor a name', asAnother, () => renameOne('/v1/api_keys', bearer(all)));
     await isLimited(talk, 'but not again', asAnother, () => put(endOf('/v1/api_keys'), at(1), bearer(all)));
     const person = () => createUntil(talk, 'live keys of a person', ...asPerson, 'live', true, 'rate_limited');
     await person();
     await isLimited(talk, 'nor people', person, () => post('/v1/console/invitations', more, browser.changing));
     await isLimited(talk, 'nor a replacement', person, () => replaceOne(asPerson[0], 'live', browser.changing));
+    await isLimited(talk, 'nor a name', person, () => renameOne(...asPerson));
     await isLimited(talk, 'nor another end', person, () => put(endOf(asPerson[0]), at(1), browser.changing));
     await isLimited(talk, 'nor none', person, () => remove(endOf(asPerson[0]), browser.changing));
 }
@@ -1030,6 +1052,7 @@ export async function play(talk, deployment, contract, file) {
     const {all, test} = await keysInTheConsole(talk, browser);
     const {narrow, lister} = await keysOfIntegrations(talk, {all, test});
     await lists(talk, browser, {all, test});
+    await renames(talk, browser, {all, test});
     await ends(talk, browser, {all, test});
     for (const role of ['developer', 'responder']) await signIn(talk, deployment.addPerson({role}));
     const auditor = await signIn(talk, deployment.addPerson({role: 'auditor'}));

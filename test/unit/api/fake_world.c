@@ -566,6 +566,18 @@ void key_store_schedule(struct store *store, const struct key_view *view, const 
     ANSWER_LATER(run_scheduled, done, arg);
 }
 
+COMPLETION(run_renamed, key_renamed, world.insert_result, world.insert_result == STORE_OK ? &world.key : NULL,
+           world.insert_result == STORE_LIMITED ? 17 : 0)
+
+void key_store_rename(struct store *store, const struct key_view *view, const struct id *id, struct text name,
+                      const struct audit_source *source, key_renamed *done, void *arg)
+{
+    world_expect_credential(source, text_equal(source->actor, id_text(&world.key.id)));
+    world.view = *view;
+    cr_assert(key_set_name(&world.key, name));
+    ANSWER_LATER(run_renamed, done, arg);
+}
+
 COMPLETION(run_replaced, key_replaced, world.insert_result, world.insert_result == STORE_OK ? &world.key : NULL, 0,
            (struct text){0}, world.insert_result == STORE_LIMITED ? 17 : 0)
 

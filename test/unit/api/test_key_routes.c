@@ -287,6 +287,33 @@ Test(key_routes, whoever_asks_for_a_change_is_told_why_it_was_refused)
     request_forget(request);
 }
 
+#define ONE_KEY "/v1/api_keys/key_01jd0000000000000000000001"
+
+Test(key_routes, renaming)
+{
+    struct http_request *request = request_send(HTTP_PATCH, ONE_KEY, BY_KEY, "{\"name\":\"Another\"}");
+
+    cr_assert_eq(answer_status(request), 200, "%s", answer_body(request));
+    cr_expect(strstr(answer_body(request), "\"name\":\"Another\""), "%s", answer_body(request));
+    cr_expect(world.view.kind == KEY_API && id_equal(&world.view.account, &world.key.account));
+    request_forget(request);
+    /* A malformed name is told of before an id that is none. */
+    request = request_send(HTTP_PATCH, "/v1/api_keys/x", BY_KEY, "{\"name\":\"\"}");
+    cr_expect_eq(answer_problem(request)->code, PROBLEM_PARAMETER_INVALID);
+    request_forget(request);
+    request = request_send(HTTP_PATCH, "/v1/api_keys/x", BY_KEY, "{\"name\":\"Another\"}");
+    cr_expect_eq(answer_problem(request)->code, PROBLEM_API_KEY_NOT_FOUND);
+    request_forget(request);
+    world.insert_result = STORE_LIMITED;
+    request = request_send(HTTP_PATCH, ONE_KEY, BY_KEY, "{\"name\":\"Another\"}");
+    cr_expect_eq(answer_problem(request)->code, PROBLEM_RATE_LIMITED);
+    request_forget(request);
+    world.insert_result = STORE_UNKNOWN;
+    request = request_send(HTTP_PATCH, ONE_KEY, BY_KEY, "{\"name\":\"Another\"}");
+    cr_expect_eq(answer_problem(request)->code, PROBLEM_STORE_UNAVAILABLE);
+    request_forget(request);
+}
+
 Test(key_routes, revocation)
 {
     static const struct {

@@ -195,7 +195,7 @@ Test(routes, rows_are_found)
         {HTTP_GET, "/v1/api_keys/key_1", "/v1/api_keys/{id}", true, "key_1"},
         {HTTP_DELETE, "/v1/api_keys/key_1", "/v1/api_keys/{id}", true, "key_1"},
         {HTTP_HEAD, "/v1/api_keys/key_1", "/v1/api_keys/{id}", true, "key_1"},
-        {HTTP_PATCH, "/v1/api_keys/key_1", NULL, true, "key_1"},
+        {HTTP_PUT, "/v1/api_keys/key_1", NULL, true, "key_1"},
         {HTTP_DELETE, "/v1/api_keys", NULL, true, ""},
         {HTTP_GET, "/v1/api_keys/key_1/x", NULL, false, ""},
         {HTTP_GET, "/v1/api_keys/key_1/", NULL, false, ""},
@@ -230,8 +230,11 @@ Test(routes, allow_lists_all_methods_of_a_path)
     static const struct {
         const char *path, *allow;
     } CASES[] = {
-        {"/v1/whoami", "GET, HEAD"}, {"/v1/api_keys", "GET, HEAD, POST"}, {"/v1/api_keys/x", "GET, HEAD, DELETE"},
-        {"/v1/auth/login", "POST"},  {"/v1/console/usage", "GET, HEAD"},
+        {"/v1/whoami", "GET, HEAD"},
+        {"/v1/api_keys", "GET, HEAD, POST"},
+        {"/v1/api_keys/x", "GET, HEAD, PATCH, DELETE"},
+        {"/v1/auth/login", "POST"},
+        {"/v1/console/usage", "GET, HEAD"},
     };
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

@@ -236,6 +236,46 @@ Test(key, a_record_that_was_altered_is_known)
     keyring_destroy(other);
 }
 
+/* Sealed anew under the current master key; one that nobody has sealed gets no seal by it. What stands behind the MAC
+ * is neither read nor repeated. */
+Test(key, a_renamed_record_is_sealed_as_before)
+{
+    static const uint8_t ROTATED[2][KEYRING_MASTER_BYTES] = {{2}, {1}};
+    struct keyring *before = keyring_create(MASTERS, 1), *after = keyring_create(ROTATED, 2);
+    char storage[KEY_TEXT_MAX_BYTES], renamed_storage[KEY_TEXT_MAX_BYTES], other_storage[KEY_TEXT_MAX_BYTES];
+    struct key_renaming renaming;
+    struct key_record key;
+    struct buf out, renamed, other;
+    cr_assert(key_decode(TEXT(ID_TEXT " " ACCOUNT_TEXT " test wxyz 3 1700000000000 1700000000009 A name"), &key));
+    cr_assert(id_parse(ID_USER, TEXT(USER_TEXT), &key.by));
+    buf_init_fixed(&out, storage, sizeof storage);
+    buf_init_fixed(&renamed, renamed_storage, sizeof renamed_storage);
+    buf_init_fixed(&other, other_storage, sizeof other_storage);
+    key_encode(&key, before, DIGEST, &out);
+    const size_t bound = out.len;
+    buf_append_str(&out, "\nend=7 - - -");
+    cr_assert(key_rename(buf_text(&out), after, DIGEST, TEXT("Another name"), &renamed, &renaming));
+    cr_expect(renaming.was.ptr + renaming.was.len == out.ptr + bound &&
+              text_starts_with(renaming.was, TEXT("A name\n")));
+    cr_expect(text_starts_with(renaming.is, TEXT("Another name\n")) &&
+              !memmem(renaming.is.ptr, renaming.is.len, "end", 3));
+    put(&other, (struct text){out.ptr, (size_t)(renaming.was.ptr - out.ptr)});
+    buf_append_text(&other, renaming.is);
+    buf_append_str(&other, "\nend=7 - - -");
+    cr_expect_eq(key_verify(buf_text(&other), after, DIGEST), RECORD_SEALED);
+    cr_expect_eq(key_verify(buf_text(&other), before, DIGEST), RECORD_ALTERED);
+    cr_assert(key_decode(buf_text(&other), &key));
+    cr_expect(text_equal(key_name(&key), TEXT("Another name")) && key.revoked_ms == 1700000000009);
+    cr_expect(text_equal(id_text(&key.by), TEXT(USER_TEXT)) && key.end_said_ms == 7);
+    buf_clear(&renamed);
+    cr_assert(key_rename(TEXT(ID_TEXT " " ACCOUNT_TEXT " test wxyz 3 1700000000000 - A name\nend=7 - - -"), before,
+                         DIGEST, TEXT("B"), &renamed, &renaming));
+    cr_expect(text_equal(renaming.was, TEXT("A name")) && text_equal(renaming.is, TEXT("B")));
+    cr_expect(!key_rename(TEXT("nonsense"), before, DIGEST, TEXT("B"), &renamed, &renaming));
+    keyring_destroy(before);
+    keyring_destroy(after);
+}
+
 /* Lines after the MAC are for fields that change, of later versions. They are neither bound nor trusted. */
 Test(key, what_stands_behind_the_mac_is_not_read)
 {

@@ -544,3 +544,61 @@ Test(key_store, a_revoked_record_is_sealed_as_before)
     cr_assert_eq(get_key(&EVERYTHING, &key.id, &answer), STORE_OK);
     cr_expect(id_equal(&answer.key.by, &key.by));
 }
+
+static void on_renamed(void *arg, enum store_result result, const struct key_record *key, uint32_t retry_after_s UNUSED)
+{
+    key_answer_done(arg, result, key);
+}
+
+static void rename_begin(const struct id *id, struct text name, struct key_answer *ret_answer)
+{
+    *ret_answer = (struct key_answer){0};
+    key_store_rename(fixture.store, &EVERYTHING, id, name, &SOMEBODY, on_renamed, ret_answer);
+}
+
+/* Renamings that overlap: each reads again what the other has written, and no seal is lost. */
+Test(key_store, renamings_at_the_same_time_leave_one_sealed_record)
+{
+    struct id account = some_account();
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record key = some_key(&account, MODE_TEST, 1, digest);
+    struct key_answer renamed[3];
+    struct key_answer answer;
+
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    rename_begin(&key.id, TEXT("One"), &renamed[0]);
+    rename_begin(&key.id, TEXT("Two"), &renamed[1]);
+    rename_begin(&key.id, TEXT("Three"), &renamed[2]);
+    for (size_t i = 0; i < 3; i++)
+        cr_expect_eq(answer_wait(&renamed[i].answer), STORE_OK);
+    cr_assert_eq(find_key(digest, &answer), STORE_OK);
+    cr_expect(text_equal(key_name(&answer.key), TEXT("One")) || text_equal(key_name(&answer.key), TEXT("Two")) ||
+              text_equal(key_name(&answer.key), TEXT("Three")));
+    cr_assert_eq(revoke_key(&EVERYTHING, &key.id, &answer), STORE_OK);
+    rename_begin(&key.id, TEXT("Leaked"), &renamed[0]);
+    cr_expect_eq(answer_wait(&renamed[0].answer), STORE_OK);
+    cr_expect_eq(renamed[0].key.revoked_ms, answer.key.revoked_ms);
+    cr_assert_eq(find_key(digest, &answer), STORE_OK);
+    cr_expect(answer.key.revoked_ms && text_equal(key_name(&answer.key), TEXT("Leaked")));
+}
+
+/* Renaming seals nothing that somebody else has written. */
+Test(key_store, an_altered_record_cannot_be_renamed)
+{
+    struct id account = some_account();
+    uint8_t digest[KEY_DIGEST_BYTES];
+    struct key_record key = some_key(&account, MODE_TEST, 1, digest);
+    char name[80], stored[KEY_TEXT_MAX_BYTES], altered[KEY_TEXT_MAX_BYTES], after[KEY_TEXT_MAX_BYTES];
+    struct key_answer renamed;
+
+    cr_assert_eq(insert_key(&key, digest), STORE_OK);
+    name_of_key(digest, name);
+    redis_server_ask(&fixture.server, stored, sizeof stored, "GET", name, NULL);
+    char *scopes = strstr(stored, " wxyz ") + strlen(" wxyz ");
+    snprintf(altered, sizeof altered, "%.*s4095%s", (int)(scopes - stored), stored, strchr(scopes, ' '));
+    redis_server_tell(&fixture.server, "SET", name, altered, NULL);
+    rename_begin(&key.id, TEXT("Mine"), &renamed);
+    cr_expect_eq(answer_wait(&renamed.answer), STORE_NOT_FOUND);
+    redis_server_ask(&fixture.server, after, sizeof after, "GET", name, NULL);
+    cr_expect_str_eq(after, altered);
+}

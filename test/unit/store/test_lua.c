@@ -967,6 +967,51 @@ Test(lua, node_heartbeat)
 }
 
 #define SCHEDULE "@key_schedule key_1 acct_A api_key 0 usr_U '' '' 100 '' - - "
+#define RENAME "@key_rename key_1 acct_A api_key 0 usr_U '' '' 100 '' "
+
+/* What stands in the record beside the name stays as it is there, whatever the caller has read. */
+Test(lua, key_rename)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+test+wxyz+3+7+-+Old\nm=1\nend=5+-+-+-" BY, "(ok)"},
+          {RENAME "0 Old\nm=1 New+name\nm=2", "(ok (key_1 acct_A test wxyz 3 7 - New name\nm=2\nend=5 - - - nil d1))"},
+          {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 - New name\nm=2\nend=5 - - -"},
+          {"XREVRANGE t:acct:acct_A:audit:test + - COUNT 1",
+           "((* (type api_key.renamed actor usr_U target key_1 ip  request_id  data:from Old data:to New name)))"},
+          /* Again: no second event, whatever the seals are. */
+          {RENAME "0 Old\nm=1 New+name\nm=3", "(ok (key_1 *))"},
+          {RENAME "0 New+name\nm=2 New+name\nm=3", "(ok (key_1 *))"}, {"XLEN t:acct:acct_A:audit:test", "2"},
+          {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 - New name\nm=2\nend=5 - - -"},
+          /* Read before the last renaming, before the record was sealed anew, or sealed at all. */
+          {RENAME "0 Old\nm=1 Third\nm=4", "(conflict)"}, {RENAME "0 New+name\nm=1 Third\nm=4", "(conflict)"},
+          {RENAME "0 New+name Third", "(conflict)"}, {RENAME "0 New Third", "(conflict)"},
+          {"GET t:key:d1", "key_1 acct_A test wxyz 3 7 - New name\nm=2\nend=5 - - -"});
+    STEPS({"@key_rename key_2 acct_A api_key 0 usr_U '' '' 100 '' 0 a b", "(not_found)"},
+          {"@key_rename key_1 acct_B api_key 0 usr_U '' '' 100 '' 0 a b", "(not_found)"},
+          {"@key_rename key_1 acct_A device_key 0 usr_U '' '' 100 '' 0 a b", "(not_found)"});
+}
+
+Test(lua, a_revocation_outlives_a_renaming)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+Old\nm=1" BY, "(ok)"},
+          {SCHEDULE "$now+60000 1000000 sooner 0", "(ok *)"},
+          {RENAME "0 Old\nm=1 New\nm=2", "(ok (key_1 acct_A live wxyz 3 7 - New\nm=2\nend=1* - - - nil d1 1*))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* New\nm=2\nend=1* - - -"},
+          /* One that is due is written down by what tells of it (key_end_due.lua). */
+          {"HSET t:store ahead 120000", "1"},
+          {RENAME "0 New\nm=2 Due\nm=3", "(ok (key_1 acct_A live wxyz 3 7 1* Due\nm=3\nend=1* - - - nil d1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 @* Due\nm=3\nend=1* - - -"}, {"ZCARD t:key_ends", "1"},
+          {"@key_end_due 100 0", "(ok (key_1 *))"},
+          {RENAME "0 Due\nm=3 Gone\nm=4", "(ok (key_1 acct_A live wxyz 3 7 1* Gone\nm=4\nend=1* - - - nil d1))"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 1* Gone\nm=4\nend=1* - - -"},
+          {"ZCARD t:acct:acct_A:keys:ak-live:revoked", "1"}, {"ZCARD t:acct:acct_A:keys:ak-live:active", "0"});
+}
+
+Test(lua, renamings_are_limited_unless_they_change_nothing)
+{
+    STEPS(ACCOUNT, {"@key_insert d1 key_1+acct_A+live+wxyz+3+7+-+A" BY, "(ok)"}, {"DEL t:changes:usr_U", "*"},
+          {RENAME "1 A B", "(ok *)"}, {RENAME "1 B C", "(limited *)"}, {RENAME "1 B B", "(ok *)"},
+          {"GET t:key:d1", "key_1 acct_A live wxyz 3 7 - B"});
+}
 
 Test(lua, key_schedule)
 {
