@@ -654,3 +654,78 @@ describe('what a role may not do is not offered', () => {
         assert.equal(await page.getByRole('button', {name: 'Revoke For nobody'}).count(), 0);
     });
 });
+
+describe('a key is renamed', () => {
+    browse('from the page to the trail, by keyboard, and the new name is found', async (page, {person}) => {
+        const {
+            made: [key],
+        } = await someKeys(['Old name', 'live', ['patients:read']]);
+
+        await signIn(page, person, `/console/keys/${key.id}`);
+        await page.getByRole('button', {name: 'Rename…'}).press('Enter');
+        const dialog = page.getByRole('dialog', {name: 'Rename this key'});
+        await dialog.waitFor();
+        await judge(page, 'renaming a key');
+        const name = dialog.getByLabel('New name');
+        assert.equal(await name.inputValue(), 'Old name');
+        assert.ok(await name.evaluate((input) => input === document.activeElement));
+        await name.fill(' ');
+        await page.keyboard.press('Enter');
+        await dialog.getByText('Give the key a name').waitFor();
+        // The service refuses what the page lets pass: a name of whoever acts without one.
+        await name.fill('operator');
+        await page.keyboard.press('Enter');
+        await dialog.getByText('nor what the trail calls those who act without a name').waitFor();
+        await name.fill('Brand new');
+        await page.keyboard.press('Enter');
+        await dialog.waitFor({state: 'detached'});
+        await page.getByRole('heading', {name: 'Brand new', level: 1}).waitFor();
+        assert.equal(await page.locator('#announcer').textContent(), 'The key is called Brand new.');
+        assert.equal(await focused(page), 'Brand new');
+        await page.getByText('Renamed the API key Brand new, from Old name to Brand new').waitFor();
+        await page.goto('/console/?search=brand');
+        await row(page, 'Brand new').waitFor();
+        await page.goto('/console/?search=old+name');
+        await page.getByText('Nothing matches').waitFor();
+        assert.equal((await deployment.api('GET', '/v1/whoami', {bearer: key.secret})).status, 200);
+    });
+
+    browse('also a revoked one; when no answer comes, the page says what is uncertain', async (page, {person}) => {
+        const {
+            made: [key],
+            session,
+        } = await someKeys(['Leaky', 'test']);
+
+        await session.send('DELETE', `/v1/console/api_keys/${key.id}`);
+        await signIn(page, person, `/console/keys/${key.id}`);
+        await page.getByRole('button', {name: 'Rename…'}).click();
+        const dialog = page.getByRole('dialog', {name: 'Rename this key'});
+        await dialog.getByLabel('New name').fill('Leaked in November');
+        // It is done, and the answer is lost.
+        const path = `**/v1/console/api_keys/${key.id}`;
+        await page.route(path, async (route) => {
+            if (route.request().method() !== 'PATCH') return await route.fallback();
+            await route.fetch();
+            return await route.abort();
+        });
+        await dialog.getByRole('button', {name: 'Rename', exact: true}).click();
+        await dialog.getByText('the key may have either name').waitFor();
+        await page.unroute(path);
+        await dialog.getByRole('button', {name: 'Rename', exact: true}).click();
+        await dialog.waitFor({state: 'detached'});
+        await page.getByRole('heading', {name: 'Leaked in November', level: 1}).waitFor();
+        await page.getByText('Renamed the API key').first().waitFor();
+        assert.equal(await page.getByText('Renamed the API key').count(), 1);
+        await page.locator('.state.ended').waitFor();
+    });
+
+    browse('by nobody whose role may not', async (page) => {
+        const {
+            made: [key],
+        } = await someKeys(['Kept name', 'test']);
+
+        await signIn(page, deployment.addPerson({role: 'responder'}), `/console/keys/${key.id}`);
+        await page.getByRole('heading', {name: 'Kept name', level: 1}).waitFor();
+        assert.equal(await page.getByRole('button', {name: 'Rename…'}).count(), 0);
+    });
+});

@@ -79,6 +79,7 @@ async function takeKeys(page, shoot) {
     await page.locator('.chart').waitFor();
     await shoot('key');
     for (const [name, button] of [
+        ['key-rename', 'Rename…'],
         ['key-replace', 'Replace…'],
         ['key-schedule', 'Revoke at…'],
     ]) {

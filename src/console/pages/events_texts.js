@@ -40,6 +40,10 @@ const GROUPS = {
             'Revocation withdrawn',
             (t) => ['Withdrew the scheduled revocation of the API key ', t],
         ],
+        'api_key.renamed': [
+            'Key renamed',
+            (t, {from, to}) => ['Renamed the API key ', t, ...(from && to ? say`, from ${from} to ${to}` : [])],
+        ],
         'api_key.used_after_revocation': [
             'Revoked key used',
             (t, data, n) => ['Refused requests with the revoked API key ', t, n > 1 ? `, ${times(n)}` : ''],

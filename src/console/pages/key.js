@@ -11,7 +11,7 @@ import {notice} from './form.js';
 import {count, exactTime, exactTimeWithZone, timeWithExact} from './format.js';
 import {endInWords, endPart, pathOf, readEnd} from './key_end.js';
 import {REPLACE, SCHEDULE} from './key_end_texts.js';
-import {KEY} from './key_texts.js';
+import {KEY, RENAME} from './key_texts.js';
 import {sum} from './keybook.js';
 import {addressOfList, loaded} from './keys.js';
 import {makerElement} from './names.js';
@@ -252,6 +252,8 @@ export function keyPage() {
     const replace = async () => (await loaded(import('./replace.js'), REPLACE.title))?.openReplace(key, end, changed);
     const schedule = async () => (await loaded(import('./schedule.js'), SCHEDULE.title))?.openSchedule(key, end, changed);
     const keep = async () => (await loaded(import('./schedule.js'), SCHEDULE.title))?.openKeep(key, end, changed);
+    const rename = async () => (await loaded(import('./rename.js'), RENAME.title))?.openRename(key, renamed);
+    const renameButton = () => mayAs('developer') && newButton('secondary', rename, RENAME.button);
     function activeButtons() {
         if (key.revoked_at) return [];
         return [
@@ -276,6 +278,12 @@ export function keyPage() {
         Object.assign(key, record);
         end = null;
         draw();
+    }
+    function renamed(record) {
+        readings += 1;
+        Object.assign(key, record);
+        drawKey();
+        parts.activity.run();
     }
     // The key as it is now; what else the page shows is as it was read. False if it could not be read, or if something
     // newer is known by then.
@@ -308,7 +316,7 @@ export function keyPage() {
     }
     // What a new state of the key changes.
     function drawKey() {
-        redraw(top, head(key, [certificateButton(), ...activeButtons()]));
+        redraw(top, head(key, [certificateButton(), renameButton(), ...activeButtons()]));
         redraw(ending, end && !key.revoked_at ? endPart(key, end, {again, change: schedule, keep, revoke}) : null);
         show(details, keyFacts(key));
     }

@@ -1,4 +1,5 @@
 // The texts of a key's own page.
+import {say} from './dom.js';
 import {plural} from './texts.js';
 
 export const KEY = {
@@ -37,4 +38,16 @@ export const KEY = {
     activityAll: 'All about this key',
     activityBy: 'All done with this key',
     usageLink: 'Usage of this key',
+};
+
+export const RENAME = {
+    button: 'Rename…',
+    title: 'Rename this key',
+    name: 'New name',
+    text: 'The secret, the scopes and everything that is checked stay the same. The activity keeps both names.',
+    submit: 'Rename',
+    working: 'Renaming…',
+    done: (name) => say`The key is called ${name}.`,
+    unanswered: 'No response arrived: the key may have either name. Try again: repeating it is safe.',
+    unconfirmed: 'The service could not confirm it: the key may have either name. Try again: repeating it is safe.',
 };
