@@ -115,6 +115,7 @@ struct command {
     void (*judge)(const struct settings *settings, struct buf *mistakes);
     enum command_keys keys;
     bool shows_connection; /* --help lists the connection options; otherwise it refers to 'help connection' */
+    int operand_count;     /* how many there must be; 0: one */
     bool optional_operand;
     bool many_operands;
     bool logs;   /* logs at the level and in the format of its settings; other commands log errors only */

@@ -53,7 +53,7 @@ static int refuse(const struct command *command, const struct settings *settings
 
 static int check_operands(const struct command *command, int count, char **operands)
 {
-    int most = command->operands ? 1 : 0;
+    int most = !command->operands ? 0 : command->operand_count ? command->operand_count : 1;
 
     if (count > most && !command->many_operands)
         return command_fail(EXIT_USAGE, "unexpected argument '%s' for '%s'; see 'chatelaine %s --help'", operands[most],

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli.h"
+#include "deadline.h"
 #include "leak_guard.h"
 
 #include <criterion/criterion.h>
@@ -556,5 +557,55 @@ Test(cli, settings_come_from_the_environment_too)
                  (const char *const[]){"account", "create", "--name", "From the environment", "--json", NULL});
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
+Test(cli, key_rename_is_told_to_nodes_and_to_the_trail)
+{
+    struct http_call whoami = {.method = "GET", .target = "/v1/whoami"};
+    struct fixture fixture;
+    struct fixture_key key;
+    struct http_answer answer;
+    struct cli_run run;
+    char value[256];
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_create_key(&fixture, 0, "{\"name\":\"old\",\"mode\":\"live\",\"scopes\":[\"patients:read\"]}", &key);
+    whoami.bearer = key.secret;
+    cr_assert_eq(fixture_call(&fixture, 0, &whoami, &answer), 200);
+    RUN(&fixture, &run, "key", "rename", key.id, "New name");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "has the name New name."), "%s", run.out);
+    cli_finish(&run);
+    RUN(&fixture, &run, "key", "rename", key.id, "New name", "--json");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cli_member(run.out, "name", value, sizeof value);
+    cr_expect_str_eq(value, "New name");
+    cli_finish(&run);
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    do {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "%s", answer.body);
+        cr_assert_eq(fixture_call(&fixture, 0, &whoami, &answer), 200);
+        cr_assert(http_answer_json(&answer, "name", value, sizeof value));
+    } while (strcmp(value, "New name") != 0);
+    RUN(&fixture, &run, "audit", "tail", "--json");
+    const char *event = strstr(run.out, "api_key.renamed");
+    cr_assert(event, "%s", run.out);
+    cr_expect(strstr(event, "\"from\":\"old\"") && strstr(event, "\"to\":\"New name\""), "%s", event);
+    cr_expect_null(strstr(event + 1, "api_key.renamed"), "%s", event);
+    cli_finish(&run);
+
+    RUN(&fixture, &run, "key", "rename", key.id);
+    cli_expect_refusal(&run, 2, "needs ID NAME", "no name");
+    RUN(&fixture, &run, "key", "rename", key.id, "New", "name");
+    cli_expect_refusal(&run, 2, "Unexpected argument 'name'", "two names");
+    RUN(&fixture, &run, "key", "rename", key.id, "");
+    cli_expect_refusal(&run, 2, "NAME", "an empty name");
+    RUN(&fixture, &run, "key", "rename", key.id, "operator");
+    cli_expect_refusal(&run, 2, "take another", "a name of the trail");
+    RUN(&fixture, &run, "key", "rename", "dev_00000000000000000000000000", "Name");
+    cli_expect_refusal(&run, 2, "is a device", "a device");
+    RUN(&fixture, &run, "key", "rename", "key_00000000000000000000000000", "Name");
+    cli_expect_refusal(&run, 1, "no key with this id", "an unknown key");
     fixture_stop(&fixture);
 }

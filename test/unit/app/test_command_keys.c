@@ -52,6 +52,7 @@ static const struct row {
     {"key list", "", ANY},
     {"key show", "key_00000000000000000000000001", ANY},
     {"key find", "--secret-file secrets", KNOWN},
+    {"key rename", "key_00000000000000000000000001 Name", KNOWN},
     {"key revoke", "key_00000000000000000000000001", ANY},
     {"key revoke", "--account @1 --yes", ANY},
     {"key revoke", "--secret-file secrets", STRICT},
