@@ -15,6 +15,8 @@ void view_put_time(struct json_writer *w, const char *name, int64_t wall_ms);
 void view_put_time_or_null(struct json_writer *w, const char *name, int64_t wall_ms);
 void view_put_text_or_null(struct json_writer *w, const char *name, struct text value);
 void view_put_scopes(struct json_writer *w, scope_set scopes);
+/* How many of the requests are billed: those in live mode. */
+int64_t view_billable(bool is_live, int64_t requests);
 void view_list_begin(struct json_writer *w);
 void view_list_end(struct json_writer *w, bool has_more);
 

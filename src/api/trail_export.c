@@ -2,7 +2,7 @@
 #include "admission_internal.h"
 #include "base/clock.h"
 #include "core/audit_line.h"
-#include "csv_internal.h"
+#include "view/csv.h"
 #include "http/stream.h"
 #include "trail_export_internal.h"
 #include "views_internal.h"

@@ -123,7 +123,7 @@ struct sums {
 static void add(struct sums *sums, enum key_mode mode, int64_t requests, int64_t refused)
 {
     sums->requests += requests;
-    sums->billable += mode == MODE_LIVE ? requests : 0;
+    sums->billable += view_billable(mode == MODE_LIVE, requests);
     sums->refused += refused;
 }
 

@@ -106,7 +106,7 @@ static void put_usage_day(struct json_writer *w, const char *date, enum key_mode
     json_put_member(w, "date", text_of(date));
     json_put_member(w, "mode", key_mode_text(mode));
     json_put_number(w, "requests", requests);
-    json_put_number(w, "billable", mode == MODE_LIVE ? requests : 0);
+    json_put_number(w, "billable", view_billable(mode == MODE_LIVE, requests));
     json_put_number(w, "refused", refused);
     json_object_end(w);
 }

@@ -37,6 +37,11 @@ void view_put_scopes(struct json_writer *w, scope_set scopes)
     json_array_end(w);
 }
 
+int64_t view_billable(bool is_live, int64_t requests)
+{
+    return is_live ? requests : 0;
+}
+
 void view_list_begin(struct json_writer *w)
 {
     json_object_begin(w);

@@ -1,5 +1,5 @@
 /* Rows of comma-separated values. */
-#include "api/csv_internal.h"
+#include "view/csv.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-#include "csv_internal.h"
+#include "view/csv.h"
 
 #include <string.h>
 
