@@ -36,7 +36,7 @@ struct command_line {
     const char *write;
     const char *created_by, *created_before, *unused_since, *scope; /* of key revoke */
     const char *expect;                                             /* of audit verify */
-    const char *from, *from_file, *to, *to_file;                    /* of store copy */
+    const char *from, *to, *from_file, *to_file; /* of store copy; the first two also of usage export */
     int64_t from_partitions, to_partitions;
     const char *gateway, *gateway_ca, *key_file, *revoked_key_file; /* of doctor */
     bool undo;

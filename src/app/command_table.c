@@ -208,6 +208,17 @@ const struct command COMMANDS[] = {
      .groups = USER_RESET_PASSWORD_OPTIONS,
      .run = user_reset_password_run,
      .keys = COMMAND_KEYS_KNOWN},
+    {.name = "usage export",
+     .summary = "Print the usage of accounts by day and mode as CSV, for billing",
+     .text = "The columns: account, date, mode, requests, billable, refused. The sums are those of GET /v1/usage:\n"
+             "only requests in live mode are billable. Days without requests have no row. Nodes report usage\n"
+             "within a second, so a day is complete soon after it has ended (UTC). If Redis is lost in between,\n"
+             "the exit status is 1, and the CSV is cut short.",
+     .examples = "chatelaine usage export > last-month.csv\n"
+                 "chatelaine usage export --from 2026-01-01 --to 2026-03-31 --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F",
+     .groups = USAGE_EXPORT_OPTIONS,
+     .run = usage_export_run,
+     .keys = COMMAND_KEYS_ANY},
     {.name = "key list",
      .summary = "List API keys and keys of devices",
      .text = "Newest first within each account: id, account, mode, status, when it was made and last used, last "

@@ -49,6 +49,7 @@ static const struct row {
     {"user unlock", NOBODY, KNOWN},
     {"user reset-totp", NOBODY " --yes", KNOWN},
     {"user reset-password", NOBODY " --password-file password", KNOWN},
+    {"usage export", "", ANY},
     {"key list", "", ANY},
     {"key show", "key_00000000000000000000000001", ANY},
     {"key find", "--secret-file secrets", KNOWN},
