@@ -23,5 +23,5 @@ void console_init(struct console *console, bool is_https);
 /* For development, where people type http://localhost:PORT: redirects pages requested there to origin, which has the
  * same port and must outlive the console. Sign-in works only at the public origin. */
 void console_redirect_localhost(struct console *console, struct text origin);
-/* Answers "/", "/console", "/console/…" and "/openapi.json". No other path may be passed. */
+/* Answers "/", "/console", "/console/…", "/docs", "/docs/…" and "/openapi.json". No other path may be passed. */
 void console_answer(const struct console *console, struct http_request *request);

@@ -16,6 +16,7 @@ static void show_page(struct exchange *exchange)
 /* clang-format off */
 static const struct mount PAGES[] = {
     {TEXT("/console"),                    show_page,            WHO_ANYONE,  MOUNT_BELOW},
+    {TEXT("/docs"),                       show_page,            WHO_ANYONE,  MOUNT_BELOW},
     {TEXT("/openapi.json"),               show_page,            WHO_ANYONE,  0},
     {TEXT("/livez"),                      liveness_probe,       WHO_ANYONE,  MOUNT_READ},
     {TEXT("/readyz"),                     readiness_probe,      WHO_ANYONE,  MOUNT_READ},

@@ -204,13 +204,23 @@ static bool is_page(struct text name)
     return false;
 }
 
+/* Its scripts read the description of the API and show it; no other address below "/docs" is a page. */
+static bool is_docs(struct text path)
+{
+    return text_equal(path, TEXT("/docs")) || text_equal(path, TEXT("/docs/errors"));
+}
+
 static void answer_path(const struct console *console, struct http_request *request, struct text path)
 {
     const struct text folder = TEXT("/console/"), name = text_skip(path, folder.len);
     const struct console_asset *asset = find_asset(path);
 
-    if (asset)
+    if (is_docs(path))
+        reply_page(console, request, find_asset(TEXT("/docs")), 200);
+    else if (asset)
         reply_asset(console, request, asset);
+    else if (!text_starts_with(path, folder))
+        http_refuse(request, HTTP_ERROR_NOT_FOUND);
     else if (memchr(name.ptr, '/', name.len) && !is_page(name)) /* for example, a file of another version */
         http_refuse(request, HTTP_ERROR_NOT_FOUND);
     else

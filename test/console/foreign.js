@@ -61,7 +61,7 @@ export function watchForeignText(fields) {
     Response.prototype.json = async function () {
         const answer = await json.call(this);
 
-        learn(answer, '');
+        if (new URL(this.url).pathname !== '/openapi.json') learn(answer, ''); // which is ours
         return answer;
     };
     new MutationObserver((records) => {

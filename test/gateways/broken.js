@@ -17,6 +17,7 @@ const REFUSING = [
 // One pattern too few and one too many, in the same words everywhere.
 const OWN = [
   ['device_keys|', '', "/v1/console/device_keys is Chatelaine's own"],
+  ['docs|', '', "/docs is Chatelaine's own"],
   ['session|', 'session|sessionsX|', "/v1/console/sessionsX is a backend's"],
 ];
 const AMBIGUOUS = [

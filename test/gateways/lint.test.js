@@ -43,11 +43,11 @@ const SECRET = ['authorization', 'cookie'];
 const CONTRACT = JSON.parse(readFileSync(join(process.env.CHATELAINE_SOURCE, 'src/api/openapi.json'), 'utf8'));
 const OWN = [
   ...Object.keys(CONTRACT.paths).map((path) => path.replace(/\{\w+\}/g, 'x_1')),
-  ...['/console', '/console/activate'],
+  ...['/console', '/console/activate', '/docs', '/docs/errors'],
 ].filter((path) => !['/livez', '/readyz'].includes(path));
 const BACKEND = [
   ...['/', '/v1', '/v1/patients', '/v1/api_keysX', '/v1/console', '/v1/console/patients', '/v1/console/sessionsX'],
-  ...['/consoleX', '/openapi.jsonX', '/other'],
+  ...['/consoleX', '/docsX', '/openapi.jsonX', '/other'],
 ];
 const AMBIGUOUS = [
   ...['//v1/patients', '/v1//patients', '/v1/../patients', '/v1/..', '/v1/./patients', '/v1/patients;a=b'],

@@ -185,6 +185,7 @@ static const struct family {
     {"POST", "/v1/auth/logout", ""},
     {"GET", "/", ""},
     {"GET", "/console/", ""},
+    {"GET", "/docs", ""},
     {"GET", "/openapi.json", ""},
 };
 

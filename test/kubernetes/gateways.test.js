@@ -18,7 +18,7 @@ const REMOVED = [...file('gateways/envoy/envoy.yaml').matchAll(/- remove: (\S+)/
 // The first parts of the contract's paths. Gateways route by them; the probes are for balancers alone.
 const FOLDER = /^(\/v1\/console\/[^/]+|\/v1\/[^/]+|\/\.well-known)/;
 const CONTRACT = JSON.parse(readFileSync(join(SOURCE, 'src/api/openapi.json'), 'utf8'));
-const OWN = [...new Set(Object.keys(CONTRACT.paths).flatMap((path) => path.match(FOLDER)?.[0] ?? [])), '/console'];
+const OWN = [...new Set(Object.keys(CONTRACT.paths).flatMap((path) => path.match(FOLDER)?.[0] ?? [])), '/console', '/docs'];
 const CHECKS = { name: 'chatelaine-internal', namespace: 'chatelaine', port: 8081 };
 
 const one = (objects, kind, name = undefined) => {

@@ -31,7 +31,7 @@ set_tests_properties(meta_stamps PROPERTIES TIMEOUT 300)
 add_measured_test(NAME meta_check_docs_can_fail
                   COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-docs ${CMAKE_CURRENT_LIST_DIR}/wrong-docs)
 set_tests_properties(meta_check_docs_can_fail PROPERTIES TIMEOUT 600 PASS_REGULAR_EXPRESSION
-  "leads nowhere.*no such heading.*src/api: has no README.*What is wrong goes first.*begin with a subject.*no function.*nobody explains this.*no source says this.*no metric.*other alerts.*the runbook of NobodyExplainsThis.*no alert NoSuchAlert.*fires for a state.*lacks a row of the metric.*lacks a row of the setting.*no setting.*lacks a row of the command.*no command.*lacks a row of the error.*no error.*no constant.*no such heading.*api.md.*design 6.*no rule 99.*no rule H99.*other rules")
+  "leads nowhere.*no such heading.*src/api: has no README.*What is wrong goes first.*begin with a subject.*no function.*nobody explains this.*no source says this.*no metric.*other alerts.*the runbook of NobodyExplainsThis.*no alert NoSuchAlert.*fires for a state.*lacks a row of the metric.*lacks a row of the setting.*no setting.*lacks a row of the command.*no command.*lacks a row of the error.*no error.*lacks its cause.*no constant.*no such heading.*api.md.*design 6.*no rule 99.*no rule H99.*other rules")
 
 add_measured_test(NAME meta_check_lua_can_fail COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-lua ${CMAKE_CURRENT_LIST_DIR}/wrong-lua)
 set_tests_properties(meta_check_lua_can_fail PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION

@@ -142,6 +142,7 @@ Test(dev, redirects_localhost_to_the_printed_origin)
         {"/console/usage?days=7", "LocalHost", "/console/usage?days=7"},
         {"/console/", "127.0.0.1", NULL},
         {"/console/", "localhost.example.org", NULL},
+        {"/docs/errors", "localhost", "/docs/errors"},
         {"/openapi.json", "localhost", NULL},
         {"/v1/whoami", "localhost", NULL},
     };
