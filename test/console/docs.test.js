@@ -233,7 +233,11 @@ async function judgeLayout(page, state) {
             return width && !element.closest('pre, .table-space, .unseen') && (left < 0 || right > innerWidth + 1);
         });
 
-        return [...wide, ...[...crossed, ...outside].map(({outerHTML}) => outerHTML.slice(0, 160))];
+        const broken = [...document.querySelectorAll('.verb, .status')].filter(
+            (word) => word.getClientRects().length > 1 || word.getBoundingClientRect().height > 2.1 * parseFloat(getComputedStyle(word).fontSize),
+        );
+
+        return [...wide, ...[...crossed, ...outside, ...broken].map(({outerHTML}) => outerHTML.slice(0, 160))];
     });
 
     assert.deepEqual(faults.slice(0, 5), [], state);
