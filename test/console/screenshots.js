@@ -49,6 +49,20 @@ async function takeSignIn(page, shoot) {
     await page.unroute('**/v1/console/session');
 }
 
+async function takeDocs(page, shoot) {
+    for (const [name, path] of [
+        ['docs', '/docs'],
+        ['docs-operation', '/docs#create_api_key'],
+        ['docs-errors', '/docs/errors#insufficient_scope'],
+    ]) {
+        await page.goto(path);
+        await page.locator('#search input').waitFor();
+        await shoot(name);
+    }
+    await page.getByRole('combobox').fill('revoke');
+    await shoot('docs-search');
+}
+
 async function takeNew(page, shoot, {newcomer}) {
     await signIn(page, newcomer);
     await page.getByText('No API keys yet').waitFor();
@@ -385,6 +399,7 @@ async function takeEnd(page, shoot) {
 
 const PARTS = [
     takeSignIn,
+    takeDocs,
     takeOutside,
     takeNew,
     takeKeys,
@@ -415,7 +430,7 @@ async function main() {
             shoot.variant = variant;
             const cast = {...scene, deployment, person: scene.people.pop(), newcomer: scene.newcomers.pop()};
             for (const part of PARTS.filter(({name}) => name.toLowerCase().includes(only.toLowerCase()))) {
-                if (![takeSignIn, takeOutside, takeNew].includes(part) && !cast.isIn) {
+                if (![takeSignIn, takeDocs, takeOutside, takeNew].includes(part) && !cast.isIn) {
                     await context.clearCookies();
                     await signIn(page, cast.person);
                     cast.isIn = true;

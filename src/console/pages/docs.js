@@ -170,7 +170,7 @@ document.title = TEXTS.title(isErrors ? TEXTS.pages.errors : TEXTS.pages.docs);
 openContents();
 if (isErrors) show(main, document.getElementById('reference'));
 try {
-    const response = await fetch('/openapi.json');
+    const response = await fetch('/openapi.json', {credentials: 'omit'});
 
     if (!response.ok) throw new Error(`${response.status}`);
     build(await response.json());
