@@ -158,6 +158,26 @@ describe('examples', () => {
     });
 });
 
+test('the question of the quick start gets the verdicts that it shows', {timeout: 4 * PATIENCE_MS}, async () => {
+    const text = await (await fetch(`${deployment.url}/docs`)).text();
+    const [, shown] = text.match(/<code>(curl 'http:\/\/127[^<]*)<\/code>/);
+    const [good, bad] = text
+        .match(/aria-label="Verdicts"><code>([^<]*)</)[1]
+        .split('\n\n')
+        .map((verdict) => JSON.parse(verdict));
+    const {made} = await someKeys(['May read', 'test', ['patients:read']], ['May not', 'test', ['usage:read']]);
+    const [yes, no] = made.map(({secret}) => {
+        const command = shown
+            .replace('http://127.0.0.1:8081', deployment.nodes[0].internalUrl)
+            .replace('svc_sk_test_…', secret);
+
+        return JSON.parse(execFileSync('bash', ['-c', command], {encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']}));
+    });
+
+    assert.deepEqual(yes, {...good, id: made[0].id, account_id: deployment.account});
+    assert.deepEqual(no, {...bad, message: no.message});
+});
+
 describe('error codes', () => {
     browse('each has an address, a cause and a remedy', async (page) => {
         const {Description} = await load('docs_model.js');

@@ -44,7 +44,7 @@ function answer(context, response) {
     const [body] = bodies(response);
 
     return [
-        h('p', {class: 'status-line'}, h('span', {class: 'status good'}, response.status), inline(response.description, context.codes)),
+        h('p', {class: 'status-line'}, h('span', {class: 'status good'}, response.status), h('span', null, inline(response.description, context.codes))),
         body ? rows : h('p', {class: 'hint'}, TEXTS.noBody),
     ];
 }
