@@ -266,7 +266,8 @@ void chains_changed(struct chains *chains, const struct chain_change *change)
     bool is_known;
     size_t place = place_of(chains, change->chain.maker, &is_known);
 
-    REQUIRE(change->to.is_folded || change->to.numbers.all == 0 || is_own(chains, &change->chain));
+    /* A mark is set, or taken off. Whose it was is no longer certain: the node may have a new name by now. */
+    REQUIRE(change->to.numbers.all == 0 || change->to.is_folded != change->chain.record.is_folded);
     if (!is_known || chains->known[place].heard_ns != change->chain.heard_ns)
         return;
     if (change->to.numbers.all > 0) {

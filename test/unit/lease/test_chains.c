@@ -371,6 +371,24 @@ Test(chains, its_own_is_not_marked_and_a_mark_is_taken_off)
     end_days(chains);
 }
 
+/* A failover comes between Redis' answer and what was due: then the mark was on the chain of another time. */
+Test(chains, of_which_the_mark_is_taken_off_may_not_be_its_own_by_then)
+{
+    struct chains *chains = begin_days();
+    char former[MAKER_CHARS + 1];
+    struct chain_change due[DUE_MAX];
+
+    answer(chains, 5, 9);
+    snprintf(former, sizeof former, "%s", chains_maker(chains));
+    hear_folded(chains, former, 5, 9);
+    cr_assert_eq(chains_changes_due(chains, due, DUE_MAX), 1);
+    chains_draw_maker(chains);
+    cr_assert_str_neq(chains_maker(chains), former);
+    chains_changed(chains, &due[0]);
+    cr_expect_not(is_first_folded(chains));
+    end_days(chains);
+}
+
 /* Redis may have forgotten chains meanwhile, so it must not miss them afterwards either. */
 Test(chains, who_was_away_for_days_forgets_all_and_takes_a_new_name)
 {
