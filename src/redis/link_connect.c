@@ -377,7 +377,7 @@ static void on_server(void *arg, UNUSED enum redis_outcome outcome, const struct
         return;
     }
     run_id = reply_info_value(info, TEXT("run_id"));
-    if (run_id.len != REDIS_RUN_ID_CHARS)
+    if (run_id.len != REDIS_RUN_ID_CHARS || memchr(run_id.ptr, '\0', run_id.len))
         link_lose(link, "its INFO has no run_id");
     else
         snprintf(link->run_id, sizeof link->run_id, "%.*s", TEXT_ARG(run_id));

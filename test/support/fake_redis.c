@@ -133,8 +133,13 @@ static void act(struct fake_connection *c, const struct fake_rule *rule)
     size_t count = rule->answer ? strlen(rule->answer) : 0;
     size_t step = rule->in_pieces ? 1 : count;
 
+    char *answer = mem_copy_text(rule->answer ? rule->answer : "", count);
+
+    for (size_t i = 0; rule->action == FAKE_NUL && i < count; i++)
+        answer[i] = answer[i] == '~' ? '\0' : answer[i];
     for (size_t at = 0; rule->action != FAKE_SILENT && at < count; at += step)
-        send_bytes(c, rule->answer + at, step);
+        send_bytes(c, answer + at, step);
+    free(answer);
     if (rule->action == FAKE_CLOSE || rule->action == FAKE_RESET)
         connection_close(c, rule->action == FAKE_RESET);
 }

@@ -24,6 +24,7 @@ struct fake_redis;
 
 enum fake_action {
     FAKE_ANSWER, /* sends `answer` */
+    FAKE_NUL,    /* the same, with NUL in place of each '~' */
     FAKE_SILENT, /* never answers */
     FAKE_CLOSE,  /* sends `answer` (may be NULL), then closes the connection */
     FAKE_RESET,  /* closes the connection with a TCP reset */

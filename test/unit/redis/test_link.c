@@ -25,6 +25,7 @@ struct world {
     unsigned replied, not_sent, lost, awaited;
     unsigned ups, downs;
     bool is_calling; /* inside redis_link_call() */
+    bool to_master;  /* as in redis_link_settings */
     bool calls_again, closes_in_reply, closes_in_ready;
     bool is_closed;
     char replies[256]; /* texts, each followed by a blank */
@@ -117,6 +118,7 @@ static void open_link(const struct redis_target *target, size_t calls_max)
         .backoff_max_ms = BACKOFF_MAX_MS,
         .quiet_ms = w.quiet_ms,
         .calls_max = calls_max,
+        .to_master = w.to_master,
     };
 
     w.link = redis_link_create(&w.loop, target, &settings, on_ready, NULL);
@@ -420,6 +422,27 @@ Test(redis_link, reconnects_after_an_answer_that_came_twice)
     until(was_lost_once, NULL);
     cr_assert_eq(w.replied, 1);
     until(is_ready, NULL);
+    close_world();
+}
+
+static bool says_that_there_is_no_run_id(void *arg)
+{
+    (void)arg;
+    return strstr(redis_link_trouble(w.link), "no run_id");
+}
+
+/* A run id that is as long as one, but that no C string can hold: all such servers would be the same one. */
+Test(redis_link, a_run_id_with_a_nul_is_none)
+{
+    static const char *const INFO = "$49\r\nrun_id:~123456789012345678901234567890123456789\r\n\r\n";
+
+    open_world();
+    struct redis_target target = fake_target();
+    w.to_master = true;
+    rule("INFO", FAKE_NUL, INFO, 0);
+    open_link(&target, 10);
+    until(says_that_there_is_no_run_id, NULL);
+    cr_assert_eq(w.ups, 0);
     close_world();
 }
 
