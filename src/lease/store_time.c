@@ -17,6 +17,8 @@ enum {
     /* An answer that took longer says too little. */
     ROUND_TRIP_MAX_MS = 1000,
 };
+/* Far beyond any time, and sums of some do not overflow. In Redis, somebody may have edited it. */
+static const int64_t TIME_MAX_MS = INT64_C(1) << 53;
 
 static int64_t later_of(int64_t a, int64_t b)
 {
@@ -66,12 +68,15 @@ int64_t store_time_most(const struct store_time *time, uint64_t now_ns)
     return was_told(&time->known) ? most_since(time->known.said.last_ms, &time->known, now_ns) : 0;
 }
 
+static bool read_ms(const struct redis_reply *reply, int64_t *ret_ms)
+{
+    return reply_integer(reply, ret_ms) && *ret_ms <= TIME_MAX_MS && *ret_ms >= -TIME_MAX_MS;
+}
+
 bool store_time_read(const struct redis_reply *reply, struct store_time_said *ret_said)
 {
-    return reply_integer(reply_at(reply, 0), &ret_said->first_ms) &&
-           reply_integer(reply_at(reply, 1), &ret_said->last_ms) &&
-           reply_integer(reply_at(reply, 2), &ret_said->clock_ms) &&
-           reply_integer(reply_at(reply, 3), &ret_said->kept_ms) &&
+    return read_ms(reply_at(reply, 0), &ret_said->first_ms) && read_ms(reply_at(reply, 1), &ret_said->last_ms) &&
+           read_ms(reply_at(reply, 2), &ret_said->clock_ms) && read_ms(reply_at(reply, 3), &ret_said->kept_ms) &&
            reply_chars(reply_at(reply, 4), ret_said->settlement, sizeof ret_said->settlement) &&
            ret_said->clock_ms > 0 && ret_said->first_ms <= ret_said->last_ms && ret_said->settlement[0];
 }

@@ -388,3 +388,61 @@ Test(store_time, tells_how_far_it_is_ahead_of_the_clock)
     said.clock_ms = TOLD_MS + 60;
     cr_expect_eq(store_time_ahead(&said), -10);
 }
+
+/* As Redis answers it, from a hash that anybody may have edited. */
+static bool says(int64_t first_ms, int64_t last_ms, int64_t clock_ms, int64_t kept_ms, struct store_time_said *ret_said)
+{
+    const int64_t numbers[] = {first_ms, last_ms, clock_ms, kept_ms};
+    struct redis_reply replies[5] = {[4] = {.type = REPLY_STRING, .text = TEXT("-")}};
+    const struct redis_reply *items[5];
+
+    for (size_t i = 0; i < 5; i++) {
+        if (i < 4)
+            replies[i] = (struct redis_reply){.type = REPLY_INTEGER, .integer = numbers[i]};
+        items[i] = &replies[i];
+    }
+    return store_time_read(&(struct redis_reply){.type = REPLY_ARRAY, .count = 5, .items = items}, ret_said);
+}
+
+static void tell_how(struct store_time *time, const struct store_time_said *said, uint64_t at_ms,
+                     enum store_time_how how)
+{
+    (void)!store_time_told(time, &(struct store_time_told){*said, ns(at_ms), ns(at_ms + 10)}, how);
+}
+
+static void expect_in_order(const struct store_time *time, uint64_t now_ms)
+{
+    const int64_t least_ms = store_time_least(time, ns(now_ms)), most_ms = store_time_most(time, ns(now_ms));
+
+    cr_expect(least_ms <= most_ms);
+    cr_expect_lt(store_time_bounds(time, ns(now_ms)).latest_ms, INT64_C(1) << 60);
+}
+
+/* Whatever it says, it is refused, or the node reckons with it: it must not end all nodes. */
+Test(store_time, what_redis_says_is_no_time_or_can_be_reckoned_with)
+{
+    static const int64_t TIMES_MS[] = {INT64_MIN, INT64_MIN + 1023, -(INT64_C(1) << 53), -1,       0, 1,
+                                       TOLD_MS,   INT64_C(1) << 53, INT64_MAX - 1023,    INT64_MAX};
+    enum { TIMES = sizeof TIMES_MS / sizeof *TIMES_MS };
+    struct store_time_said said, later;
+    unsigned refused = 0;
+
+    for (size_t i = 0; i < TIMES * TIMES * TIMES; i++) {
+        const int64_t first_ms = TIMES_MS[i % TIMES], last_ms = TIMES_MS[i / TIMES % TIMES],
+                      kept_ms = TIMES_MS[i / TIMES / TIMES];
+        bool is_read = says(first_ms, last_ms, TOLD_MS, kept_ms, &said) &&
+                       says(first_ms, last_ms, TOLD_MS + 5000, kept_ms, &later);
+
+        refused += !is_read;
+        for (enum store_time_how how = STORE_TIME_HEARD; is_read && how <= STORE_TIME_FREE; how++) {
+            struct store_time time = {0};
+
+            tell_how(&time, &said, 0, how);
+            tell_how(&time, &later, 5000, STORE_TIME_OWN);
+            tell_how(&time, &later, 5000, STORE_TIME_HEARD);
+            expect_in_order(&time, 6000);
+        }
+    }
+    cr_expect_gt(refused, 0);
+    cr_expect_lt(refused, TIMES * TIMES * TIMES);
+}
