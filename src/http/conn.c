@@ -59,12 +59,13 @@ static const struct {
 };
 
 /* A forbidden move is made all the same, so that whoever asked for it finds what he expects, but the peer neither gets
- * nor says anything more. False: the connection is closed, and stays so. */
-COLD static bool conn_move_oddly(const struct conn *conn, enum conn_state state)
+ * nor says anything more, and what it has said waits unread. False: the connection is closed, and stays so. */
+COLD static bool conn_move_oddly(struct conn *conn, enum conn_state state)
 {
     (void)!machine_refuse(&STATES.machine, conn->state, state);
     if (conn->state == CONN_CLOSED)
         return false;
+    conn->is_odd = true;
     (void)shutdown(conn->socket.fd, SHUT_RDWR);
     return true;
 }

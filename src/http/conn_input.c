@@ -241,7 +241,7 @@ static size_t conn_consume(struct conn *conn, struct text input)
     size_t total = 0, used;
 
     conn->is_consuming = true;
-    while (conn_step(conn, text_skip(input, total), &used)) {
+    while (!conn->is_odd && conn_step(conn, text_skip(input, total), &used)) {
         total += used;
         ALL_ENSURE(total <= input.len);
     }

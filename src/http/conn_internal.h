@@ -75,6 +75,7 @@ struct conn {
     bool holds_body;     /* of a request that is not answered yet */
     bool is_input_ended; /* the peer has shut down its side */
     bool is_ending;      /* the same is known, but not all that came before is read */
+    bool is_odd;         /* it made a forbidden move, and takes no input */
     struct http_request *request;
     struct head_scan scan;
     uint64_t body_begun_ms, body_last_ms; /* when the body was asked for, and when its last bytes arrived */

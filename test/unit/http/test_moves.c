@@ -51,6 +51,27 @@ Test(http_moves, in_a_release_a_forbidden_move_ends_the_connection_without_an_an
     finish();
 }
 
+/* It may be the rest of a body. */
+Test(http_moves, in_a_release_nothing_is_read_after_a_forbidden_move)
+{
+    struct conn *conn;
+
+    machine_set_fatal(false);
+    start();
+    peer_send_at_once(&peer, "GET /hold HTTP/1.1\r\nHost: t\r\n\r\n" HELLO);
+    fixture_run_until_held(&fixture);
+    conn = fixture.held->conn;
+    cr_assert_gt(conn->stash.len, 0, "what follows waits");
+    conn_enter(conn, CONN_PROXY);
+    conn_enter(conn, CONN_IDLE);
+    conn_resume(&conn->in_ready);
+    fixture_answer_held(&fixture);
+    cr_assert(peer_is_ended(&peer));
+    cr_expect_eq(fixture.handled, 1);
+    cr_expect_eq(peer.bytes, 0, "%s", peer.input);
+    finish();
+}
+
 Test(http_moves, in_a_release_a_connection_stays_closed)
 {
     struct conn *conn;
