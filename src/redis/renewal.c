@@ -244,12 +244,15 @@ static bool hold(void *arg, struct text channel, struct text payload)
     return !renewal->held.failed;
 }
 
-/* From the leave on, only the new connection hears everything. It may be back before anybody looks. */
+/* From the leave on, only the new connection hears everything. It may be back before anybody looks. Before the leave,
+ * the old one does, and the next new one begins with what it hears itself: the last message held may be cut. */
 static void on_next_state(void *arg, bool is_up)
 {
     struct redis_renewal *renewal = arg;
 
     renewal->is_next_deaf |= !is_up && renewal->state == RENEWAL_TAKES_LEAVE;
+    if (!is_up && renewal->state == RENEWAL_CONNECTS)
+        buf_clear(&renewal->held);
 }
 
 /* Beginning */

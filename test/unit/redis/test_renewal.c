@@ -321,6 +321,36 @@ Test(redis_renewal, the_new_connection_is_lost_for_a_moment_while_it_takes_over)
     close_world();
 }
 
+/* More than it holds, before anybody looks: that connection is given up, and the next one begins with what it hears. */
+Test(redis_renewal, a_flood_on_the_new_connection_is_not_delivered_in_part)
+{
+    enum { MESSAGES = 4, PAYLOAD_BYTES = 300000 };
+    struct buf flood;
+
+    buf_init(&flood, 2 * MESSAGES * PAYLOAD_BYTES);
+    buf_append_str(&flood, CONFIRMED);
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        buf_printf(&flood, "*3\r\n$7\r\nmessage\r\n$3\r\ninv\r\n$%d\r\n", PAYLOAD_BYTES);
+        for (unsigned at = 0; at < PAYLOAD_BYTES; at++)
+            buf_append_char(&flood, 'x');
+        buf_append_str(&flood, "\r\n");
+    }
+    buf_append_char(&flood, '\0');
+    cr_assert_not(flood.failed);
+    open_world(&SUBSCRIPTION);
+    rule("UNSUBSCRIBE", LEFT, 0, 0);
+    rule("SUBSCRIBE", flood.ptr, 0, 1);
+    renew_with("second");
+    until(is_renewed, NULL);
+    cr_expect_eq(fake_redis_count(w.fake, "SUBSCRIBE inv"), 3);
+    cr_expect_eq(w.downs, 0, "the old one has heard everything");
+    cr_expect_str_eq(w.heard, "", "from a connection that was given up");
+    fake_redis_push(w.fake, NAME, MESSAGE("1"));
+    until(has_heard, "1");
+    close_world();
+    buf_finish(&flood);
+}
+
 static void note_trouble(void *arg, struct text sentence)
 {
     (void)arg;
