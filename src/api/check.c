@@ -94,8 +94,6 @@ static void check_path(struct exchange *exchange, struct text path)
     exchange->mount = mount_of_api(exchange->path);
     if (!exchange->mount || !(exchange->mount->flags & MOUNT_POLICY))
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
-    else if (exchange->question)
-        guard_judge(exchange);
     else
         guard_begin(exchange);
 }
@@ -151,7 +149,7 @@ void check_question(struct exchange *exchange)
     enum problem_code code = may_judge(exchange);
 
     if (code == PROBLEM_NONE && question->path.len == 0) {
-        guard_judge(exchange);
+        guard_begin(exchange);
         return;
     }
     if (code == PROBLEM_NONE)

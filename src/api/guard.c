@@ -41,31 +41,30 @@ void guard_enter(struct exchange *exchange)
     guard_begin(exchange);
 }
 
-static inline enum route_who find_row(struct exchange *exchange)
+/* The key is looked up whatever everybody may do: whether it is good is the question. */
+static void judge(struct exchange *exchange, enum route_who who)
 {
-    exchange->match = route_find(exchange->method, exchange->path);
-    if (exchange->match.sibling && route_yields(exchange->match.sibling, exchange->service->policy))
-        exchange->match = (struct route_match){0};
-    return exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who;
+    if (who == WHO_SESSION)
+        exchange_refuse(exchange, PROBLEM_BEARER_NOT_ACCEPTED);
+    else
+        check_key(exchange, exchange->question->key);
 }
 
 void guard_begin(struct exchange *exchange)
 {
-    const enum route_who who = find_row(exchange);
+    enum route_who who;
 
-    if (!exchange->match.sibling && route_policy_has_open_rows(exchange->service->policy) && open_row_admits(exchange))
+    exchange->match = route_find(exchange->method, exchange->path);
+    if (exchange->match.sibling && route_yields(exchange->match.sibling, exchange->service->policy))
+        exchange->match = (struct route_match){0};
+    who = exchange->match.sibling ? exchange->match.sibling->who : exchange->mount->who;
+    if (exchange->question)
+        judge(exchange, who);
+    else if (!exchange->match.sibling && route_policy_has_open_rows(exchange->service->policy) &&
+             open_row_admits(exchange))
         admit_anybody(exchange);
     else
         authenticate(exchange, who);
-}
-
-/* The key is looked up whatever everybody may do: whether it is good is the question. */
-void guard_judge(struct exchange *exchange)
-{
-    if (find_row(exchange) == WHO_SESSION)
-        exchange_refuse(exchange, PROBLEM_BEARER_NOT_ACCEPTED);
-    else
-        check_key(exchange, exchange->question->key);
 }
 
 /* The credential: 401 */

@@ -400,7 +400,7 @@ uint32_t route_policy_digest(const struct route_policy *policy)
     return policy->digest;
 }
 
-static size_t find_group(const struct route_policy *policy, struct text group)
+static ALWAYS_INLINE size_t find_group(const struct route_policy *policy, struct text group)
 {
     size_t low = 0, high = policy->count;
     while (low < high) {
