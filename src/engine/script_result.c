@@ -57,8 +57,8 @@ const struct redis_reply *script_take_numbers(struct script_call *call, const st
     int64_t ends, all;
 
     if (!reply_text(reply_at(reply, 0), &word) || !text_equal(word, TEXT("numbered")) ||
-        !reply_integer(reply_at(reply, 1), &ends) || !reply_integer(reply_at(reply, 2), &all))
-        return reply;
+        !reply_integer(reply_at(reply, 1), &ends) || !reply_integer(reply_at(reply, 2), &all) || ends < 0 || all < 0)
+        return reply; /* which is no result, so it is malformed */
     call->numbers = (struct chain_numbers){(uint64_t)ends, (uint64_t)all};
     return reply_at(reply, 3);
 }

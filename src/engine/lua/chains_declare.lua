@@ -13,8 +13,8 @@ local function declare(maker, first, last)
         redis.call('SADD', K.missing(), string.format('%s:%.0f-%.0f', maker, first, last - NUMBERS_MAX))
         first = last - NUMBERS_MAX + 1
     end
-    for number = first, last do
-        redis.call('SADD', K.missing(), string.format('%s:%.0f', maker, number))
+    for i = 0, last - first do -- beyond 2^53, where a number and the next are one, this ends, too
+        redis.call('SADD', K.missing(), string.format('%s:%.0f', maker, first + i))
     end
 end
 

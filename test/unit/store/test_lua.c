@@ -1519,6 +1519,13 @@ Test(lua, a_huge_gap)
           {"@store_accept_loss run", "(ok 65537 0)"}, {"EXISTS t:missing", "0"});
 }
 
+/* Where a number and the next are one. Only a broken node, or somebody who writes to Redis by hand, says so; the script
+ * ends all the same. */
+Test(lua, a_number_beyond_those_that_lua_counts)
+{
+    STEPS(STORE_AA, {"@chains_declare bb 9223372036854775806 9223372036854775806", "(ok 66)"});
+}
+
 /* In the present era. */
 Test(lua, store_accept_loss)
 {
