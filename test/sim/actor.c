@@ -32,6 +32,15 @@ struct sim_socket *sim_actor_listen(struct sim_host *host, uint16_t port, const 
     return socket;
 }
 
+void sim_actor_take(int fd, const struct sim_actor *actor, void *arg)
+{
+    struct sim_socket *socket = sim_socket_of(fd);
+
+    CHECK(socket && socket->state == SIM_LISTENING && socket->waits == 0);
+    socket->actor = actor;
+    socket->actor_arg = arg;
+}
+
 struct sim_socket *sim_actor_connect(struct sim_host *host, struct in_addr ip, uint16_t port,
                                      const struct sim_actor *actor, void *arg)
 {

@@ -20,6 +20,8 @@ struct sim_actor {
 
 /* A listener stays until it is closed. */
 struct sim_socket *sim_actor_listen(struct sim_host *host, uint16_t port, const struct sim_actor *actor, void *arg);
+/* The same of a socket that listens, of the caller's: it ends with its descriptor. */
+void sim_actor_take(int fd, const struct sim_actor *actor, void *arg);
 /* Its answer comes later. The host has power. */
 struct sim_socket *sim_actor_connect(struct sim_host *host, struct in_addr ip, uint16_t port,
                                      const struct sim_actor *actor, void *arg);

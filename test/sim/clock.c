@@ -6,7 +6,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-enum { NS_PER_S = 1000 * 1000 * 1000, NS_PER_US = 1000, READING_NS = 100, PPM = 1000 * 1000 };
+enum { NS_PER_S = 1000 * 1000 * 1000, NS_PER_US = 1000, NS_PER_MS = 1000 * 1000, READING_NS = 100, PPM = 1000 * 1000 };
 
 const struct sim_world *sim_world;
 
@@ -24,6 +24,17 @@ void *sim_system_named(const char *name)
 bool sim_is_inside(void)
 {
     return is_inside;
+}
+
+bool sim_has_others(void)
+{
+    return sim_world && sim_world->current();
+}
+
+void sim_let_others(void)
+{
+    CHECK(sim_has_others());
+    sim_world->wait(sim_now_ns() + NS_PER_MS);
 }
 
 static uint64_t to_ns(struct timespec time)

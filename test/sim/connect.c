@@ -294,8 +294,11 @@ int accept4(int fd, __SOCKADDR_ARG ret_address, socklen_t *restrict ret_len, int
         return SYSTEM(accept4)(fd, ret_address, ret_len, flags);
     if (listener->state != SIM_LISTENING)
         return sim_fail(EINVAL);
-    if (listener->waits == 0)
-        return sim_fail(EAGAIN);
+    while (listener->waits == 0) {
+        if (!sim_may_block(listener))
+            return sim_fail(EAGAIN);
+        sim_let_others();
+    }
     taken = SYSTEM(socket)(listener->address.ss_family, SOCK_STREAM | flags, 0);
     if (taken < 0)
         return taken;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { NS_PER_MS = 1000 * 1000, LOOK_NS = 10 * 1000, FDS_MAX = 1 << 16 };
+enum { NS_PER_MS = 1000 * 1000, LOOK_NS = 10 * 1000, POLL_NS = 50 * 1000, FDS_MAX = 1 << 16 };
 
 struct sim_epoll {
     struct list watches, ready;
@@ -261,18 +261,27 @@ static int take_polled(struct pollfd *fds, nfds_t count)
     int ready = 0;
 
     for (nfds_t i = 0; i < count; i++) {
-        fds[i].revents = reported(sim_socket_events(sim_socket_of(fds[i].fd)) & polled(fds[i].events));
+        const struct sim_socket *socket = sim_socket_of(fds[i].fd);
+
+        if (socket)
+            fds[i].revents = reported(sim_socket_events(socket) & polled(fds[i].events));
+        else if (fds[i].fd < 0)
+            fds[i].revents = 0;
+        else
+            CHECK(SYSTEM(poll)(&fds[i], 1, 0) >= 0);
         ready += fds[i].revents != 0;
     }
     return ready;
 }
 
-/* Nothing wakes whoever polls: it looks every millisecond. */
+/* Nothing wakes whoever polls: it looks every millisecond. Each look takes time, and lets others go on: whoever asks
+ * again and again until something has happened comes to an end. */
 static int poll_among_others(struct pollfd *fds, nfds_t count, int timeout)
 {
     const uint64_t until_ns = end_of_wait(timeout);
     int ready;
 
+    sim_world->wait(sim_now_ns() + POLL_NS);
     while ((ready = take_polled(fds, count)) == 0 && sim_now_ns() < until_ns)
         sim_world->wait(until_ns < sim_now_ns() + NS_PER_MS ? until_ns : sim_now_ns() + NS_PER_MS);
     return ready;
@@ -283,13 +292,13 @@ int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
     int ready;
 
+    if (sim_has_others())
+        return poll_among_others(fds, count, timeout);
     for (nfds_t i = 0; i < count; i++)
         if (!sim_socket_of(fds[i].fd))
             return SYSTEM(poll)(fds, count, timeout);
     if (!sim_is_inside())
         return SYSTEM(poll)(fds, count, timeout);
-    if (sim_world && sim_world->current())
-        return poll_among_others(fds, count, timeout);
     ready = take_polled(fds, count);
     CHECK(ready > 0 || timeout >= 0); /* it would never end */
     sim_kernel_spend_ns(ready == 0 && timeout > 0 ? (uint64_t)timeout * NS_PER_MS : LOOK_NS);

@@ -49,6 +49,10 @@ struct sim_world {
     bool (*printed)(int fd, const struct iovec *parts, size_t count);
 };
 extern const struct sim_world *sim_world;
+/* Whether the caller is one of several processes. */
+bool sim_has_others(void);
+/* They go on for a millisecond, while the caller blocks: he must have some. */
+void sim_let_others(void);
 
 struct sim_socket;
 

@@ -158,7 +158,7 @@ int pipe2(int ret_fds[2], int flags)
 {
     int status = SYSTEM(pipe2)(ret_fds, flags);
 
-    if (status == 0 && host_of_caller())
+    if (status == 0 && sim_has_others())
         sim_join(sim_socket_make(ret_fds[0], true, NULL), sim_socket_make(ret_fds[1], true, NULL));
     return status;
 }
@@ -169,7 +169,7 @@ int eventfd(unsigned count, int flags)
     int fd = SYSTEM(eventfd)(count, flags);
     struct sim_socket *socket;
 
-    if (fd >= 0 && host_of_caller()) {
+    if (fd >= 0 && sim_has_others()) {
         CHECK(count == 0);
         socket = sim_socket_make(fd, true, NULL);
         sim_join(socket, socket);

@@ -93,11 +93,13 @@ int shutdown(int fd, int how)
 
 /* Bytes */
 
-/* Nobody else runs meanwhile, so a call that blocks would never end. */
-static ssize_t wait_in_vain(const struct sim_socket *socket, int flags)
+/* False: the call does not block. Without others that run meanwhile it would never end. */
+static bool wait_a_while(const struct sim_socket *socket, int flags)
 {
-    CHECK((flags & MSG_DONTWAIT) || !sim_may_block(socket));
-    return sim_fail(EAGAIN);
+    if ((flags & MSG_DONTWAIT) || !sim_may_block(socket))
+        return false;
+    sim_let_others();
+    return true;
 }
 
 void sim_tell_room(struct sim_socket *socket)
@@ -110,15 +112,17 @@ void sim_tell_room(struct sim_socket *socket)
 
 static ssize_t receive(struct sim_socket *socket, const struct iovec *parts, size_t count, int flags)
 {
-    size_t taken = socket->taken, before = taken;
+    size_t taken, before;
 
     if (socket->state != SIM_CONNECTED)
         return socket->error ? sim_take_error(socket) : sim_fail(socket->is_unix ? EINVAL : ENOTCONN);
-    if (sim_unread(socket) == 0) {
-        if (!socket->error && !socket->is_ended)
-            return wait_in_vain(socket, flags);
-        return socket->error ? sim_take_error(socket) : 0;
+    while (sim_unread(socket) == 0) {
+        if (socket->error || socket->is_ended)
+            return socket->error ? sim_take_error(socket) : 0;
+        if (!wait_a_while(socket, flags))
+            return sim_fail(EAGAIN);
     }
+    taken = before = socket->taken;
     for (size_t i = 0; i < count; i++) {
         size_t left = socket->input_len - taken, n = parts[i].iov_len < left ? parts[i].iov_len : left;
 
@@ -274,7 +278,7 @@ size_t sim_send(struct sim_socket *socket, struct text bytes)
     return bytes.len;
 }
 
-static ssize_t send_parts(struct sim_socket *socket, const struct iovec *parts, size_t count, int flags)
+static ssize_t send_some(struct sim_socket *socket, const struct iovec *parts, size_t count, int flags)
 {
     size_t bytes = 0, sent = 0;
 
@@ -292,14 +296,22 @@ static ssize_t send_parts(struct sim_socket *socket, const struct iovec *parts, 
         size_t n = sim_send(socket, (struct text){parts[i].iov_base, parts[i].iov_len});
 
         sent += n;
-        if (n < parts[i].iov_len)
+        if (n < parts[i].iov_len || !socket->peer) /* an actor may have closed it */
             break;
     }
-    if (sent < bytes || !sim_has_room(socket))
+    if (socket->peer && (sent < bytes || !sim_has_room(socket)))
         socket->peer->was_full = true;
-    if (sent == 0 && bytes > 0)
-        return wait_in_vain(socket, flags);
-    return (ssize_t)sent;
+    return sent == 0 && bytes > 0 ? sim_fail(EAGAIN) : (ssize_t)sent;
+}
+
+static ssize_t send_parts(struct sim_socket *socket, const struct iovec *parts, size_t count, int flags)
+{
+    ssize_t sent;
+
+    do
+        sent = send_some(socket, parts, count, flags);
+    while (sent < 0 && errno == EAGAIN && wait_a_while(socket, flags));
+    return sent;
 }
 
 ssize_t recv(int fd, void *ret_bytes, size_t room, int flags)

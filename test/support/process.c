@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+__attribute__((weak)) const struct process_world *process_world;
+
 void test_give_up(const char *format, ...)
 {
     va_list args;
@@ -65,6 +67,9 @@ static void start_with_input(struct process *process, const char *folder, const 
     snprintf(process->out_path, sizeof process->out_path, "%.150s/%.30s.out", folder, name);
     snprintf(process->err_path, sizeof process->err_path, "%.150s/%.30s.err", folder, name);
     process->status = 0;
+    process->of_world = NULL;
+    if (process_world && process_world->start(process, folder, name, argv, in_path))
+        return;
     process->pid = fork();
     if (process->pid == 0)
         become(process, argv, in_path, parent);
@@ -87,7 +92,14 @@ bool process_wait(struct process *process, int timeout_ms)
 
     if (process->pid == 0)
         return true;
-    while (poll(&ended, 1, deadline_left_ms(deadline)) <= 0) {
+    if (process->of_world) {
+        if (!process_world->wait(process, timeout_ms, &process->status))
+            return false;
+        process->pid = 0;
+        return true;
+    }
+    while (!process_world &&
+           poll(&ended, 1, deadline_left_ms(deadline)) <= 0) { /* virtual time would not wait for it */
         if (deadline_left_ms(deadline) == 0)
             return false;
     }
@@ -100,7 +112,9 @@ bool process_wait(struct process *process, int timeout_ms)
 
 void process_signal(const struct process *process, int signal_number)
 {
-    if (process->pid != 0)
+    if (process->pid != 0 && process->of_world)
+        process_world->signal(process, signal_number);
+    else if (process->pid != 0)
         kill(process->pid, signal_number);
 }
 

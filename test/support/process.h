@@ -12,7 +12,20 @@ struct process {
     int status; /* from waitpid() */
     char out_path[PROCESS_PATH_BYTES];
     char err_path[PROCESS_PATH_BYTES];
+    void *of_world; /* below; NULL: a process of the system */
 };
+
+/* Where a test runs in virtual time (sim/world/tested.c), some programs run there, too, as something else than a
+ * process of the system. NULL: the test does not. */
+struct process_world {
+    /* False: the system is to start it. in_path: NULL for /dev/null. */
+    bool (*start)(struct process *process, const char *folder, const char *name, const char *const *argv,
+                  const char *in_path);
+    /* Of one that it has started: the status is for waitpid()'s macros. */
+    bool (*wait)(const struct process *process, int timeout_ms, int *ret_status);
+    void (*signal)(const struct process *process, int signal_number);
+};
+extern const struct process_world *process_world;
 
 /* Starts argv (NULL-terminated; argv[0] is found in PATH). Output is appended to <folder>/<name>.out and .err. Aborts
  * the test if it cannot. */

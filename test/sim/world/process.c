@@ -3,18 +3,25 @@
 #include "base/mem.h"
 #include "trace.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
 
-enum { STACK_BYTES = 2 << 20, GUARD_BYTES = 4096, FDS_MAX = 1 << 16, FIRST_NUMBER = 1000, PATH_BYTES = 512 };
+enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 4096, FDS_MAX = 1 << 16, FIRST_NUMBER = 1000, PATH_BYTES = 512 };
 
 struct sim_process *sim_running;
 
 static const char *image_path, *folder_path;
 static struct list processes = {&processes, &processes};
 static ucontext_t scheduler;
+static struct sim_process caller; /* sim_processes_join(); it has a turn, and nothing else */
+static bool is_caller_joined, caller_waits;
 static int started;
 static struct sim_process *owners[FDS_MAX];
 static char *free_stack; /* begins with the address of the next */
@@ -35,7 +42,7 @@ void sim_process_closed(int fd)
 
 static void *current(void)
 {
-    return sim_running;
+    return sim_running ? sim_running : is_caller_joined ? &caller : NULL;
 }
 
 static struct sim_host *host_of_running(void)
@@ -45,23 +52,82 @@ static struct sim_host *host_of_running(void)
 
 static const struct sim_clock *clock_of_running(void)
 {
-    return sim_running ? &sim_running->host->clock : NULL;
+    return sim_running && sim_running->host ? &sim_running->host->clock : NULL;
 }
+
+/* Stacks, as the address sanitizer wants to know of them. */
+
+struct stack {
+    const void *bottom;
+    size_t bytes;
+};
+
+static struct stack of_scheduler;
+
+#ifdef __SANITIZE_ADDRESS__
+static void stack_leave(void **ret_fake, const struct stack *to, bool is_over)
+{
+    __sanitizer_start_switch_fiber(is_over ? NULL : ret_fake, to->bottom, to->bytes);
+}
+
+static void stack_arrive(void *fake, struct stack *ret_from)
+{
+    __sanitizer_finish_switch_fiber(fake, &ret_from->bottom, &ret_from->bytes);
+}
+
+/* Functions that never returned have left marks. */
+static void stack_clean(const char *stack, size_t bytes)
+{
+    __asan_unpoison_memory_region(stack, bytes);
+}
+#else
+static void stack_leave(void **ret_fake, const struct stack *to, bool is_over)
+{
+    (void)ret_fake, (void)to, (void)is_over;
+}
+
+static void stack_arrive(void *fake, struct stack *ret_from)
+{
+    (void)fake, (void)ret_from;
+}
+
+static void stack_clean(const char *stack, size_t bytes)
+{
+    (void)stack, (void)bytes;
+}
+#endif
 
 static void leave(void)
 {
     struct sim_process *process = sim_running;
 
+    fflush(process->out);
+    fflush(process->err);
+    stack_leave(&process->fake_stack, &of_scheduler, process->has_ended);
     CHECK(swapcontext(&process->context, &scheduler) == 0);
+    stack_arrive(process->fake_stack, &of_scheduler);
+}
+
+static void end_of_callers_wait(struct sim_event *turn)
+{
+    (void)turn;
+    caller_waits = false;
 }
 
 static void wait_until(uint64_t until_ns)
 {
+    struct sim_process *process = sim_running ? sim_running : &caller;
+
     if (until_ns == UINT64_MAX)
-        sim_event_cancel(&sim_running->turn);
+        sim_event_cancel(&process->turn);
     else
-        sim_event_at(&sim_running->turn, until_ns);
-    leave();
+        sim_event_at(&process->turn, until_ns);
+    if (process != &caller) {
+        leave();
+        return;
+    }
+    for (caller_waits = true; caller_waits;)
+        sim_step(UINT64_MAX);
 }
 
 static void wake(void *arg)
@@ -104,6 +170,12 @@ void sim_processes_begin(const char *image, const char *folder)
     sim_world = &WORLD;
 }
 
+void sim_processes_join(void)
+{
+    caller.turn.run = end_of_callers_wait;
+    is_caller_joined = true;
+}
+
 /* Ending */
 
 static void texts_free(char **texts)
@@ -122,6 +194,7 @@ static void close_descriptors(const struct sim_process *process)
 
 static void stack_give_back(char *stack)
 {
+    stack_clean(stack + GUARD_BYTES, sizeof free_stack);
     memcpy(stack + GUARD_BYTES, &free_stack, sizeof free_stack);
     free_stack = stack;
 }
@@ -132,6 +205,8 @@ static void process_free(struct sim_process *process)
     list_remove(&process->of_processes);
     close_descriptors(process);
     sim_process_unmap(process);
+    if (process->in)
+        fclose(process->in);
     fclose(process->out);
     fclose(process->err);
     stack_give_back(process->stack);
@@ -164,7 +239,10 @@ void sim_process_failed(const char *what)
     fflush(sim_running->out);
     fflush(sim_running->err);
     sim_trace_tell();
-    dprintf(STDERR_FILENO, "%s/%s.err: %s\n", folder_path, sim_running->name, what);
+    dprintf(STDERR_FILENO, "%s: %s\n", sim_running->name, what);
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_print_stack_trace();
+#endif
     _Exit(3);
 }
 
@@ -174,6 +252,7 @@ static void begin(void)
 {
     int count = 0;
 
+    stack_arrive(NULL, &of_scheduler);
     while (sim_running->argv[count])
         count++;
     sim_process_exit(sim_image_run(sim_running->image, count, sim_running->argv));
@@ -181,7 +260,7 @@ static void begin(void)
 
 struct outside {
     struct sim_process *running;
-    FILE *out, *err;
+    FILE *in, *out, *err;
     char **environment;
     int error;
 };
@@ -189,9 +268,13 @@ struct outside {
 /* What belongs to a process is exchanged with it. */
 static struct outside enter(struct sim_process *process)
 {
-    const struct outside outside = {sim_running, stdout, stderr, environ, errno};
+    const struct outside outside = {sim_running, stdin, stdout, stderr, environ, errno};
 
     sim_running = process;
+    if (process->in) {
+        stdin = process->in;
+        CHECK(dup2(fileno(stdin), STDIN_FILENO) == STDIN_FILENO);
+    }
     stdout = process->out;
     stderr = process->err;
     environ = process->environment;
@@ -204,6 +287,7 @@ static void go_back(const struct outside *outside)
 {
     sim_running->error = errno;
     sim_running = outside->running;
+    stdin = outside->in;
     stdout = outside->out;
     stderr = outside->err;
     environ = outside->environment;
@@ -232,13 +316,17 @@ static void run(struct sim_event *turn)
     void (*ended)(void *arg, int code) = process->ended;
     void *arg = process->arg;
     struct outside outside;
+    struct stack of_process;
+    void *fake_stack;
     int code;
 
     process->is_late = process->is_paused;
     if (process->is_paused)
         return;
     outside = enter(process);
+    stack_leave(&fake_stack, &(struct stack){process->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES}, false);
     CHECK(swapcontext(&scheduler, &process->context) == 0);
+    stack_arrive(fake_stack, &of_process);
     go_back(&outside);
     if (!process->has_ended)
         return;
@@ -255,6 +343,11 @@ void sim_process_signal(struct sim_process *process, int number)
     process->signals |= UINT32_C(1) << number;
     if (!process->is_paused)
         deliver_signals(process);
+}
+
+bool sim_process_handles(const struct sim_process *process, int number)
+{
+    return process->handlers[number] != NULL;
 }
 
 void sim_process_pause(struct sim_process *process)
@@ -294,6 +387,7 @@ static char *stack_take(void)
 
     if (stack) {
         memcpy(&free_stack, stack + GUARD_BYTES, sizeof free_stack);
+        stack_clean(stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
         return stack;
     }
     stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -301,12 +395,12 @@ static char *stack_take(void)
     return stack;
 }
 
-static FILE *open_printed(const char *name, const char *kind)
+static FILE *open_printed(const struct sim_process_plan *plan, const char *kind)
 {
     char path[PATH_BYTES];
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/%s.%s", folder_path, name, kind);
+    snprintf(path, sizeof path, "%s/%s.%s", plan->folder ? plan->folder : folder_path, plan->name, kind);
     file = fopen(path, "ae");
     CHECK(file);
     return file;
@@ -324,8 +418,9 @@ struct sim_process *sim_process_start(const struct sim_process_plan *plan)
     process->image = sim_image_take(image_path);
     process->heap = sim_heap_take();
     process->stack = stack_take();
-    process->out = open_printed(plan->name, "out");
-    process->err = open_printed(plan->name, "err");
+    process->in = plan->input ? fopen(plan->input, "re") : NULL;
+    process->out = open_printed(plan, "out");
+    process->err = open_printed(plan, "err");
     list_init(&process->mappings);
     CHECK(getcontext(&process->context) == 0);
     process->context.uc_stack.ss_sp = process->stack + GUARD_BYTES;

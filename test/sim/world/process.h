@@ -8,7 +8,9 @@ struct sim_process;
 
 struct sim_process_plan {
     const char *name;
-    struct sim_host *host;
+    const char *folder;             /* NULL: that of all */
+    const char *input;              /* the file that it reads; NULL: nothing */
+    struct sim_host *host;          /* NULL: all of them run on one machine, the system's, without a network */
     const char *const *argv;        /* ends with NULL, as does: */
     const char *const *environment; /* NAME=value */
     /* It has ended by itself, and is gone after this call. NULL: nobody asks. */
@@ -19,6 +21,8 @@ struct sim_process_plan {
 /* From now on, for this thread, which has entered the kernel. image: the product's, of image.cmake. Both paths stay the
  * caller's, and valid. */
 void sim_processes_begin(const char *image, const char *folder);
+/* The caller is one of them, too: whenever it waits, the others go on. */
+void sim_processes_join(void);
 /* It begins to run with the next step. What the plan names is copied. */
 struct sim_process *sim_process_start(const struct sim_process_plan *plan);
 /* As kill -9: its sockets close, and nothing else is done. `ended` is not called. */
@@ -28,3 +32,5 @@ void sim_process_signal(struct sim_process *process, int number);
 /* Does nothing until it goes on, while its clocks do. */
 void sim_process_pause(struct sim_process *process);
 void sim_process_resume(struct sim_process *process);
+/* Its handler of that signal is set. */
+bool sim_process_handles(const struct sim_process *process, int number);

@@ -21,6 +21,7 @@ struct sim_process {
     struct sim_image *image;
     struct sim_heap *heap;
     char *stack;
+    void *fake_stack; /* of the sanitizer */
     ucontext_t context;
     struct sim_event turn;
     bool is_paused, is_late; /* late: its turn came meanwhile */
@@ -28,7 +29,7 @@ struct sim_process {
     int code, error;  /* error: errno */
     uint32_t signals; /* that it has not heard of yet */
     void (*handlers[SIM_SIGNALS])(int number);
-    FILE *out, *err;
+    FILE *in, *out, *err; /* in: NULL, it reads nothing */
     struct list mappings;
 };
 

@@ -5,9 +5,12 @@
 #include "schedule.h"
 #include "simredis.h"
 #include "trace.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PORT = 6379, NS_PER_US = 1000, FIRST_ROOM = 4096 };
 
@@ -18,8 +21,12 @@ struct bytes {
 
 struct sim_server {
     struct sim_host *host;
-    struct simredis *redis; /* NULL: it is down */
-    struct sim_socket *listener;
+    struct simredis *redis;      /* NULL: it is down */
+    struct sim_socket *listener; /* on a host */
+    int listeners[SIM_SERVER_LISTENERS];
+    size_t listener_count;
+    int file; /* without a host; -1: none */
+    bool is_frozen;
     struct list peers;
     struct sim_event turn;
     struct bytes disk, copy; /* disk: while it is down */
@@ -115,7 +122,7 @@ static void look_ahead(struct sim_server *server)
 {
     const uint64_t next = simredis_next_us(server->redis), now = unix_us(NULL);
 
-    if (next == UINT64_MAX)
+    if (next == UINT64_MAX || server->is_frozen)
         sim_event_cancel(&server->turn);
     else
         sim_event_in(&server->turn, next > now ? (next - now) * NS_PER_US : 0);
@@ -149,7 +156,11 @@ static void peer_receive(struct peer *peer, const char *bytes, size_t length)
 
 static void on_connected(struct sim_socket *socket, void *arg)
 {
-    sim_actor_is(socket, peer_new(arg, socket));
+    struct sim_server *server = arg;
+
+    sim_actor_is(socket, peer_new(server, socket));
+    if (server->is_frozen)
+        sim_actor_hold(socket, true);
 }
 
 static void on_received(struct sim_socket *socket, void *arg, const char *bytes, size_t length)
@@ -180,17 +191,31 @@ static void on_closed(struct sim_socket *socket, void *arg)
 static const struct sim_actor ACTOR = {
     .connected = on_connected, .received = on_received, .closed = on_closed, .has_room = on_room};
 
-static void begin(struct sim_server *server, const struct bytes *data)
+static void append(void *context, const char *bytes, size_t length)
 {
-    const struct simredis_host host = {
-        .context = server, .unix_us = unix_us, .random = draw, .send = send_bytes, .close = close_client};
+    const struct sim_server *server = context;
+
+    CHECK(write(server->file, bytes, length) == (ssize_t)length);
+}
+
+static void begin(struct sim_server *server, const char *data, size_t len)
+{
+    const struct simredis_host host = {.context = server,
+                                       .unix_us = unix_us,
+                                       .random = draw,
+                                       .send = send_bytes,
+                                       .close = close_client,
+                                       .log = server->host || server->file < 0 ? NULL : append};
 
     server->redis = simredis_new(&host);
     for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
         CHECK(simredis_configure(server->redis, SETTINGS[i][0], SETTINGS[i][1]));
-    if (data->ptr)
-        CHECK(simredis_load(server->redis, data->ptr, data->len));
-    server->listener = sim_actor_listen(server->host, PORT, &ACTOR, server);
+    if (data)
+        CHECK(simredis_load(server->redis, data, len));
+    if (server->host)
+        server->listener = sim_actor_listen(server->host, PORT, &ACTOR, server);
+    for (size_t i = 0; i < server->listener_count; i++)
+        sim_actor_take(server->listeners[i], &ACTOR, server);
     look_ahead(server);
 }
 
@@ -206,7 +231,7 @@ struct sim_server *sim_server_start(struct sim_host *host)
 
     *server = (struct sim_server){.host = host, .turn.run = on_turn};
     list_init(&server->peers);
-    begin(server, &(struct bytes){NULL, 0});
+    begin(server, NULL, 0);
     return server;
 }
 
@@ -239,13 +264,14 @@ void sim_server_refill(struct sim_server *server)
     look_ahead(server);
 }
 
-void sim_server_kill(struct sim_server *server)
+static void stop(struct sim_server *server)
 {
     struct list *node;
 
-    sim_trace(server->host->name, "redis is killed");
-    save(server, &server->disk);
-    sim_actor_close(server->listener);
+    if (server->listener)
+        sim_actor_close(server->listener);
+    for (size_t i = 0; i < server->listener_count; i++)
+        close(server->listeners[i]);
     while ((node = list_first(&server->peers))) {
         struct peer *peer = LIST_ENTRY(node, struct peer, of_server);
 
@@ -260,8 +286,71 @@ void sim_server_kill(struct sim_server *server)
     sim_event_cancel(&server->turn);
 }
 
+void sim_server_kill(struct sim_server *server)
+{
+    sim_trace(server->host->name, "redis is killed");
+    save(server, &server->disk);
+    stop(server);
+}
+
 void sim_server_restart(struct sim_server *server, enum sim_disk disk)
 {
+    const struct bytes *data = disk == SIM_DISK_COPY ? &server->copy : &server->disk;
+
     sim_trace(server->host->name, "redis is started again, as it was%s", disk == SIM_DISK_COPY ? " at the copy" : "");
-    begin(server, disk == SIM_DISK_COPY ? &server->copy : &server->disk);
+    begin(server, data->ptr, data->len);
+}
+
+/* Without hosts */
+
+static struct bytes read_file(int fd)
+{
+    struct stat file;
+    struct bytes data;
+
+    CHECK(fstat(fd, &file) == 0);
+    data = (struct bytes){.ptr = mem_alloc((size_t)file.st_size + 1), .len = (size_t)file.st_size};
+    CHECK(read(fd, data.ptr, data.len) == (ssize_t)data.len);
+    return data;
+}
+
+struct sim_server *sim_server_start_here(const int *listeners, size_t count, const char *file)
+{
+    struct sim_server *server = mem_alloc(sizeof *server);
+    struct bytes data = {NULL, 0};
+
+    CHECK(count <= SIM_SERVER_LISTENERS);
+    *server = (struct sim_server){.turn.run = on_turn, .listener_count = count, .file = -1};
+    memcpy(server->listeners, listeners, count * sizeof *listeners);
+    list_init(&server->peers);
+    if (file) {
+        server->file = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        CHECK(server->file >= 0);
+        data = read_file(server->file);
+    }
+    begin(server, data.ptr, data.len);
+    free(data.ptr);
+    return server;
+}
+
+void sim_server_configure(struct sim_server *server, const char *name, const char *value)
+{
+    CHECK(simredis_configure(server->redis, name, value));
+}
+
+void sim_server_freeze(struct sim_server *server, bool is_frozen)
+{
+    server->is_frozen = is_frozen;
+    for (struct list *node = server->peers.next; node != &server->peers; node = node->next)
+        if (LIST_ENTRY(node, struct peer, of_server)->socket)
+            sim_actor_hold(LIST_ENTRY(node, struct peer, of_server)->socket, is_frozen);
+    look_ahead(server);
+}
+
+void sim_server_end(struct sim_server *server)
+{
+    stop(server);
+    if (server->file >= 0)
+        close(server->file);
+    free(server);
 }

@@ -47,7 +47,7 @@ pid_t getpid(void)
 
 int gethostname(char *ret_name, size_t size)
 {
-    if (!sim_running)
+    if (!sim_running || !sim_running->host)
         return SYSTEM(gethostname)(ret_name, size);
     snprintf(ret_name, size, "%s", sim_running->host->name);
     return 0;
@@ -184,6 +184,11 @@ int prctl(int option, ...)
 int setrlimit64(enum __rlimit_resource kind, const struct rlimit64 *limit)
 {
     return sim_running ? 0 : SYSTEM(setrlimit64)(kind, limit);
+}
+
+int setrlimit(enum __rlimit_resource kind, const struct rlimit *limit)
+{
+    return sim_running ? 0 : SYSTEM(setrlimit)(kind, limit);
 }
 
 int getrlimit64(enum __rlimit_resource kind, struct rlimit64 *ret_limit)
