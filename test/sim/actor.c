@@ -61,6 +61,8 @@ size_t sim_actor_send_some(struct sim_socket *socket, const char *bytes, size_t 
 {
     size_t sent;
 
+    if (!socket->host && !socket->peer)
+        return length;
     CHECK(socket->actor && socket->state == SIM_CONNECTED && !socket->has_ended);
     if (!socket->peer) {
         sim_send_to_nobody(socket, sim_now_ns());

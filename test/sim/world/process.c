@@ -31,7 +31,7 @@ static char *free_stack; /* begins with the address of the next */
 void sim_process_opened(int fd)
 {
     CHECK(fd < FDS_MAX);
-    owners[fd] = sim_running;
+    owners[fd] = sim_running && !sim_running->thread ? sim_running : NULL;
 }
 
 void sim_process_closed(int fd)
@@ -101,8 +101,10 @@ static void leave(void)
 {
     struct sim_process *process = sim_running;
 
-    fflush(process->out);
-    fflush(process->err);
+    if (!process->thread) {
+        fflush(process->out);
+        fflush(process->err);
+    }
     stack_leave(&process->fake_stack, &of_scheduler, process->has_ended);
     CHECK(swapcontext(&process->context, &scheduler) == 0);
     stack_arrive(process->fake_stack, &of_scheduler);
@@ -142,7 +144,7 @@ static bool print(int fd, const struct iovec *parts, size_t count)
 {
     FILE *file;
 
-    if (!sim_running || fd == STDIN_FILENO)
+    if (!sim_running || sim_running->thread || fd == STDIN_FILENO)
         return false;
     file = fd == STDOUT_FILENO ? sim_running->out : sim_running->err;
     for (size_t i = 0; i < count; i++) {
@@ -178,13 +180,6 @@ void sim_processes_join(void)
 
 /* Ending */
 
-static void texts_free(char **texts)
-{
-    for (char **text = texts; *text; text++)
-        free(*text);
-    free(texts);
-}
-
 static void close_descriptors(const struct sim_process *process)
 {
     for (int fd = 0; fd < FDS_MAX; fd++)
@@ -199,21 +194,28 @@ static void stack_give_back(char *stack)
     free_stack = stack;
 }
 
+/* What a thread has not. */
+static void give_back(struct sim_process *process)
+{
+    if (process->in)
+        fclose(process->in);
+    fclose(process->out);
+    fclose(process->err);
+    sim_heap_give_back(process->heap);
+    sim_image_give_back(process->image);
+    free(process->argv);
+    free(process->environment);
+}
+
 static void process_free(struct sim_process *process)
 {
     sim_event_cancel(&process->turn);
     list_remove(&process->of_processes);
     close_descriptors(process);
     sim_process_unmap(process);
-    if (process->in)
-        fclose(process->in);
-    fclose(process->out);
-    fclose(process->err);
     stack_give_back(process->stack);
-    sim_heap_give_back(process->heap);
-    sim_image_give_back(process->image);
-    texts_free(process->argv);
-    texts_free(process->environment);
+    if (!process->thread)
+        give_back(process);
     free(process->name);
     free(process);
 }
@@ -253,6 +255,10 @@ static void begin(void)
     int count = 0;
 
     stack_arrive(NULL, &of_scheduler);
+    if (sim_running->thread) {
+        sim_running->thread(sim_running->thread_arg);
+        sim_process_exit(0);
+    }
     while (sim_running->argv[count])
         count++;
     sim_process_exit(sim_image_run(sim_running->image, count, sim_running->argv));
@@ -275,10 +281,12 @@ static struct outside enter(struct sim_process *process)
         stdin = process->in;
         CHECK(dup2(fileno(stdin), STDIN_FILENO) == STDIN_FILENO);
     }
+    errno = process->error;
+    if (process->thread)
+        return outside;
     stdout = process->out;
     stderr = process->err;
     environ = process->environment;
-    errno = process->error;
     sim_heap_use(process->heap);
     return outside;
 }
@@ -367,16 +375,20 @@ void sim_process_resume(struct sim_process *process)
 
 /* Beginning */
 
+/* In one piece: whoever reads arguments may move them. */
 static char **texts_copy(const char *const *texts)
 {
-    size_t count = 0;
-    char **copy;
+    size_t count = 0, bytes = 0;
+    char **copy, *at;
 
-    while (texts[count])
-        count++;
-    copy = mem_alloc((count + 1) * sizeof *copy);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = mem_copy_text(texts[i], strlen(texts[i]));
+    for (; texts[count]; count++)
+        bytes += strlen(texts[count]) + 1;
+    copy = mem_alloc((count + 1) * sizeof *copy + bytes);
+    at = (char *)(copy + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = at;
+        at = stpcpy(at, texts[i]) + 1;
+    }
     copy[count] = NULL;
     return copy;
 }
@@ -406,21 +418,11 @@ static FILE *open_printed(const struct sim_process_plan *plan, const char *kind)
     return file;
 }
 
-struct sim_process *sim_process_start(const struct sim_process_plan *plan)
+/* Its turn comes next. */
+static void get_ready(struct sim_process *process)
 {
-    struct sim_process *process = mem_alloc(sizeof *process);
-
-    *process = (struct sim_process){.host = plan->host, .ended = plan->ended, .arg = plan->arg};
-    process->name = mem_copy_text(plan->name, strlen(plan->name));
-    process->argv = texts_copy(plan->argv);
-    process->environment = texts_copy(plan->environment);
     process->number = FIRST_NUMBER + started++;
-    process->image = sim_image_take(image_path);
-    process->heap = sim_heap_take();
     process->stack = stack_take();
-    process->in = plan->input ? fopen(plan->input, "re") : NULL;
-    process->out = open_printed(plan, "out");
-    process->err = open_printed(plan, "err");
     list_init(&process->mappings);
     CHECK(getcontext(&process->context) == 0);
     process->context.uc_stack.ss_sp = process->stack + GUARD_BYTES;
@@ -430,5 +432,32 @@ struct sim_process *sim_process_start(const struct sim_process_plan *plan)
     list_append(&processes, &process->of_processes);
     sim_event_at(&process->turn, sim_now_ns());
     sim_trace(process->name, "starts");
+}
+
+struct sim_process *sim_process_start(const struct sim_process_plan *plan)
+{
+    struct sim_process *process = mem_alloc(sizeof *process);
+
+    *process = (struct sim_process){.host = plan->host, .ended = plan->ended, .arg = plan->arg};
+    process->name = mem_copy_text(plan->name, strlen(plan->name));
+    process->argv = texts_copy(plan->argv);
+    process->environment = texts_copy(plan->environment);
+    process->image = sim_image_take(image_path);
+    process->heap = sim_heap_take();
+    process->in = plan->input ? fopen(plan->input, "re") : NULL;
+    process->out = open_printed(plan, "out");
+    process->err = open_printed(plan, "err");
+    get_ready(process);
+    return process;
+}
+
+struct sim_process *sim_thread_start(void *(*run_it)(void *arg), void *run_arg, void (*ended)(void *arg, int code),
+                                     void *arg)
+{
+    struct sim_process *process = mem_alloc(sizeof *process);
+
+    *process = (struct sim_process){.thread = run_it, .thread_arg = run_arg, .ended = ended, .arg = arg};
+    process->name = mem_copy_text("thread", strlen("thread"));
+    get_ready(process);
     return process;
 }

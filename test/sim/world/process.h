@@ -25,6 +25,10 @@ void sim_processes_begin(const char *image, const char *folder);
 void sim_processes_join(void);
 /* It begins to run with the next step. What the plan names is copied. */
 struct sim_process *sim_process_start(const struct sim_process_plan *plan);
+/* A thread of the program's own, in virtual time: it runs the function, on a stack of its own, and `ended` is called.
+ */
+struct sim_process *sim_thread_start(void *(*run)(void *arg), void *run_arg, void (*ended)(void *arg, int code),
+                                     void *arg);
 /* As kill -9: its sockets close, and nothing else is done. `ended` is not called. */
 void sim_process_kill(struct sim_process *process);
 /* Calls the handler that the process has set; there must be one. One that is paused hears of it afterwards. */

@@ -17,7 +17,9 @@ struct sim_process {
     char **argv, **environment;
     void (*ended)(void *arg, int code);
     void *arg;
-    int number; /* what it is told as its id */
+    int number;                 /* what it is told as its id */
+    void *(*thread)(void *arg); /* NULL: it has an image, a heap, and files */
+    void *thread_arg;
     struct sim_image *image;
     struct sim_heap *heap;
     char *stack;
