@@ -93,6 +93,11 @@ uint64_t sim_now_ns(void)
     return began_monotonic_ns + spent_ns;
 }
 
+struct timespec sim_real_time(void)
+{
+    return to_timespec(began_real_ns + spent_ns);
+}
+
 /* A host's clocks may go at a pace of their own, and its calendar may be wrong. */
 static uint64_t host_ns(const struct sim_clock *clock, uint64_t since_ns)
 {

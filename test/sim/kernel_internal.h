@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
+#include <time.h>
 
 /* The system's own function, whatever the program defines. */
 #define SYSTEM(name)                                               \
@@ -20,6 +21,8 @@ void *sim_system_named(const char *name);
 /* Whether this thread has entered. */
 bool sim_is_inside(void);
 uint64_t sim_now_ns(void);
+/* The calendar, whatever the host or process that runs now thinks. */
+struct timespec sim_real_time(void);
 /* Since it entered. */
 uint64_t sim_spent_ns(void);
 

@@ -52,7 +52,9 @@ static struct sim_host *host_of_running(void)
 
 static const struct sim_clock *clock_of_running(void)
 {
-    return sim_running && sim_running->host ? &sim_running->host->clock : NULL;
+    if (!sim_running || sim_running->thread)
+        return NULL;
+    return sim_running->host ? &sim_running->host->clock : sim_shift_clock(&sim_running->shift);
 }
 
 /* Stacks, as the address sanitizer wants to know of them. */
@@ -203,6 +205,7 @@ static void give_back(struct sim_process *process)
     fclose(process->err);
     sim_heap_give_back(process->heap);
     sim_image_give_back(process->image);
+    sim_shift_finish(&process->shift);
     free(process->argv);
     free(process->environment);
 }
@@ -442,6 +445,8 @@ struct sim_process *sim_process_start(const struct sim_process_plan *plan)
     process->name = mem_copy_text(plan->name, strlen(plan->name));
     process->argv = texts_copy(plan->argv);
     process->environment = texts_copy(plan->environment);
+    if (!plan->host)
+        sim_shift_init(&process->shift, process->environment);
     process->image = sim_image_take(image_path);
     process->heap = sim_heap_take();
     process->in = plan->input ? fopen(plan->input, "re") : NULL;

@@ -4,6 +4,7 @@
 #include "image.h"
 #include "process.h"
 #include "schedule.h"
+#include "shift.h"
 #include <signal.h>
 #include <stdio.h>
 #include <ucontext.h>
@@ -31,7 +32,8 @@ struct sim_process {
     int code, error;  /* error: errno */
     uint32_t signals; /* that it has not heard of yet */
     void (*handlers[SIM_SIGNALS])(int number);
-    FILE *in, *out, *err; /* in: NULL, it reads nothing */
+    struct sim_shift shift; /* without a host */
+    FILE *in, *out, *err;   /* in: NULL, it reads nothing */
     struct list mappings;
 };
 

@@ -3,14 +3,19 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "schedule.h"
+#include "shift.h"
 #include "simredis.h"
 #include "trace.h"
 #include <fcntl.h>
 #include <stdlib.h>
+#include <arpa/inet.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+static const struct sim_actor ACTOR;
 
 enum { PORT = 6379, NS_PER_US = 1000, FIRST_ROOM = 4096 };
 
@@ -26,6 +31,8 @@ struct sim_server {
     int listeners[SIM_SERVER_LISTENERS];
     size_t listener_count;
     int file; /* without a host; -1: none */
+    uint16_t port;
+    struct sim_shift shift;
     bool is_frozen;
     struct list peers;
     struct sim_event turn;
@@ -46,13 +53,20 @@ struct peer {
 static const char *const SETTINGS[][2] = {
     {"appendonly", "yes"}, {"appendfsync", "always"}, {"maxmemory-policy", "noeviction"}};
 
+/* Without a host it has a clock of its own, whoever runs now. */
 static uint64_t unix_us(void *context)
 {
+    struct sim_server *server = context;
+    const struct sim_clock *clock = server->host ? NULL : sim_shift_clock(&server->shift);
     struct timespec now;
+    uint64_t us;
 
-    (void)context;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / NS_PER_US;
+    if (server->host)
+        clock_gettime(CLOCK_REALTIME, &now);
+    else
+        now = sim_real_time();
+    us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / NS_PER_US;
+    return us + (uint64_t)(clock ? clock->off_ns / NS_PER_US : 0);
 }
 
 static uint64_t draw(void *context)
@@ -120,7 +134,7 @@ static void close_client(void *client)
 
 static void look_ahead(struct sim_server *server)
 {
-    const uint64_t next = simredis_next_us(server->redis), now = unix_us(NULL);
+    const uint64_t next = simredis_next_us(server->redis), now = unix_us(server);
 
     if (next == UINT64_MAX || server->is_frozen)
         sim_event_cancel(&server->turn);
@@ -146,11 +160,29 @@ static struct peer *peer_new(struct sim_server *server, struct sim_socket *socke
     return peer;
 }
 
+/* CONFIG SET port */
+static void look_at_port(struct sim_server *server)
+{
+    const char *setting = server->host ? NULL : simredis_setting(server->redis, "port");
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd;
+
+    address.sin_port = htons((uint16_t)(setting ? strtoul(setting, NULL, 10) : 0));
+    if (address.sin_port == 0 || server->port == address.sin_port || server->listener_count == SIM_SERVER_LISTENERS)
+        return;
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, SOMAXCONN) == 0);
+    server->port = address.sin_port;
+    server->listeners[server->listener_count++] = fd;
+    sim_actor_take(fd, &ACTOR, server);
+}
+
 static void peer_receive(struct peer *peer, const char *bytes, size_t length)
 {
     peer->is_busy = true;
     simredis_receive(peer->client, bytes, length);
     peer->is_busy = false;
+    look_at_port(peer->server);
     look_ahead(peer->server);
 }
 
@@ -323,12 +355,14 @@ struct sim_server *sim_server_start_here(const int *listeners, size_t count, con
     *server = (struct sim_server){.turn.run = on_turn, .listener_count = count, .file = -1};
     memcpy(server->listeners, listeners, count * sizeof *listeners);
     list_init(&server->peers);
+    sim_shift_init(&server->shift, environ);
     if (file) {
         server->file = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         CHECK(server->file >= 0);
         data = read_file(server->file);
     }
     begin(server, data.ptr, data.len);
+    sim_server_configure(server, "port", "0");
     free(data.ptr);
     return server;
 }
@@ -352,5 +386,6 @@ void sim_server_end(struct sim_server *server)
     stop(server);
     if (server->file >= 0)
         close(server->file);
+    sim_shift_finish(&server->shift);
     free(server);
 }

@@ -104,6 +104,13 @@ static const char *value_of(const char *const *argv, const char *name, const cha
     return otherwise;
 }
 
+static bool has(const char *const *argv, const char *name)
+{
+    while (*argv && strcmp(*argv, name) != 0)
+        argv++;
+    return *argv != NULL;
+}
+
 static int listen_at(const void *address, socklen_t len)
 {
     const struct sockaddr *at = address;
@@ -139,7 +146,8 @@ static const char *file_in(const char *folder, char ret_path[PATH_BYTES])
 
 static void start_redis(struct process *process, const char *const *argv)
 {
-    static const char *const LACKING[] = {"--tls-port", "--cluster-enabled", "--sentinel", "--key-load-delay"};
+    static const char *const LACKING[] = {"--tls-port", "--cluster-enabled", "--sentinel", "--key-load-delay",
+                                          "--replicaof"};
     static const char *const SETTINGS[] = {"requirepass", "min-replicas-to-write", "min-replicas-max-lag"};
     const bool is_durable = strcmp(value_of(argv, "--appendonly", "no"), "yes") == 0;
     struct started *added = add(process);
@@ -147,7 +155,7 @@ static void start_redis(struct process *process, const char *const *argv)
     char path[PATH_BYTES], option[64];
 
     for (size_t i = 0; i < sizeof LACKING / sizeof *LACKING; i++)
-        if (value_of(argv, LACKING[i], NULL))
+        if (has(argv, LACKING[i]))
             test_give_up("%s is not simulated: this test needs a real Redis", LACKING[i]);
     added->server = sim_server_start_here(listeners, open_listeners(argv, listeners),
                                           is_durable ? file_in(value_of(argv, "--dir", "."), path) : NULL);
