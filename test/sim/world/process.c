@@ -389,8 +389,8 @@ static char **texts_copy(const char *const *texts)
     copy = mem_alloc((count + 1) * sizeof *copy + bytes);
     at = (char *)(copy + count + 1);
     for (size_t i = 0; i < count; i++) {
-        copy[i] = at;
-        at = stpcpy(at, texts[i]) + 1;
+        copy[i] = memcpy(at, texts[i], strlen(texts[i]) + 1);
+        at += strlen(texts[i]) + 1;
     }
     copy[count] = NULL;
     return copy;
