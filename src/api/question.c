@@ -80,6 +80,8 @@ static void refuse(struct exchange *exchange, struct problem *problem)
     struct key_question *question = question_of(exchange);
 
     question->refusal = *problem;
+    if (question_is_decided(question)) /* if not, by whoever answers that */
+        metric_count_label(METRICS_REFUSALS, problem->code);
     question->judged(question);
 }
 
@@ -123,11 +125,10 @@ void question_put(struct json_writer *w, const struct key_question *question)
 {
     const struct problem *refusal = &question->refusal;
 
-    if (refusal->code != PROBLEM_NONE)
-        metric_count_label(METRICS_REFUSALS, refusal->code);
     json_object_begin(w);
     json_key(w, "valid");
     if (!question_is_decided(question)) {
+        metric_count_label(METRICS_REFUSALS, refusal->code);
         json_put_null(w);
         JSON_PUT_WORD(w, "code", text_of(problem_code_text(refusal->code)));
     } else {

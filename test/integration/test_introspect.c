@@ -15,6 +15,7 @@ TestSuite(introspect, .fini = leak_guard, .timeout = TEST_WITHIN_S);
 
 enum { FORM_BYTES = 256, TARGET_BYTES = 128 };
 #define ACCEPTED "chatelaine_checks_total{result=\"accepted\"}"
+#define REVOKED "chatelaine_refusals_total{code=\"api_key_revoked\"}"
 #define SIGNED "Accept: application/token-introspection+jwt\r\n"
 #define ENDS "2027-06-01T10:00:00.999Z"
 #define ENDS_S "1811844000"
@@ -86,6 +87,9 @@ Test(introspect, a_good_key_is_described_and_of_others_nothing_is_said)
         expect_inactive(&answer);
     }
     cr_expect_eq(fixture_metric(&fixture, 0, ACCEPTED), before + 2);
+    cr_expect_eq(fixture_metric(&fixture, 0, REVOKED), 1);
+    introspect(&fixture, 0, made.revoked.secret, SIGNED, &answer);
+    cr_expect_eq(fixture_metric(&fixture, 0, REVOKED), 2);
     fixture_stop(&fixture);
 }
 
