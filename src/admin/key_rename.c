@@ -1,9 +1,11 @@
 /* key rename: also for a key of which only the id is known, in any account. */
 #include "admin/commands.h"
 
+#include "admin/users.h"
 #include "admin_internal.h"
 #include "listing_internal.h"
 
+#include "core/account.h"
 #include "core/actor_word.h"
 #include "core/label.h"
 #include "records/key_store.h"
@@ -51,6 +53,19 @@ static int print_renamed(const struct command_line *line, const struct key_recor
     return command_print(buf_text(&out));
 }
 
+/* In a trail the key would pass for that person. Not even of another account, which the operator need not look up. */
+static int refuse_email(struct store_client *client, struct text name)
+{
+    char email[EMAIL_MAX_BYTES + 1];
+    struct known_user user;
+    bool is_known = false;
+    int code = EXIT_DONE;
+
+    if (account_normalise_email(name, email))
+        code = user_find(client, email, &is_known, &user);
+    return is_known ? command_fail(EXIT_FAILED, "somebody has this name as an email: take another") : code;
+}
+
 static int rename_in_store(const struct command_line *line, const struct id *id)
 {
     static const struct store_refusals REFUSALS = {.not_found =
@@ -61,7 +76,9 @@ static int rename_in_store(const struct command_line *line, const struct id *id)
 
     if (code != EXIT_DONE)
         return code;
-    code = store_client_explain(&client, store_client_ask_each(&client, rename_here, &renaming), &REFUSALS);
+    code = refuse_email(&client, renaming.name);
+    if (code == EXIT_DONE)
+        code = store_client_explain(&client, store_client_ask_each(&client, rename_here, &renaming), &REFUSALS);
     store_client_close(&client);
     return code == EXIT_DONE ? print_renamed(line, &renaming.key) : code;
 }

@@ -609,3 +609,23 @@ Test(cli, key_rename_is_told_to_nodes_and_to_the_trail)
     cli_expect_refusal(&run, 1, "no key with this id", "an unknown key");
     fixture_stop(&fixture);
 }
+
+/* As through the API: in a trail the key would pass for that person. */
+Test(cli, key_rename_refuses_an_email_of_somebody)
+{
+    static const char *const EMAILS[] = {"ada@example.org", "Ada@Example.org", "\uff41da@example.org"};
+    struct fixture fixture;
+    struct fixture_user ada;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_person(&fixture, NULL, EMAILS[0], ROLE_OWNER, &ada);
+    for (size_t i = 0; i < sizeof EMAILS / sizeof *EMAILS; i++) {
+        RUN(&fixture, &run, "key", "rename", fixture.manager.id, EMAILS[i]);
+        cli_expect_refusal(&run, 1, "take another", EMAILS[i]);
+    }
+    RUN(&fixture, &run, "key", "rename", fixture.manager.id, "nobody@example.org");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
