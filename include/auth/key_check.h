@@ -50,6 +50,9 @@ void key_checker_destroy(struct key_checker *checker);
 /* done runs exactly once, later: in a slice of the turn, or when the store has answered. */
 void key_check_begin(struct key_checker *checker, struct key_check *check, struct text token, key_checked *done,
                      void *arg);
+/* Whether the key of a check that has accepted it is accepted now, too, by memory. False: it is not, or only another
+ * check can tell. */
+bool key_check_holds(struct key_check *check);
 /* Ends what the checker does of itself; checks go on. True: something is under way, and stopped runs once, later. */
 MUST_CHECK bool key_checker_stop(struct key_checker *checker, void (*stopped)(void *arg), void *arg);
 /* Readers of the shared table use that owner's key. So that they need not ask for it every few minutes, it is read

@@ -66,6 +66,7 @@ struct ask_batch {
     struct exchange *asking;
     struct key_question *questions;
     size_t count, under_way;
+    bool is_repeated; /* some of them have been asked again */
 };
 
 static size_t count_of(const struct json *list)
@@ -108,6 +109,34 @@ static bool read_question(struct exchange *exchange, const struct json *item, si
     return is_read;
 }
 
+static void one_judged(struct key_question *question);
+
+/* While some were read from Redis, a key that had been found good may have been revoked, and that answered. So it is
+ * asked about again, unless memory says that it is good now. Once: what has to be asked a third time is unknown. True:
+ * some are under way. */
+static bool ask_again(struct ask_batch *op)
+{
+    const bool is_last = op->is_repeated;
+
+    op->is_repeated = true;
+    for (size_t i = 0; i < op->count; i++) {
+        struct key_question *question = &op->questions[i];
+
+        if (question->refusal.code != PROBLEM_NONE || question_holds(question))
+            continue;
+        if (is_last && !question->is_repeated)
+            question->refusal = problem_of(PROBLEM_STORE_UNAVAILABLE);
+        question->is_repeated = true;
+        op->under_way += !is_last;
+    }
+    if (op->under_way == 0)
+        return false;
+    for (size_t i = 0; i < op->count; i++)
+        if (op->questions[i].is_repeated)
+            question_ask(op->asking, &op->questions[i], one_judged, op);
+    return true;
+}
+
 static void all_judged(const struct ask_batch *op)
 {
     struct json_writer *w = exchange_answer(op->asking, 200);
@@ -125,7 +154,7 @@ static void one_judged(struct key_question *question)
 {
     struct ask_batch *op = question->arg;
 
-    if (--op->under_way == 0)
+    if (--op->under_way == 0 && !ask_again(op))
         all_judged(op);
 }
 

@@ -336,6 +336,8 @@ static void refuse_scope(struct exchange *exchange, scope_set required)
 /* Counts one accepted check as a use of the key, whatever the handler answers. */
 static void count_use(struct exchange *exchange)
 {
+    if (exchange->question && exchange->question->is_repeated)
+        return;
     note_check(exchange, CHECK_ACCEPTED);
     usage_count(exchange->service->usage, exchange->key, 1, http_request_wall_ms(exchange->request));
 }

@@ -90,6 +90,8 @@ void question_ask(struct exchange *asking, struct key_question *question, void (
 {
     struct exchange *exchange = &question->exchange;
 
+    if (question->is_repeated)
+        *exchange = (struct exchange){0};
     question->judged = judged;
     question->arg = arg;
     exchange->request = asking->request; /* the rest is zero; it is large */
@@ -102,6 +104,11 @@ void question_ask(struct exchange *asking, struct key_question *question, void (
     exchange->reply_refusal = refuse;
     exchange->question = question;
     check_question(exchange);
+}
+
+bool question_holds(struct key_question *question)
+{
+    return key_check_holds(&question->exchange.check);
 }
 
 bool question_is_decided(const struct key_question *question)

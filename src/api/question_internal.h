@@ -11,6 +11,7 @@ struct key_question {
     scope_set scopes;         /* that the key needs besides */
     struct address network;   /* of the client */
     bool has_network;         /* if not, the client is the one of the asking request */
+    bool is_repeated;         /* the use was counted when it was first asked */
     struct problem refusal;   /* the verdict; PROBLEM_NONE: exchange.key is good, and one use was counted */
     void (*judged)(struct key_question *question);
     void *arg;
@@ -21,6 +22,8 @@ MUST_CHECK bool question_read(struct exchange *asking, struct key_question *ques
 /* judged runs exactly once, perhaps within the call. The asking request is held until the last judged has returned. */
 void question_ask(struct exchange *asking, struct key_question *question, void (*judged)(struct key_question *question),
                   void *arg);
+/* Whether a key that was found good still is, by memory. False: it is not, or only asking again can tell. */
+bool question_holds(struct key_question *question);
 /* A failure of ours is no verdict: whether the key is good is unknown. */
 bool question_is_decided(const struct key_question *question);
 /* The verdict, an object. */

@@ -223,6 +223,19 @@ void key_check_share(struct key_check *check)
         unpack_found(check, &recalled);
 }
 
+bool key_check_holds(struct key_check *check)
+{
+    struct recalled recalled;
+
+    if (!check->checker->cache)
+        return false;
+    look_again(check->checker);
+    if (recall_key(check, &recalled) != FOUND)
+        return false;
+    unpack_found(check, &recalled);
+    return key_verdict_of(&recalled.key) == KEY_ACCEPTED;
+}
+
 /* Without a cache, every token with the right shape is a miss. */
 static void recall(struct key_check *check, struct recalled *ret)
 {

@@ -235,6 +235,69 @@ Test(batch, misses_go_to_redis_together)
     redis_proxy_stop(proxy);
 }
 
+static void await_read(const struct fixture *fixture)
+{
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+
+    while (reads_at_redis(fixture) < 1) {
+        cr_assert_gt(deadline_left_ms(deadline), 0, "nothing is read");
+        poll(NULL, 0, 5);
+    }
+}
+
+/* The answer waits for the second key. */
+Test(batch, a_key_that_is_revoked_before_the_answer_is_not_good)
+{
+    static struct fixture_key keys[UNREAD];
+    struct redis_proxy *proxy;
+    struct http_client client;
+    struct http_answer answer;
+    struct fixture fixture;
+    char target[128];
+
+    start_held(&fixture, &proxy, keys);
+    asking_verify(&fixture, 0, &(struct asking){.key = fixture.manager.secret}, &answer);
+    asking_verify(&fixture, 0, &(struct asking){.key = keys[0].secret}, &answer);
+    redis_proxy_hold(proxy, 0, REDIS_PROXY_READS, REDIS_PROXY_TO_NODE, true);
+    redis_server_tell_all(&fixture.redis, "CONFIG", "RESETSTAT", NULL);
+    begin_body();
+    add_asking(&(struct asking){.key = keys[0].secret});
+    add_asking(&(struct asking){.key = keys[1].secret});
+    end_body();
+    http_client_connect(&client, fixture.nodes[0].internal_port);
+    http_client_send_call(&client, &(struct http_call){.method = "POST", .target = "/check/batch", .json = body});
+    await_read(&fixture);
+    snprintf(target, sizeof target, "/v1/api_keys/%s", keys[0].id);
+    fixture_call(&fixture, 0,
+                 &(struct http_call){.method = "DELETE", .target = target, .bearer = fixture.manager.secret}, &answer);
+    cr_assert_eq(answer.status, 200, "%s", answer.body);
+    redis_proxy_hold(proxy, 0, REDIS_PROXY_READS, REDIS_PROXY_TO_NODE, false);
+    cr_assert_eq(http_client_read(&client, false, PATIENCE_MS, &answer), HTTP_CLIENT_ANSWER);
+    cr_expect_str_eq(code_at(&answer, 0), "api_key_revoked", "%s", answer.body);
+    cr_expect_str_eq(code_at(&answer, 1), "ok", "%s", answer.body);
+    http_client_close(&client);
+    fixture_stop(&fixture);
+    redis_proxy_stop(proxy);
+}
+
+/* Without a cache, it asks about each good key twice. */
+Test(batch, what_is_asked_again_is_one_use)
+{
+    struct http_answer answer;
+    struct fixture fixture;
+    long before;
+
+    fixture_start(&fixture, 1, (const char *const[]){"--lease-ms", "0", NULL});
+    before = fixture_metric(&fixture, 0, ACCEPTED);
+    begin_body();
+    for (int i = 0; i < 3; i++)
+        add_asking(&(struct asking){.key = fixture.manager.secret});
+    cr_expect_eq(post(&fixture, 0, &answer), 200, "%s", answer.body);
+    expect_codes(&answer, 3, "ok");
+    cr_expect_eq(fixture_metric(&fixture, 0, ACCEPTED), before + 3);
+    fixture_stop(&fixture);
+}
+
 /* What needs no store is decided all the same. */
 Test(batch, a_lookup_that_fails_is_null_in_its_place)
 {

@@ -444,6 +444,11 @@ void key_check_begin(struct key_checker *checker, struct key_check *check, struc
         world.service.policy = world.policy_later;
 }
 
+bool key_check_holds(struct key_check *check)
+{
+    return false; /* there is no memory */
+}
+
 void key_check_digest(const struct key_check *check, uint8_t ret_digest[KEY_DIGEST_BYTES])
 {
     memset(ret_digest, 9, KEY_DIGEST_BYTES);
