@@ -192,7 +192,7 @@ static bool name_fits(struct text name, struct text page)
 
     if (page.len == 0 || page.ptr[page.len - 1] != '_')
         return text_equal(name, page);
-    return text_starts_with(name, page) && !memchr(id.ptr, '/', id.len);
+    return name.ptr && text_starts_with(name, page) && !memchr(id.ptr, '/', id.len);
 }
 
 /* The scripts show the page; here its name decides only the status. */

@@ -554,7 +554,7 @@ bool key_rename(struct text t, struct keyring *keyring, const uint8_t digest[KEY
                 struct buf *storage, struct key_renaming *ret)
 {
     struct key_text parts;
-    if (!take_apart(t, &parts))
+    if (!t.ptr || !take_apart(t, &parts))
         return false;
     const size_t head = (size_t)(parts.after.ptr - t.ptr);
     ret->was = text_skip(t, head);

@@ -285,7 +285,7 @@ static void make_hosts(struct sim_deployment *deployment)
 {
     struct sim_host *hosts[SIM_NODES_MAX + 2];
     unsigned count = 0;
-    char name[SIM_HOST_NAME_BYTES], ip[16];
+    char name[SIM_HOST_NAME_BYTES], ip[32];
 
     hosts[count++] = deployment->redis_host = sim_host_new("redis", "10.0.0.100");
     hosts[count++] = deployment->clients = sim_host_new("clients", "10.0.0.50");

@@ -26,6 +26,7 @@ struct sim_image {
     struct list of_images;
     char *path;
     bool is_taken;
+    cJSON_Hooks json;
     int (*main)(int argc, char **argv);
     size_t tls_module;
     struct piece tls, pieces[PIECES_MAX];
@@ -54,8 +55,7 @@ static void *load_copy(const char *path)
     if (!handle)
         fprintf(stderr, "%s: %s\n", path, dlerror());
     CHECK(handle);
-    close(from);
-    close(to);
+    close(from); /* the copy stays open: the linker knows an object by its name, and so by that number */
     return handle;
 }
 
@@ -211,6 +211,11 @@ struct sim_image *sim_image_take(const char *path)
 int sim_image_run(const struct sim_image *image, int argc, char **argv)
 {
     return image->main(argc, argv);
+}
+
+cJSON_Hooks *sim_image_json(struct sim_image *image)
+{
+    return &image->json;
 }
 
 void sim_image_give_back(struct sim_image *image)

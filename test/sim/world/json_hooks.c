@@ -9,7 +9,7 @@ static cJSON_Hooks of_the_program;
 /* A thread of a test runs the program's code. */
 static cJSON_Hooks *hooks(void)
 {
-    return sim_running && sim_running->image ? &sim_running->json : &of_the_program;
+    return sim_running && sim_running->image ? sim_image_json(sim_running->image) : &of_the_program;
 }
 
 static void *allocate(size_t bytes)

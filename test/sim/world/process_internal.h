@@ -5,7 +5,6 @@
 #include "process.h"
 #include "schedule.h"
 #include "shift.h"
-#include <cjson/cJSON.h>
 #include <signal.h>
 #include <stdio.h>
 #include <ucontext.h>
@@ -36,7 +35,6 @@ struct sim_process {
     struct sim_shift shift; /* without a host */
     FILE *in, *out, *err;   /* in: NULL, it reads nothing */
     struct list mappings;
-    cJSON_Hooks json; /* what its image allocates by */
 };
 
 /* NULL: none runs. */

@@ -162,10 +162,11 @@ Test(simredis, streams)
 
 Test(simredis, sorted_sets)
 {
-    STEPS({"ZADD z 1 m4 2 aa 3 k", ":3/"}, {"ZRANGEBYLEX z - (m3", "*0/"}, {"ZRANGEBYLEX z [b +", "*3/$2/m4/$2/aa/$1/k/"},
-          {"ZREVRANGEBYLEX z + [b", "*1/$1/k/"}, {"ZADD z -0.0 zero", ":1/"}, {"ZSCORE z zero", "$1/0/"},
-          {"RPUSH l '' 261", ":2/"}, {"SORT l", "*2/$0//$3/261/"}, {"SORT z ALPHA DESC LIMIT 0 2", "*2/$4/zero/$2/m4/"},
-          {"HSET h a 1", ":1/"}, {"SORT h", "-WRONGTYPE Operation against a key holding the wrong kind of value/"},
+    STEPS({"ZADD z 1 m4 2 aa 3 k", ":3/"}, {"ZRANGEBYLEX z - (m3", "*0/"},
+          {"ZRANGEBYLEX z [b +", "*3/$2/m4/$2/aa/$1/k/"}, {"ZREVRANGEBYLEX z + [b", "*1/$1/k/"},
+          {"ZADD z -0.0 zero", ":1/"}, {"ZSCORE z zero", "$1/0/"}, {"RPUSH l '' 261", ":2/"},
+          {"SORT l", "*2/$0//$3/261/"}, {"SORT z ALPHA DESC LIMIT 0 2", "*2/$4/zero/$2/m4/"}, {"HSET h a 1", ":1/"},
+          {"SORT h", "-WRONGTYPE Operation against a key holding the wrong kind of value/"},
           {"HRANDFIELD h 9223372036854775806", "*1/$1/a/"},
           {"HRANDFIELD h 9223372036854775806 WITHVALUES", "-ERR value is out of range/"},
           {"HRANDFIELD h -9223372036854775808",
