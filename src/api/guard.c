@@ -378,8 +378,8 @@ static void admit_key(struct exchange *exchange, scope_set scope, unsigned flags
         refuse_test_key(exchange);
     } else if (exchange->reply_refusal && http_request_given_up(exchange->request)) {
         exchange_refuse(exchange, PROBLEM_OVERLOADED); /* the gateway has asked another node meanwhile */
-    } else if (exchange->reply_refusal && !scope_includes(exchange->key->scopes, asked_scopes(exchange))) {
-        refuse_scope(exchange, asked_scopes(exchange) | scope);
+    } else if (exchange->question && !scope_includes(exchange->key->scopes, exchange->question->scopes)) {
+        refuse_scope(exchange, exchange->question->scopes | scope);
     } else {
         count_use(exchange);
         exchange->admit(exchange);
