@@ -126,7 +126,7 @@ static void put_sign_in(struct buf *out, const struct dev_guide *guide)
     find_binary(binary);
     buf_printf(out,
                "\nChatelaine " CHATELAINE_VERSION ", development mode. Everything is stored in clear text in %s\n"
-               "  Internal      http://%s (livez, readyz, metrics)\n"
+               "  Internal      http://%s (checks, livez, readyz, metrics)\n"
                "  Terminal      . ",
                guide->home->path, guide->internal_address);
     put_quoted(out, guide->home->guide);
@@ -137,11 +137,12 @@ static void put_sign_in(struct buf *out, const struct dev_guide *guide)
     buf_printf(out,
                " --guide\n"
                "  Stop          ^C\n\n"
+               "  Documentation %s/docs\n"
                "  Console       %s/console/\n"
                "  Email         %s\n"
                "  Password      %s\n"
                "  TOTP secret   %.*s\n",
-               guide->origin, c->email, c->password, TEXT_ARG(uri_secret(c->totp_uri)));
+               guide->origin, guide->origin, c->email, c->password, TEXT_ARG(uri_secret(c->totp_uri)));
     put_code(out, c->totp_uri);
     buf_append_char(out, '\n');
 }

@@ -205,7 +205,7 @@ describe('error codes', () => {
 });
 
 describe('search', () => {
-    browse('finds operations and codes by the keyboard alone', async (page) => {
+    browse('finds operations, codes and quick starts by the keyboard alone', async (page) => {
         await open(page, '/docs/errors');
         await page.keyboard.press('/');
         await page.keyboard.type('revoke many');
@@ -231,6 +231,9 @@ describe('search', () => {
         await page.keyboard.press('Escape');
         assert.equal(await page.locator('#search input').inputValue(), '');
         assert.equal(await matches.count(), 0);
+        await page.keyboard.press('Control+k');
+        await page.keyboard.type('/check/verify');
+        await matches.filter({hasText: 'A backend without a gateway'}).waitFor();
     });
 });
 

@@ -9,6 +9,12 @@ import {h, show} from './dom.js';
 const main = document.getElementById('content');
 const isErrors = location.pathname === '/docs/errors';
 const link = (hash, content, properties) => h('a', {href: `/docs#${hash}`, ...properties}, content);
+const STARTS = [...document.querySelectorAll('section.start')].map(({id, textContent}) => ({
+    href: `/docs#${id}`,
+    title: document.getElementById(id).querySelector('h2').textContent,
+    detail: TEXTS.start,
+    words: `${TEXTS.start} ${textContent}`,
+}));
 const slug = (title) => title.toLowerCase().replaceAll(/[^a-z]+/g, '-');
 
 // The chapters of the description: those with tables of errors have the page for errors.
@@ -116,6 +122,7 @@ function follow(nav) {
 
 function findables({operations, codes}) {
     return [
+        ...STARTS,
         ...operations.map(({id, method, path, summary, tag}) => ({
             href: `/docs#${id}`,
             title: summary,

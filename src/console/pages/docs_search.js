@@ -1,4 +1,4 @@
-// Search over operations and error codes: a combobox whose list is moved through by arrow keys (WAI-ARIA's pattern).
+// Search over operations, error codes and quick starts: a combobox whose list is moved through by arrow keys (WAI-ARIA's pattern).
 import {TEXTS} from './docs_texts.js';
 import {announce, h, newId, show} from './dom.js';
 
@@ -32,7 +32,7 @@ export function searchBox(things) {
         autocomplete: 'off',
         spellcheck: 'false',
         placeholder: 'Search',
-        'aria-label': 'Search operations and error codes',
+        'aria-label': 'Search operations, error codes and quick starts',
         'aria-controls': list.id,
         'aria-expanded': 'false',
         'aria-autocomplete': 'list',

@@ -4,6 +4,7 @@ export const TEXTS = {
     title: (page) => `${page} · Chatelaine`,
     pages: {docs: 'Documentation', errors: 'Errors'},
     contents: 'Contents',
+    start: 'Quick start',
     overview: 'Overview',
     errors: 'Error codes',
     errorsLead: 'Decide by the status and the code. Each code below keeps its address, so that you can link to it.',
