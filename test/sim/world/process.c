@@ -244,7 +244,8 @@ void sim_process_failed(const char *what)
     fflush(sim_running->out);
     fflush(sim_running->err);
     sim_trace_tell();
-    dprintf(STDERR_FILENO, "%s: %s\n", sim_running->name, what);
+    dprintf(STDERR_FILENO, "%s: %s; the last line of %s/%s.err says why\n", sim_running->name, what,
+            sim_running->folder ? sim_running->folder : folder_path, sim_running->name);
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_print_stack_trace();
 #endif

@@ -2,6 +2,7 @@
  * deployment under a seed; see README.md. Prints one line. Exit status: 0 nothing was found, 1 the promise was broken,
  * 2 wrong usage, 3 the simulation failed, or a process did. */
 #include "base/check.h"
+#include "core/lease_rules.h"
 #include "faults.h"
 #include "judge.h"
 #include "load.h"
@@ -54,6 +55,18 @@ static uint64_t number_of(const char *text)
     return number;
 }
 
+static bool is_rule(const char *name)
+{
+#define NAME(id, text, what) text,
+    static const char *const NAMES[] = {LEASE_RULES_TABLE(NAME)};
+#undef NAME
+
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(NAMES[i], name) == 0)
+            return true;
+    return false;
+}
+
 static void read_options(struct options *options, char **argv)
 {
     const struct {
@@ -80,6 +93,10 @@ static void read_options(struct options *options, char **argv)
             *known[i].number = number_of(argv[1]);
             argv++;
         }
+    }
+    if (options->broken && !is_rule(options->broken)) {
+        fprintf(stderr, "no such rule: %s; their names are in include/core/lease_rules.h\n", options->broken);
+        exit(USAGE);
     }
     if (options->nodes < 1 || options->nodes > SIM_NODES_MAX || options->rate < 1)
         exit(USAGE);
