@@ -233,7 +233,7 @@ completes() {
         echo "${COMPREPLY[*]}"' "$work/root/usr/share/bash-completion/completions/chatelaine" "${words[@]}")
     [ "$offered" = "$*" ] || fail "completion of '${words[*]}': '$offered', not '$*'"
 }
-completes chatelaine us offers user
+completes chatelaine us offers user usage
 completes chatelaine user reset- offers reset-totp reset-password
 completes chatelaine user create --pass offers --password-file
 completes chatelaine serve --log-level '' offers debug info warn error
