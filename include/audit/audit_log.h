@@ -9,7 +9,7 @@
  *     |                            +------ takes too long ----> HUNG -- synced or failed --> IDLE
  *     +---- audit_log_close() -> CLOSED
  *
- * Whoever waits for a write that hangs is told that his line may not be on disk. */
+ * If a write hangs, the lines that wait for it are reported as not synced. */
 #pragma once
 #include "base/attr.h"
 #include "core/audit_line.h"

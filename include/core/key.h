@@ -144,7 +144,7 @@ MUST_CHECK bool key_examine(struct text t, struct keyring *keyring, const uint8_
 MUST_CHECK bool key_reseal(struct text t, struct keyring *keyring, const uint8_t digest[KEY_DIGEST_BYTES],
                            struct text made_with, struct buf *out);
 
-/* What renaming replaces in a stored record: its text from the name to the MAC. Lines behind the MAC are not in it. */
+/* The part of a stored record that renaming replaces: from the name through the MAC, without the lines after it. */
 struct key_renaming {
     struct text was; /* points into the record */
     struct text is;  /* points into storage */

@@ -92,10 +92,10 @@ static void check_path(struct exchange *exchange, struct text path)
         return;
     }
     exchange->mount = mount_of_api(exchange->path);
-    if (!exchange->mount || !(exchange->mount->flags & MOUNT_POLICY))
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
-    else
+    if (exchange->mount && (exchange->mount->flags & MOUNT_POLICY))
         guard_begin(exchange);
+    else
+        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
 }
 
 static void check_unless(struct exchange *exchange, enum problem_code code, struct text path)

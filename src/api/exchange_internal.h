@@ -31,9 +31,9 @@ struct exchange {
     struct text path;          /* likewise */
     const struct mount *mount; /* of the path; NULL: none, or not looked up yet */
     exchange_handler *admit;   /* runs once the guard has let the request pass */
-    /* Tells whoever asks about a request that it is refused; NULL: a client asks, and is told by problem_reply(). */
+    /* Answers a refusal in the form of a check or a question. NULL: problem_reply() answers it. */
     void (*reply_refusal)(struct exchange *exchange, struct problem *problem);
-    const struct key_question *question; /* what is asked about came in a body, its key too; NULL: in the head */
+    const struct key_question *question; /* the key came in the body, with this question; NULL: it is in the head */
     struct route_match match;
     enum problem_code missing; /* of STORE_NOT_FOUND; PROBLEM_NONE: it cannot be */
     bool is_internal;          /* came to the internal listener */

@@ -1,5 +1,5 @@
 /* POST /check/introspect (RFC 7662): a question about a key alone, in the terms of OAuth, whose servers of resources
- * can ask it without code of their own. It is a check: whoever is told that a key is active has used it once.
+ * can ask it without code of their own. It is a check: each answer that says "active" counts as one use of the key.
  *
  * With Accept: application/token-introspection+jwt the answer is signed (RFC 9701) by the key of receipts, for those
  * who must prove later what they were told. Its audience is the client_id of the form. No caller proves that name: all

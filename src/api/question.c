@@ -11,7 +11,7 @@ struct question_input {
     const struct json *scopes;
 };
 
-/* What is longer is not repeated: no secret of ours is so short. */
+/* Messages repeat only values up to this length: all of our secrets are longer. */
 enum { VALUE_SHOWN_BYTES = 32 };
 _Static_assert((int)VALUE_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "no secret is shown");
 

@@ -5,7 +5,7 @@
 #include "exchange_internal.h"
 
 struct key_question {
-    struct exchange exchange; /* first; of what is asked about; the request is the asking one */
+    struct exchange exchange; /* first: question_of() casts it. It stands for the request that is asked about */
     struct text key;
     struct text method, path; /* the path as sent, perhaps with a query; empty: the key alone is asked about */
     scope_set scopes;         /* that the key needs besides */

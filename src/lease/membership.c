@@ -294,7 +294,7 @@ bool membership_is_subscribed(const struct membership *member)
     return member->state == MEMBERSHIP_BEHIND || member->state == MEMBERSHIP_BEGUN;
 }
 
-/* What cannot be is not trusted: no lease, no cache, no read that is under way, a new connection. */
+/* After a forbidden move: gives up the lease, empties the cache, discards reads under way, and connects anew. */
 static void distrust(struct membership *member)
 {
     static const char WHY[] = "forbidden change of the membership's state";

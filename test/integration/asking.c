@@ -237,3 +237,12 @@ void asking_race(const struct asking_race *race)
     cr_expect_gt(good, 0);
     fixture_stop(&fixture);
 }
+
+void asking_start_without_store(struct fixture *fixture)
+{
+    fixture_use_one_redis("it is killed");
+    fixture_start(fixture, 1, NULL);
+    leases_await(fixture, 0);
+    redis_server_kill(&fixture->redis);
+    leases_await_end(fixture, 0);
+}

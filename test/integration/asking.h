@@ -31,6 +31,8 @@ struct askings {
     size_t count;
 };
 void askings_make(struct fixture *fixture, struct askings *ret_askings);
+/* One node with a lease, whose Redis is killed; then the lease has ended. */
+void asking_start_without_store(struct fixture *fixture);
 
 /* Asks two nodes about a key that is in memory at both, on many connections, while it is revoked at one; then once more
  * on each. The first must have found it good now and then, the last never. */

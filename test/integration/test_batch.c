@@ -304,11 +304,7 @@ Test(batch, a_lookup_that_fails_is_null_in_its_place)
     struct http_answer answer;
     struct fixture fixture;
 
-    fixture_use_one_redis("it is killed");
-    fixture_start(&fixture, 1, NULL);
-    leases_await(&fixture, 0);
-    redis_server_kill(&fixture.redis);
-    leases_await_end(&fixture, 0);
+    asking_start_without_store(&fixture);
     begin_body();
     add_text(GARBAGE);
     add_asking(&(struct asking){.key = fixture.manager.secret});

@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "core/receipt.h"
 #include "leak_guard.h"
-#include "leases.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -211,11 +210,7 @@ Test(introspect, is_503_where_the_store_is_away)
     struct http_answer answer;
     struct fixture fixture;
 
-    fixture_use_one_redis("it is killed");
-    fixture_start(&fixture, 1, NULL);
-    leases_await(&fixture, 0);
-    redis_server_kill(&fixture.redis);
-    leases_await_end(&fixture, 0);
+    asking_start_without_store(&fixture);
     cr_expect_eq(introspect(&fixture, 0, fixture.manager.secret, SIGNED, &answer), 503, "%s", answer.body);
     cr_expect_str_eq(asking_member(&answer, "", "error"), "temporarily_unavailable", "%s", answer.body);
     cr_expect_str_eq(asking_member(&answer, "", "active"), "(none)", "%s", answer.body);
