@@ -10,7 +10,7 @@ static void events_found(void *arg, enum store_result result, const struct audit
 {
     struct exchange *exchange = arg;
     if (result == STORE_NOT_FOUND) {
-        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("starting_after")));
+        exchange_refuse_value(exchange, NO_SUCH_EVENT);
         http_request_release(exchange->request);
         return;
     }

@@ -26,7 +26,7 @@ void check_mark_refusal(struct http_request *request, struct problem *problem, v
 static void reply_refusal(struct exchange *exchange, struct problem *problem)
 {
     check_mark_refusal(exchange->request, problem, exchange->service);
-    problem_reply(exchange->request, problem);
+    problem_reply(exchange->request, exchange->service->public_origin, problem);
 }
 
 /* PROBLEM_NONE, or why this node judges nothing. At the end of its drain, gateways ask the next one. A gateway that has

@@ -54,7 +54,7 @@ static void refuse_now(struct exchange *exchange, struct problem problem)
     if (exchange->reply_refusal)
         exchange->reply_refusal(exchange, &problem);
     else
-        problem_reply(exchange->request, &problem);
+        problem_reply(exchange->request, exchange->service->public_origin, &problem);
 }
 
 /* A change that changed nothing, because the id is unknown or there is a conflict. */
@@ -299,25 +299,80 @@ bool exchange_read_id(struct exchange *exchange, enum id_kind kind, struct id *r
     return false;
 }
 
-bool exchange_read_body(struct exchange *exchange, const struct json_field *fields, size_t count, void *target)
+/* What the internal listener takes has no rule but its type. */
+static const struct param_rule *rule_of(const struct exchange *exchange, const struct json_field *fields, size_t count,
+                                        struct text name)
 {
-    static const enum problem_code CODES[] = {
-        [JSON_READ_MISSING] = PROBLEM_PARAMETER_MISSING,
-        [JSON_READ_WRONG_TYPE] = PROBLEM_PARAMETER_INVALID,
-        [JSON_READ_UNKNOWN] = PROBLEM_PARAMETER_UNKNOWN,
+    static const struct param_rule TYPES[] = {
+        [JSON_FIELD_TEXT] = {.must = "a string"},      [JSON_FIELD_ARRAY] = {.must = "an array"},
+        [JSON_FIELD_BOOL] = {.must = "true or false"}, [JSON_FIELD_INTEGER] = {.must = "a whole number"},
+        [JSON_FIELD_WORD] = {.must = "a string"},
     };
-    struct text_guess guess = {0};
-    enum json_read_result result = json_read(exchange->body, fields, count, target, &guess.written);
-    struct problem problem;
+    const struct param_rule *rule = param_rule_find(exchange->match.route, PARAM_IN_BODY, name);
 
-    if (result == JSON_READ_OK)
-        return true;
-    problem = problem_param(CODES[result], guess.written);
-    for (size_t i = 0; result == JSON_READ_UNKNOWN && i < count; i++)
+    for (size_t i = 0; i < count && !rule; i++)
+        if (text_equal(text_of(fields[i].name), name))
+            rule = &TYPES[fields[i].type];
+    return rule;
+}
+
+static struct problem unknown_member(const struct exchange *exchange, const struct json_field *fields, size_t count,
+                                     struct text name)
+{
+    struct problem problem = problem_param(PROBLEM_PARAMETER_UNKNOWN, name);
+    struct text_guess guess = {.written = name};
+
+    for (size_t i = 0; i < count; i++)
         text_guess_try(&guess, fields[i].name);
     problem.meant = guess.found;
+    problem.instead = param_rule_instead(exchange->match.route, PARAM_IN_BODY, name);
+    return problem;
+}
+
+/* False, with the reason in *ret_problem, if a member is not what its rule allows. */
+static bool rules_hold(const struct exchange *exchange, struct problem *ret_problem)
+{
+    for (const struct json *value = json_first(exchange->body); value; value = json_next(value)) {
+        const struct param_rule *rule = param_rule_find(exchange->match.route, PARAM_IN_BODY, json_name(value));
+
+        if (!rule || param_rule_allows_json(rule, value))
+            continue;
+        *ret_problem = problem_value_json(rule, json_name(value), value, false);
+        return false;
+    }
+    return true;
+}
+
+bool exchange_read_body(struct exchange *exchange, const struct json_field *fields, size_t count, void *target)
+{
+    struct text name = {0};
+    struct problem problem = {0};
+
+    switch (json_read(exchange->body, fields, count, target, &name)) {
+    case JSON_READ_OK:
+        if (rules_hold(exchange, &problem))
+            return true;
+        break;
+    case JSON_READ_MISSING:
+        problem = problem_missing(rule_of(exchange, fields, count, name), name);
+        break;
+    case JSON_READ_WRONG_TYPE:
+        problem = problem_value_json(rule_of(exchange, fields, count, name), name,
+                                     json_member(exchange->body, name.ptr), true);
+        break;
+    case JSON_READ_UNKNOWN:
+        problem = unknown_member(exchange, fields, count, name);
+        break;
+    }
     exchange_refuse_with(exchange, problem);
     return false;
+}
+
+void exchange_refuse_member(struct exchange *exchange, const char *name)
+{
+    const struct param_rule *rule = param_rule_find(exchange->match.route, PARAM_IN_BODY, text_of(name));
+
+    exchange_refuse_with(exchange, problem_value_json(rule, text_of(name), json_member(exchange->body, name), false));
 }
 
 bool exchange_read_query(struct exchange *exchange, const struct query *parameters, void *target)
@@ -325,8 +380,8 @@ bool exchange_read_query(struct exchange *exchange, const struct query *paramete
     struct text query = http_request_query(exchange->request);
     struct problem problem;
 
-    if (query.len == 0 ||
-        query_read(parameters, query, http_request_alloc(exchange->request, query.len), target, &problem))
+    if (query.len == 0 || query_read(parameters, exchange->match.route, query,
+                                     http_request_alloc(exchange->request, query.len), target, &problem))
         return true;
     exchange_refuse_with(exchange, problem);
     return false;

@@ -72,7 +72,10 @@ void exchange_count_missed(struct exchange *exchange, unsigned count, bool is_em
                            void *arg);
 /* 429: too many changes by the principal, or by all of its kind in the account. */
 void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s);
-/* parameter_invalid, with the rule that was broken. rule: a sentence that begins with the parameter's name. */
+/* parameter_invalid of a member of the body: says what it must be (param_rule). */
+void exchange_refuse_member(struct exchange *exchange, const char *name);
+/* parameter_invalid, for a rule that is about more than one value. rule: a sentence that begins with the parameter's
+ * name. */
 void exchange_refuse_value(struct exchange *exchange, const char *rule);
 /* parameter_invalid of `name`, with what is wrong with it. */
 void exchange_refuse_name(struct exchange *exchange, struct text name);

@@ -95,7 +95,7 @@ static bool invitation_read(struct link_op *op)
         return false;
     }
     if (!role_parse(input.role, &link->role)) {
-        exchange_refuse_value(exchange, ROLE_RULE);
+        exchange_refuse_member(exchange, "role");
         return false;
     }
     if (exchange->key && link->role > ROLE_DEVELOPER) {

@@ -127,7 +127,7 @@ void key_end_set(struct exchange *exchange)
     if (clock_read_rfc3339(revoke_at, &ends_ms) && ends_ms > 0)
         schedule(exchange, ends_ms);
     else
-        exchange_refuse_value(exchange, "revoke_at must be a time such as 2026-01-31T12:00:00Z (RFC 3339).");
+        exchange_refuse_member(exchange, "revoke_at");
 }
 
 void key_end_withdraw(struct exchange *exchange)
@@ -301,7 +301,7 @@ void key_replace(struct exchange *exchange)
         !exchange_read_id(exchange, ID_KEY, &op->replaced_id))
         return;
     if (op->overlap_s < 0 || op->overlap_s > OVERLAP_MAX_S) {
-        exchange_refuse_value(exchange, "overlap_seconds must be from 0 to 2592000 (30 days).");
+        exchange_refuse_member(exchange, "overlap_seconds");
         return;
     }
     http_request_hold(exchange->request);

@@ -1,5 +1,4 @@
 #include "key_json_internal.h"
-#include "core/secret.h"
 #include "views_internal.h"
 
 /* The body of a request to create a key */
@@ -11,10 +10,6 @@ struct key_input {
     bool is_decoy;
 };
 
-/* Long enough for every scope, and no secret of ours is so short; of one that was cut, nothing is repeated. */
-enum { SCOPE_SHOWN_BYTES = 32 };
-_Static_assert((int)SCOPE_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "no secret is shown as a scope");
-
 /* item: the one at fault, at this place in the list; NULL: the list is empty. */
 static void refuse_scope(struct exchange *exchange, const struct json *item, size_t at)
 {
@@ -23,8 +18,7 @@ static void refuse_scope(struct exchange *exchange, const struct json *item, siz
 
     if (!item)
         problem.message = "scopes must have at least one scope. Without scopes, a key has every one.";
-    else if (guess.written.len > SCOPE_SHOWN_BYTES || text_has_control(guess.written) ||
-             secret_begins_within(guess.written))
+    else if (!problem_may_repeat(guess.written))
         problem.message = exchange_format(exchange, "Unknown scope at scopes[%zu].", at);
     else if (json_type(item) != JSON_STRING)
         problem.message = exchange_format(exchange, "scopes[%zu] must be a string: the name of a scope.", at);
@@ -77,7 +71,7 @@ bool key_json_read(struct exchange *exchange, struct key_record *key, bool *ret_
         return false;
     }
     if (!key_mode_parse(input.mode, &key->mode)) {
-        exchange_refuse_value(exchange, "mode must be \"test\" or \"live\".");
+        exchange_refuse_member(exchange, "mode");
         return false;
     }
     return !input.scopes || key_json_read_scopes(exchange, input.scopes, &key->scopes);

@@ -327,13 +327,16 @@ struct ids_input {
     const struct json *ids;
 };
 
-static const char *const RULE_OF_IDS = "ids must be a list of 1 to 10000 ids of API keys (key_…).";
-
-static void refuse_ids(struct exchange *exchange, size_t at)
+static void refuse_ids(struct exchange *exchange, const struct json *item, size_t at)
 {
     struct problem problem = problem_param(PROBLEM_PARAMETER_INVALID, TEXT("ids"));
+    struct text shown = json_type(item) == JSON_STRING ? json_text(item) : (struct text){0};
 
-    problem.message = exchange_format(exchange, "ids[%zu] is not the id of an API key (key_…). None was revoked.", at);
+    if (!problem_may_repeat(shown))
+        shown = (struct text){0};
+    problem.message =
+        exchange_format(exchange, "ids[%zu] is not the id of an API key (key_…)%s%.*s%s. None was revoked.", at,
+                        shown.ptr ? ": \"" : "", TEXT_ARG(shown), shown.ptr ? "\"" : "");
     exchange_refuse_with(exchange, problem);
 }
 
@@ -345,14 +348,14 @@ static size_t read_ids(struct exchange *exchange, const struct json *list, struc
     for (const struct json *item = json_first(list); item; item = json_next(item))
         count++;
     if (count == 0 || count > REVOKE_LIST_MAX) {
-        exchange_refuse_value(exchange, RULE_OF_IDS);
+        exchange_refuse_member(exchange, "ids");
         return 0;
     }
     *ret_ids = http_request_alloc(exchange->request, (count + 1) * sizeof **ret_ids);
     count = 0;
     for (const struct json *item = json_first(list); item; item = json_next(item)) {
         if (json_type(item) != JSON_STRING || !id_parse(ID_KEY, json_text(item), &(*ret_ids)[count])) {
-            refuse_ids(exchange, count);
+            refuse_ids(exchange, item, count);
             return 0;
         }
         count++;

@@ -141,15 +141,16 @@ void api_handle_internal(struct http_request *request, void *service)
     }
 }
 
-void api_print_error(struct http_request *request, enum http_error error, void *arg UNUSED)
+void api_print_error(struct http_request *request, enum http_error error, void *service)
 {
+    const struct text origin = ((const struct service *)service)->public_origin;
     struct problem problem = problem_of(problem_code_of(error));
     const struct route *row = route_find(HTTP_POST, http_request_path(request)).sibling;
 
     problem.is_oauth = row && row->flags & ROUTE_OAUTH;
     if (error == HTTP_ERROR_BAD_REQUEST)
         problem_blame_authorization(&problem, request);
-    problem_reply(request, &problem);
+    problem_reply(request, origin, &problem);
 }
 
 void api_print_internal_error(struct http_request *request, enum http_error error, void *service)
@@ -162,5 +163,5 @@ void api_print_internal_error(struct http_request *request, enum http_error erro
         problem_blame_authorization(&problem, request);
     if (!mount || !(mount->flags & MOUNT_BODY))
         check_mark_refusal(request, &problem, service);
-    problem_reply(request, &problem);
+    problem_reply(request, ((const struct service *)service)->public_origin, &problem);
 }

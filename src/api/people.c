@@ -101,9 +101,9 @@ static bool read_change(struct exchange *exchange, bool has_role, struct person_
     if (!exchange_read_body(exchange, FIELDS, has_role ? 2 : 1, &input))
         return false;
     if (has_role && !role_parse(input.role, &change->role))
-        exchange_refuse_value(exchange, ROLE_RULE);
+        exchange_refuse_member(exchange, "role");
     else if (input.revoke_keys.ptr && !key_fate_parse(input.revoke_keys, &change->keys))
-        exchange_refuse_value(exchange, REVOKE_KEYS_RULE);
+        exchange_refuse_member(exchange, "revoke_keys");
     else
         return true;
     return false;

@@ -5,8 +5,11 @@
 #include "core/secret.h"
 #include "views_internal.h"
 
-#include <stdio.h>
 #include <string.h>
+
+/* Longer values are not repeated: all of our secrets are longer. */
+enum { VALUE_SHOWN_BYTES = 32 };
+_Static_assert((int)VALUE_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "no secret is shown");
 
 struct problem_row {
     int status;
@@ -91,6 +94,64 @@ struct problem problem_param(enum problem_code code, struct text param)
     return p;
 }
 
+struct problem problem_missing(const struct param_rule *rule, struct text param)
+{
+    struct problem p = problem_param(PROBLEM_PARAMETER_MISSING, param);
+
+    p.rule = p.has_param ? rule : NULL;
+    return p;
+}
+
+bool problem_may_repeat(struct text value)
+{
+    return value.ptr && value.len <= VALUE_SHOWN_BYTES && !text_has_control(value) && !secret_begins_within(value);
+}
+
+static const char *nearest_word(const struct param_rule *rule, struct text value)
+{
+    struct text_guess guess = {.written = value};
+
+    for (const char *const *word = rule->words; word && *word; word++)
+        text_guess_try(&guess, *word);
+    return guess.found;
+}
+
+struct problem problem_value(const struct param_rule *rule, struct text param, struct text value)
+{
+    struct problem p = problem_param(PROBLEM_PARAMETER_INVALID, param);
+
+    if (!rule || !p.has_param)
+        return p;
+    p.rule = rule;
+    if (rule->is_secret || !problem_may_repeat(value))
+        return p;
+    p.value = value;
+    p.meant = nearest_word(rule, value);
+    return p;
+}
+
+static const char *kind_of(const struct json *value)
+{
+    static const char *const KINDS[] = {
+        [JSON_NULL] = "null",      [JSON_NUMBER] = "a number",  [JSON_STRING] = "a string",
+        [JSON_ARRAY] = "an array", [JSON_OBJECT] = "an object",
+    };
+    enum json_type type = json_type(value);
+
+    return type == JSON_BOOL ? (json_bool(value) ? "true" : "false") : KINDS[type];
+}
+
+struct problem problem_value_json(const struct param_rule *rule, struct text param, const struct json *value,
+                                  bool is_wrong_type)
+{
+    bool is_string = value && json_type(value) == JSON_STRING;
+    struct problem p = problem_value(rule, param, is_string && !is_wrong_type ? json_text(value) : (struct text){0});
+
+    if (p.rule && value && is_wrong_type)
+        p.value_kind = kind_of(value);
+    return p;
+}
+
 void problem_blame_authorization(struct problem *problem, struct http_request *request)
 {
     size_t count;
@@ -144,25 +205,66 @@ const char *problem_message(const struct problem *p)
 
 enum { MESSAGE_MAX_BYTES = 512 };
 
-/* Adds a short hint to the message if there is one. Only insufficient_scope has the member required_scopes, so for
- * scope_not_grantable the message names the missing scopes. */
+static void print_rule(const struct problem *p, struct buf *out)
+{
+    if (p->code == PROBLEM_PARAMETER_MISSING) {
+        buf_printf(out, "Missing parameter: %s (%s).", p->param, p->rule->must);
+        return;
+    }
+    buf_printf(out, "%s must be %s", p->param, p->rule->must);
+    if (p->value_kind)
+        buf_printf(out, ", not %s", p->value_kind);
+    else if (p->value.ptr)
+        buf_printf(out, ", not \"%.*s\"", TEXT_ARG(p->value));
+    buf_append_char(out, '.');
+}
+
+static void print_sentence(const struct problem *p, struct buf *out)
+{
+    bool is_named = p->param[0] && !p->message;
+
+    if (p->rule && is_named)
+        print_rule(p, out);
+    else if (p->code == PROBLEM_PARAMETER_UNKNOWN && is_named)
+        buf_printf(out, "Unknown parameter: %s.", p->param);
+    else if (p->code == PROBLEM_PARAMETER_MISSING && is_named)
+        buf_printf(out, "Missing parameter: %s.", p->param);
+    else
+        buf_append_str(out, problem_message(p));
+}
+
+/* With what may help. Only insufficient_scope has the member required_scopes, so for scope_not_grantable the message
+ * names the missing scopes. */
+static void print_text(const struct problem *p, struct buf *out)
+{
+    if (p->within)
+        buf_printf(out, "In %s: ", p->within);
+    print_sentence(p, out);
+    if (p->instead)
+        buf_printf(out, " %s", p->instead);
+    else if (p->meant)
+        buf_printf(out, " Did you mean %s?", p->meant);
+    if (p->code == PROBLEM_SCOPE_NOT_GRANTABLE && p->required_scopes) {
+        buf_append_str(out, " Missing: ");
+        scope_print(p->required_scopes, ' ', out);
+        buf_append_char(out, '.');
+    }
+}
+
 static void print_message(const struct problem *p, struct json_writer *w)
 {
     struct buf text = BUF_FIXED(MESSAGE_MAX_BYTES);
-    if (p->within)
-        buf_printf(&text, "In %s: ", p->within);
-    if (p->code == PROBLEM_PARAMETER_UNKNOWN && p->param[0] && !p->message)
-        buf_printf(&text, "Unknown parameter: %s.", p->param);
-    else
-        buf_append_str(&text, problem_message(p));
-    if (p->meant)
-        buf_printf(&text, " Did you mean %s?", p->meant);
-    if (p->code == PROBLEM_SCOPE_NOT_GRANTABLE && p->required_scopes) {
-        buf_append_str(&text, " Missing: ");
-        scope_print(p->required_scopes, ' ', &text);
-        buf_append_char(&text, '.');
-    }
+
+    print_text(p, &text);
     json_put_member(w, "message", buf_text(&text));
+}
+
+static void print_documentation(const struct problem *p, struct text origin, struct json_writer *w)
+{
+    struct buf text = BUF_FIXED(MESSAGE_MAX_BYTES);
+
+    buf_printf(&text, "%.*s/docs/errors#%s", TEXT_ARG(origin), problem_code_text(p->code));
+    json_put_member(w, "doc_url", buf_text(&text));
 }
 
 static void print_param(const struct problem *p, struct json_writer *w)
@@ -187,7 +289,7 @@ static void print_scopes(const struct problem *p, struct json_writer *w)
     json_array_end(w);
 }
 
-void problem_print(const struct problem *p, struct text request_id, struct buf *out)
+void problem_print(const struct problem *p, struct text request_id, struct text origin, struct buf *out)
 {
     struct json_writer w = {.out = out};
     json_object_begin(&w);
@@ -198,6 +300,7 @@ void problem_print(const struct problem *p, struct text request_id, struct buf *
     print_message(p, &w);
     print_param(p, &w);
     print_scopes(p, &w);
+    print_documentation(p, origin, &w);
     json_put_member(&w, "request_id", request_id);
     json_object_end(&w);
     json_object_end(&w);
@@ -251,7 +354,7 @@ int problem_print_oauth(struct http_request *request, const struct problem *prob
         {PROBLEM_SHUTTING_DOWN, "temporarily_unavailable", 503},
     };
     const char *error = "invalid_request";
-    char description[OAUTH_DESCRIPTION_BYTES];
+    struct buf description = BUF_FIXED(OAUTH_DESCRIPTION_BYTES);
     int status = problem_status(problem->code);
 
     for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
@@ -259,9 +362,9 @@ int problem_print_oauth(struct http_request *request, const struct problem *prob
             error = ERRORS[i].error;
             status = ERRORS[i].status;
         }
-    snprintf(description, sizeof description, "%s%s%s", problem_message(problem),
-             problem->has_param ? " It is called " : "", problem->has_param ? problem->param : "");
+    print_text(problem, &description);
+    buf_append_char(&description, '\0');
     http_response_header(request, TEXT("Pragma"), TEXT("no-cache"));
-    view_oauth_error(&(struct json_writer){.out = out}, error, description);
+    view_oauth_error(&(struct json_writer){.out = out}, error, description.ptr);
     return status;
 }

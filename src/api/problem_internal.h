@@ -4,6 +4,7 @@
 #include "core/key.h"
 #include "core/scope.h"
 #include "http/response.h"
+#include "param_rule_internal.h"
 
 /* X(id, status, "code", "message") */
 #define PROBLEM_TABLE(X)                                                                                            \
@@ -100,7 +101,11 @@ struct problem {
     char param[PROBLEM_PARAM_BYTES]; /* truncated if longer */
     bool has_param;                  /* a parameter may be called "" */
     const char *within;              /* where in the body that parameter is, such as "checks[3]"; NULL: at its top */
-    const char *meant;               /* parameter_unknown: the nearest known name; NULL: none is near */
+    const struct param_rule *rule;   /* what that parameter must be; NULL: the message says it */
+    struct text value;               /* that it has instead, to be repeated if it may be; empty: not */
+    const char *value_kind;          /* "an array", where it is not even of the right type; NULL: it is */
+    const char *meant;               /* the nearest known name or word; NULL: none is near */
+    const char *instead;             /* parameter_unknown: what else to do, a sentence; NULL: nothing is known */
     scope_set required_scopes;
     bool has_required_scopes; /* insufficient_scope: print an array, even an empty one. scope_not_grantable: the missing
                                  scopes, named in the message */
@@ -111,6 +116,7 @@ struct problem {
     const char *allow;        /* with method_not_allowed: "GET, HEAD" */
 };
 
+struct json;
 struct json_writer;
 
 struct problem problem_of(enum problem_code code);
@@ -119,6 +125,14 @@ enum problem_code problem_code_of(enum http_error error);
 enum problem_code problem_of_verdict(enum key_verdict verdict, enum key_kind kind);
 /* param may be what a client sent for a name: one with a secret, or the start of one, is not said again. */
 struct problem problem_param(enum problem_code code, struct text param);
+/* A parameter is missing, or has another value than its rule allows. value: what it has, which must live until the
+ * problem is answered; NULL or empty: none. rule: NULL: nothing more is said. */
+struct problem problem_missing(const struct param_rule *rule, struct text param);
+struct problem problem_value(const struct param_rule *rule, struct text param, struct text value);
+struct problem problem_value_json(const struct param_rule *rule, struct text param, const struct json *value,
+                                  bool is_wrong_type);
+/* Whether a message may repeat what a client sent: nothing of a secret, and nothing that is hard to read. */
+bool problem_may_repeat(struct text value);
 int problem_status(enum problem_code code);
 /* False of our failures (500, 503), which say nothing about what was asked for. */
 bool problem_is_verdict(enum problem_code code);
@@ -126,8 +140,8 @@ const char *problem_code_text(enum problem_code code);
 /* "authentication_error" and the like, by status. */
 const char *problem_type(enum problem_code code);
 const char *problem_message(const struct problem *p);
-/* The JSON body of an error. */
-void problem_print(const struct problem *p, struct text request_id, struct buf *out);
+/* The JSON body of an error. origin: of the documentation to which it leads, or empty. */
+void problem_print(const struct problem *p, struct text request_id, struct text origin, struct buf *out);
 /* The members code, status and message, and perhaps required_scopes: of a refusal that is a part of an answer. */
 void problem_put_refusal(const struct problem *p, struct json_writer *w);
 /* Prints a problem as an OAuth error (RFC 6749 section 5.2; RFC 8628 section 3.5 adds slow_down). server_error and
@@ -140,4 +154,4 @@ void problem_print_challenge(const struct problem *p, struct buf *out);
 /* If bad_request is for a repeated or malformed Authorization, says what is wrong with it. */
 void problem_blame_authorization(struct problem *problem, struct http_request *request);
 /* Replies with status, body, and the headers WWW-Authenticate, Retry-After and Allow; counts the problem. */
-void problem_reply(struct http_request *request, const struct problem *problem);
+void problem_reply(struct http_request *request, struct text origin, const struct problem *problem);

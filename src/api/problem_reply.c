@@ -13,7 +13,7 @@ static void add_number_header(struct http_request *request, struct text name, ui
     http_response_header(request, name, buf_text(&out));
 }
 
-void problem_reply(struct http_request *request, const struct problem *problem)
+void problem_reply(struct http_request *request, struct text origin, const struct problem *problem)
 {
     int status = problem_status(problem->code);
     uint32_t retry_after_s = problem->retry_after_s == 0 && status == 503 ? 1 : problem->retry_after_s;
@@ -27,7 +27,7 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     if (problem->is_oauth)
         status = problem_print_oauth(request, problem, &body);
     else
-        problem_print(problem, http_request_id(request), &body);
+        problem_print(problem, http_request_id(request), origin, &body);
     CHECK(!body.failed && !challenge.failed);
     if (challenge.len > 0)
         http_response_header(request, TEXT("WWW-Authenticate"), buf_text(&challenge));

@@ -9,12 +9,8 @@ struct query_row {
     bool (*read)(struct text value, void *field, unsigned arg);
     size_t offset; /* of what it reads, in the target */
     unsigned arg;
-    const char *rule; /* what its value must be: the message if it is not */
+    const char *must; /* what its value must be, of the internal listener's; NULL: openapi.json says it */
 };
-
-#define PAGE_LIMIT_RULE "limit must be a number from 1 to 100."
-_Static_assert(LIST_LIMIT_MAX == 100, "see PAGE_LIMIT_RULE");
-_Static_assert(USAGE_DAYS_MAX == 366, "see the rule for days");
 
 /* The row's number, or count. */
 static size_t find_parameter(const struct query_row *rows, size_t count, struct text name)
@@ -25,14 +21,15 @@ static size_t find_parameter(const struct query_row *rows, size_t count, struct 
     return count;
 }
 
-static struct problem unknown_parameter(const struct query_row *rows, size_t count, struct text name)
+static struct problem unknown_parameter(const struct query *parameters, const struct route *route, struct text name)
 {
     struct problem problem = problem_param(PROBLEM_PARAMETER_UNKNOWN, name);
     struct text_guess guess = {.written = name};
 
-    for (size_t i = 0; i < count; i++)
-        text_guess_try(&guess, rows[i].name);
+    for (size_t i = 0; i < parameters->count; i++)
+        text_guess_try(&guess, parameters->rows[i].name);
     problem.meant = guess.found;
+    problem.instead = param_rule_instead(route, PARAM_IN_QUERY, name);
     return problem;
 }
 
@@ -44,26 +41,38 @@ static struct problem wrong_parameter(struct text name, const char *message)
     return problem;
 }
 
-static bool read_rows(const struct query_row *rows, size_t count, struct text query, char *storage, void *target,
-                      struct problem *ret_problem)
+static bool read_value(const struct query_row *row, const struct param_rule *rule, struct text value, void *target)
+{
+    return (!rule || param_rule_allows_text(rule, value)) && row->read(value, (char *)target + row->offset, row->arg);
+}
+
+static struct problem refused_value(const struct query_row *row, const struct param_rule *rule, struct text name,
+                                    struct text value)
+{
+    return rule ? problem_value(rule, name, value) : wrong_parameter(name, row->must);
+}
+
+static bool read_rows(const struct query *parameters, const struct route *route, struct text query, char *storage,
+                      void *target, struct problem *ret_problem)
 {
     enum path_query_result result;
     struct text name, value;
     unsigned seen = 0;
 
     while ((result = path_next_parameter(&query, &storage, &name, &value)) == PATH_QUERY_ITEM) {
-        size_t row = find_parameter(rows, count, name);
+        size_t row = find_parameter(parameters->rows, parameters->count, name);
+        const struct param_rule *rule = param_rule_find(route, PARAM_IN_QUERY, name);
 
-        if (row == count) {
-            *ret_problem = unknown_parameter(rows, count, name);
+        if (row == parameters->count) {
+            *ret_problem = unknown_parameter(parameters, route, name);
             return false;
         }
         if (seen & (1U << row)) {
             *ret_problem = wrong_parameter(name, "A query parameter must not be repeated.");
             return false;
         }
-        if (!rows[row].read(value, (char *)target + rows[row].offset, rows[row].arg)) {
-            *ret_problem = wrong_parameter(name, rows[row].rule);
+        if (!read_value(&parameters->rows[row], rule, value, target)) {
+            *ret_problem = refused_value(&parameters->rows[row], rule, name, value);
             return false;
         }
         seen |= 1U << row;
@@ -74,10 +83,10 @@ static bool read_rows(const struct query_row *rows, size_t count, struct text qu
     return result == PATH_QUERY_END;
 }
 
-bool query_read(const struct query *parameters, struct text query, char *storage, void *target,
-                struct problem *ret_problem)
+bool query_read(const struct query *parameters, const struct route *route, struct text query, char *storage,
+                void *target, struct problem *ret_problem)
 {
-    return read_rows(parameters->rows, parameters->count, query, storage, target, ret_problem) &&
+    return read_rows(parameters, route, query, storage, target, ret_problem) &&
            (!parameters->agrees || parameters->agrees(target, ret_problem));
 }
 
@@ -126,8 +135,6 @@ static bool read_time(struct text value, void *ms, unsigned arg UNUSED)
     return true;
 }
 
-#define TIME_RULE "must be a time such as 2026-01-31T12:00:00Z (RFC 3339; write + as %2B)."
-
 /* Keys */
 
 static bool read_keys_mode(struct text value, void *target, unsigned arg UNUSED)
@@ -157,19 +164,17 @@ static bool keys_agree(const void *target, struct problem *ret_problem)
 }
 
 #define KEY_FIELD(member) offsetof(struct key_query, member)
-#define KEY_LIST_ROWS(kind)                                                                           \
-    {"limit", read_count, KEY_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},                         \
-        {"starting_after", read_id, KEY_FIELD(starting_after), kind,                                  \
-         "starting_after must be the id of a key from this list."},                                   \
-        {"ending_before", read_id, KEY_FIELD(ending_before), kind,                                    \
-         "ending_before must be the id of a key from this list."},                                    \
-    {                                                                                                 \
-        "status", read_keys_status, KEY_FIELD(status), 0, "status must be \"active\" or \"revoked\"." \
+#define KEY_LIST_ROWS(kind)                                                 \
+    {"limit", read_count, KEY_FIELD(limit), LIST_LIMIT_MAX, NULL},          \
+        {"starting_after", read_id, KEY_FIELD(starting_after), kind, NULL}, \
+        {"ending_before", read_id, KEY_FIELD(ending_before), kind, NULL},   \
+    {                                                                       \
+        "status", read_keys_status, KEY_FIELD(status), 0, NULL              \
     }
 
 static const struct query_row KEY_ROWS[] = {
     KEY_LIST_ROWS(ID_KEY),
-    {"mode", read_keys_mode, 0, 0, "mode must be \"test\" or \"live\"."},
+    {"mode", read_keys_mode, 0, 0, NULL},
 };
 const struct query QUERY_KEYS = {ROWS(KEY_ROWS), .agrees = keys_agree};
 
@@ -240,18 +245,14 @@ static bool events_agree(const void *target, struct problem *ret_problem)
 
 #define EVENT_FIELD(member) offsetof(struct event_query, member)
 static const struct query_row EVENT_ROWS[] = {
-    {"limit", read_count, EVENT_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},
-    {"starting_after", read_id, EVENT_FIELD(starting_after), ID_EVENT, "starting_after must be the id of an event."},
-    {"type", read_events_type, EVENT_FIELD(filter.type), 0,
-     "type must be a type of events, such as api_key.revoked, or a family, such as api_key."},
-    {"actor", read_events_actor, EVENT_FIELD(filter.actor), 0,
-     "actor must be the id of a user or a key, or operator, holder or system."},
-    {"target", read_events_target, EVENT_FIELD(filter.target), 0,
-     "target must be a whole id of a user, a key or an account, or a device's name of 1 to 800 bytes."},
-    {"ip", read_events_ip, EVENT_FIELD(filter), 0,
-     "ip must be an address or a network, such as 192.0.2.7, 192.0.2.0/24 or 2001:db8::/32."},
-    {"since", read_time, EVENT_FIELD(filter.since_ms), 0, "since " TIME_RULE},
-    {"until", read_time, EVENT_FIELD(filter.until_ms), 0, "until " TIME_RULE},
+    {"limit", read_count, EVENT_FIELD(limit), LIST_LIMIT_MAX, NULL},
+    {"starting_after", read_id, EVENT_FIELD(starting_after), ID_EVENT, NULL},
+    {"type", read_events_type, EVENT_FIELD(filter.type), 0, NULL},
+    {"actor", read_events_actor, EVENT_FIELD(filter.actor), 0, NULL},
+    {"target", read_events_target, EVENT_FIELD(filter.target), 0, NULL},
+    {"ip", read_events_ip, EVENT_FIELD(filter), 0, NULL},
+    {"since", read_time, EVENT_FIELD(filter.since_ms), 0, NULL},
+    {"until", read_time, EVENT_FIELD(filter.until_ms), 0, NULL},
 };
 const struct query QUERY_EVENTS = {ROWS(EVENT_ROWS), .agrees = events_agree};
 
@@ -259,15 +260,14 @@ const struct query QUERY_EVENTS = {ROWS(EVENT_ROWS), .agrees = events_agree};
 
 #define PEOPLE_FIELD(member) offsetof(struct people_query, member)
 static const struct query_row PEOPLE_ROWS[] = {
-    {"limit", read_count, PEOPLE_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},
-    {"starting_after", read_id, PEOPLE_FIELD(starting_after), ID_USER, "starting_after must be the id of a user."},
+    {"limit", read_count, PEOPLE_FIELD(limit), LIST_LIMIT_MAX, NULL},
+    {"starting_after", read_id, PEOPLE_FIELD(starting_after), ID_USER, NULL},
 };
 const struct query QUERY_PEOPLE = {ROWS(PEOPLE_ROWS)};
 
 static const struct query_row INVITATION_ROWS[] = {
-    {"limit", read_count, PEOPLE_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},
-    {"starting_after", read_id, PEOPLE_FIELD(starting_after), ID_INVITATION,
-     "starting_after must be the id of an invitation."},
+    {"limit", read_count, PEOPLE_FIELD(limit), LIST_LIMIT_MAX, NULL},
+    {"starting_after", read_id, PEOPLE_FIELD(starting_after), ID_INVITATION, NULL},
 };
 const struct query QUERY_INVITATIONS = {ROWS(INVITATION_ROWS)};
 
@@ -276,7 +276,7 @@ static bool read_revoke_keys(struct text value, void *fate, unsigned arg UNUSED)
     return key_fate_parse(value, fate);
 }
 
-static const struct query_row REMOVAL_ROWS[] = {{"revoke_keys", read_revoke_keys, 0, 0, REVOKE_KEYS_RULE}};
+static const struct query_row REMOVAL_ROWS[] = {{"revoke_keys", read_revoke_keys, 0, 0, NULL}};
 const struct query QUERY_REMOVAL = {ROWS(REMOVAL_ROWS)};
 
 /* Watching revocations */
@@ -328,14 +328,11 @@ static bool read_usage_group(struct text value, void *target, unsigned arg UNUSE
 }
 
 #define PERIOD_FIELD(member) offsetof(struct usage_period, member)
-#define PERIOD_ROWS                                                                             \
-    {"from", read_usage_day, 0, false, "from must be a day, such as 2026-01-31."},              \
-        {"to", read_usage_day, 0, true, "to must be a day, such as 2026-01-31."},               \
-        {"group_by", read_usage_group, 0, 0, "group_by must be \"day\", \"key\" or \"mode\"."}, \
-        {"limit", read_count, PERIOD_FIELD(limit), LIST_LIMIT_MAX, PAGE_LIMIT_RULE},            \
-    {                                                                                           \
-        "starting_after", read_id_of_key, PERIOD_FIELD(starting_after), 0,                      \
-            "starting_after must be the id of a key from this list."                            \
+#define PERIOD_ROWS                                                                                                   \
+    {"from", read_usage_day, 0, false, NULL}, {"to", read_usage_day, 0, true, NULL},                                  \
+        {"group_by", read_usage_group, 0, 0, NULL}, {"limit", read_count, PERIOD_FIELD(limit), LIST_LIMIT_MAX, NULL}, \
+    {                                                                                                                 \
+        "starting_after", read_id_of_key, PERIOD_FIELD(starting_after), 0, NULL                                       \
     }
 _Static_assert(offsetof(struct usage_query, period) == 0, "PERIOD_ROWS are for both");
 
@@ -372,9 +369,8 @@ static bool usage_agrees(const void *target, struct problem *ret_problem)
 }
 
 static const struct query_row USAGE_ROWS[] = {
-    {"days", read_count, offsetof(struct usage_query, days), USAGE_DAYS_MAX, "days must be a number from 1 to 366."},
-    {"key_ids", read_usage_key_ids, 0, 0,
-     "key_ids must be 1 to 100 ids of API keys or device keys, separated by commas."},
+    {"days", read_count, offsetof(struct usage_query, days), USAGE_DAYS_MAX, NULL},
+    {"key_ids", read_usage_key_ids, 0, 0, NULL},
     PERIOD_ROWS,
 };
 const struct query QUERY_USAGE = {ROWS(USAGE_ROWS), .agrees = usage_agrees};

@@ -14,10 +14,11 @@ struct query {
     bool (*agrees)(const void *target, struct problem *ret_problem);
 };
 
-/* storage: query.len bytes for decoded values, which some targets point into. target: holds the defaults; parameters
- * overwrite them. False, with the reason in *ret_problem, if the query is wrong. */
-MUST_CHECK bool query_read(const struct query *parameters, struct text query, char *storage, void *target,
-                           struct problem *ret_problem);
+/* route: whose rules the values must keep; NULL: none's. storage: query.len bytes for decoded values, which some
+ * targets and problems point into. target: holds the defaults; parameters overwrite them. False, with the reason in
+ * *ret_problem, if the query is wrong. */
+MUST_CHECK bool query_read(const struct query *parameters, const struct route *route, struct text query, char *storage,
+                           void *target, struct problem *ret_problem);
 
 extern const struct query QUERY_NOTHING;
 /* Into a struct key_query. All device keys have the same mode, so that is no parameter. */
@@ -36,7 +37,6 @@ struct people_query {
 };
 extern const struct query QUERY_PEOPLE, QUERY_INVITATIONS;
 /* revoke_keys, into an enum key_fate. */
-#define REVOKE_KEYS_RULE "revoke_keys must be \"none\", \"made\" or \"all\"."
 extern const struct query QUERY_REMOVAL;
 
 struct watch_query {

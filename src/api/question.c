@@ -1,6 +1,5 @@
 #include "question_internal.h"
 #include "base/metrics.h"
-#include "core/secret.h"
 #include "guard_internal.h"
 #include "key_json_internal.h"
 #include "problem_internal.h"
@@ -11,17 +10,12 @@ struct question_input {
     const struct json *scopes;
 };
 
-/* Messages repeat only values up to this length: all of our secrets are longer. */
-enum { VALUE_SHOWN_BYTES = 32 };
-_Static_assert((int)VALUE_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "no secret is shown");
-
 /* rule: begins with the parameter's name. */
 static bool refuse_value(struct exchange *asking, const char *rule, struct text value)
 {
-    bool is_shown = value.len <= VALUE_SHOWN_BYTES && !text_has_control(value) && !secret_begins_within(value);
-
-    exchange_refuse_value(asking, is_shown ? exchange_format(asking, "%s, not \"%.*s\".", rule, TEXT_ARG(value))
-                                           : exchange_format(asking, "%s.", rule));
+    exchange_refuse_value(asking, problem_may_repeat(value)
+                                      ? exchange_format(asking, "%s, not \"%.*s\".", rule, TEXT_ARG(value))
+                                      : exchange_format(asking, "%s.", rule));
     return false;
 }
 

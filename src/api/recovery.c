@@ -62,7 +62,7 @@ static bool recovery_read(struct recovery *op)
         return false;
     if (recovery_code_parse(op->code_text, &op->written))
         return true;
-    exchange_refuse_with(sign_in->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("recovery_code")));
+    exchange_refuse_member(sign_in->exchange, "recovery_code");
     return false;
 }
 

@@ -24,7 +24,7 @@ bool sign_in_read(struct sign_in *op, const struct json_field *fields, size_t co
         return false;
     if (account_normalise_email(op->written, op->email))
         return true;
-    exchange_refuse_with(op->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("email")));
+    exchange_refuse_member(op->exchange, "email");
     return false;
 }
 

@@ -2,8 +2,6 @@
 #pragma once
 #include "exchange_internal.h"
 
-#define ROLE_RULE "role must be \"owner\", \"developer\", \"responder\" or \"auditor\"."
-
 /* As exchange_refuse_store(); STORE_REFUSED: the last owner; STORE_FULL: the account has
  * its maximum of people. */
 void people_refuse(struct exchange *exchange, enum store_result result);

@@ -95,7 +95,7 @@ static void fail(struct trail_export *export, enum store_result result)
     if (export->has_begun)
         http_stream_break(export->exchange->request);
     else if (result == STORE_NOT_FOUND)
-        exchange_refuse_with(export->exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("starting_after")));
+        exchange_refuse_value(export->exchange, NO_SUCH_EVENT);
     else
         exchange_refuse_store(export->exchange, result);
     end(export);

@@ -2,6 +2,8 @@
 #pragma once
 #include "exchange_internal.h"
 
+#define NO_SUCH_EVENT "starting_after is the id of no event of this account, or of one that is not kept any more."
+
 enum trail_form { TRAIL_JSON, TRAIL_CSV, TRAIL_NDJSON };
 
 /* Replies with all that matches the query: form is TRAIL_CSV or TRAIL_NDJSON. At most SERVICE_EXPORTS run on a node,

@@ -15,7 +15,7 @@ bool user_check_read_code(struct exchange *exchange, struct text totp)
     for (size_t i = 0; i < totp.len; i++)
         has_form = has_form && totp.ptr[i] >= '0' && totp.ptr[i] <= '9';
     if (!has_form)
-        exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_INVALID, TEXT("totp")));
+        exchange_refuse_member(exchange, "totp");
     return has_form;
 }
 

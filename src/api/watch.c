@@ -333,8 +333,8 @@ static bool read_acknowledgement(struct exchange *exchange, struct acknowledgeme
         return false;
     if (ret_query->watcher.len > 0 && ret_query->cursor.len > 0)
         return true;
-    exchange_refuse_with(exchange, problem_param(PROBLEM_PARAMETER_MISSING,
-                                                 ret_query->watcher.len > 0 ? TEXT("cursor") : TEXT("watcher")));
+    exchange_refuse_with(exchange,
+                         problem_missing(NULL, ret_query->watcher.len > 0 ? TEXT("cursor") : TEXT("watcher")));
     return false;
 }
 

@@ -365,7 +365,7 @@ void http_reply_json(struct http_request *request, int status, const struct buf 
     http_reply(request, status, TEXT("application/json"), buf_text(json));
 }
 
-void problem_reply(struct http_request *request, const struct problem *problem)
+void problem_reply(struct http_request *request, struct text origin, const struct problem *problem)
 {
     struct buf out CLEANUP(buf_finish);
 
@@ -376,7 +376,7 @@ void problem_reply(struct http_request *request, const struct problem *problem)
     if (problem->is_oauth)
         status = problem_print_oauth(request, problem, &out);
     else
-        problem_print(problem, http_request_id(request), &out);
+        problem_print(problem, http_request_id(request), origin, &out);
     http_reply(request, status, TEXT("application/json"), buf_text(&out));
 }
 

@@ -506,7 +506,14 @@ Test(guard, the_culprit_is_named)
     expect_body_message(REVOKE, "{\"ids\":[\"key_01m8hvaes94txnr59zs6vfj4rm\",\"KEY_01M8HVAES94TXNR59ZS6VFJ4RM\"]}",
                         "ids[1] is not the id of an API key");
     expect_body_message(REVOKE, "{\"ids\":[1]}", "ids[0] is not");
-    expect_body_message(REVOKE, "{\"ids\":[]}", "1 to 10000 ids");
+    expect_body_message(KEYS, "{\"name\":\"a\",\"mode\":\"Live\"}",
+                        "mode must be \\\"test\\\" or \\\"live\\\", not \\\"Live\\\". Did you mean live?");
+    expect_body_message(KEYS, "{\"name\":\"a\",\"mode\":\"svc_sk_live_01\"}",
+                        "mode must be \\\"test\\\" or \\\"live\\\".");
+    expect_body_message(KEYS, "{\"name\":\"a\"}", "Missing parameter: mode (\\\"test\\\" or \\\"live\\\").");
+    expect_body_message(KEYS, "{\"name\":5,\"mode\":\"test\"}",
+                        "name must be a string of 1 to 200 characters, not a number.");
+    expect_body_message(REVOKE, "{\"ids\":[]}", "ids must be an array of 1 to 10,000 ids of API keys");
 }
 
 /* No password is shown, and one that is refused could not be used any more. */

@@ -15,7 +15,7 @@ static void assert_prints(const struct problem *p, const char *expected)
     char storage[STORAGE_BYTES];
     struct buf out;
     buf_init_fixed(&out, storage, sizeof storage);
-    problem_print(p, TEXT("req_1"), &out);
+    problem_print(p, TEXT("req_1"), TEXT("https://t.example"), &out);
     cr_assert(text_equal(buf_text(&out), text_of(expected)), "%.*s", TEXT_ARG(buf_text(&out)));
 }
 
@@ -63,40 +63,48 @@ Test(problem, an_error_of_http_keeps_its_status)
         cr_expect_eq(problem_status(problem_code_of(ERRORS[i])), (int)ERRORS[i]);
 }
 
+#define DOCS "https://t.example/docs/errors#"
+
 Test(problem, prints_bodies)
 {
     struct problem p = problem_of(PROBLEM_API_KEY_REVOKED);
     assert_prints(&p, "{\"error\":{\"type\":\"authentication_error\",\"code\":\"api_key_revoked\","
-                      "\"message\":\"This API key has been revoked.\",\"request_id\":\"req_1\"}}");
+                      "\"message\":\"This API key has been revoked.\",\"doc_url\":\"" DOCS
+                      "api_key_revoked\",\"request_id\":\"req_1\"}}");
     p = problem_param(PROBLEM_PARAMETER_MISSING, TEXT("na\"me"));
     p.message = "Say a name.";
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_missing\","
-                      "\"message\":\"Say a name.\",\"param\":\"na\\\"me\",\"request_id\":\"req_1\"}}");
+                      "\"message\":\"Say a name.\",\"param\":\"na\\\"me\",\"doc_url\":\"" DOCS
+                      "parameter_missing\",\"request_id\":\"req_1\"}}");
     p = problem_param(PROBLEM_PARAMETER_UNKNOWN, TEXT("scope"));
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
-                      "\"message\":\"Unknown parameter: scope.\",\"param\":\"scope\",\"request_id\":\"req_1\"}}");
+                      "\"message\":\"Unknown parameter: scope.\",\"param\":\"scope\",\"doc_url\":\"" DOCS
+                      "parameter_unknown\",\"request_id\":\"req_1\"}}");
     p.meant = "scopes";
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
                       "\"message\":\"Unknown parameter: scope. Did you mean scopes?\",\"param\":\"scope\","
-                      "\"request_id\":\"req_1\"}}");
+                      "\"doc_url\":\"" DOCS "parameter_unknown\",\"request_id\":\"req_1\"}}");
     p = problem_param(PROBLEM_PARAMETER_UNKNOWN, TEXT(""));
     assert_prints(&p, "{\"error\":{\"type\":\"invalid_request_error\",\"code\":\"parameter_unknown\","
-                      "\"message\":\"A parameter is unknown.\",\"param\":\"\",\"request_id\":\"req_1\"}}");
+                      "\"message\":\"A parameter is unknown.\",\"param\":\"\",\"doc_url\":\"" DOCS
+                      "parameter_unknown\",\"request_id\":\"req_1\"}}");
     p = problem_of(PROBLEM_INSUFFICIENT_SCOPE);
     p.has_required_scopes = true;
     assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"insufficient_scope\","
                       "\"message\":\"The key lacks the scope for this request.\",\"required_scopes\":[],"
-                      "\"request_id\":\"req_1\"}}");
+                      "\"doc_url\":\"" DOCS "insufficient_scope\",\"request_id\":\"req_1\"}}");
     p.required_scopes = SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE;
     assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"insufficient_scope\","
                       "\"message\":\"The key lacks the scope for this request.\","
-                      "\"required_scopes\":[\"keys:manage\",\"org:manage\"],\"request_id\":\"req_1\"}}");
+                      "\"required_scopes\":[\"keys:manage\",\"org:manage\"],\"doc_url\":\"" DOCS
+                      "insufficient_scope\",\"request_id\":\"req_1\"}}");
     p = problem_param(PROBLEM_SCOPE_NOT_GRANTABLE, TEXT("scopes"));
     p.has_required_scopes = true;
     p.required_scopes = SCOPE_KEYS_MANAGE | SCOPE_ORG_MANAGE;
     assert_prints(&p, "{\"error\":{\"type\":\"permission_error\",\"code\":\"scope_not_grantable\","
                       "\"message\":\"This would grant scopes that you do not hold. Missing: keys:manage "
-                      "org:manage.\",\"param\":\"scopes\",\"request_id\":\"req_1\"}}");
+                      "org:manage.\",\"param\":\"scopes\",\"doc_url\":\"" DOCS
+                      "scope_not_grantable\",\"request_id\":\"req_1\"}}");
 }
 
 Test(problem, cuts_long_parameters)

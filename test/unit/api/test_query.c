@@ -30,7 +30,8 @@ static void expect_refusals(const struct query *parameters, void *target, size_t
         struct problem problem = {0};
 
         memcpy(target, untouched, target_bytes);
-        cr_assert_not(query_read(parameters, text_of(cases[i].query), storage, target, &problem), "%s", cases[i].query);
+        cr_assert_not(query_read(parameters, NULL, text_of(cases[i].query), storage, target, &problem), "%s",
+                      cases[i].query);
         cr_assert_eq(problem.code, cases[i].code, "%s: %s", cases[i].query, problem_code_text(problem.code));
         cr_assert_str_eq(problem.param, cases[i].param, "%s", cases[i].query);
     }
@@ -42,7 +43,7 @@ static bool read_keys(const char *query, struct key_query *ret_query)
     struct problem problem;
 
     *ret_query = (struct key_query){.limit = LIST_LIMIT_DEFAULT};
-    return query_read(&QUERY_KEYS, text_of(query), storage, ret_query, &problem);
+    return query_read(&QUERY_KEYS, NULL, text_of(query), storage, ret_query, &problem);
 }
 
 Test(query, keys_defaults_stay)
@@ -166,8 +167,8 @@ Test(query, events)
     struct problem problem;
 
     for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++)
-        cr_expect(query_read(&QUERY_EVENTS, text_of(GOOD[i]), storage, &query, &problem), "%s", GOOD[i]);
-    cr_assert(query_read(&QUERY_EVENTS, TEXT("starting_after=" EVENT "&limit=3"), storage, &query, &problem));
+        cr_expect(query_read(&QUERY_EVENTS, NULL, text_of(GOOD[i]), storage, &query, &problem), "%s", GOOD[i]);
+    cr_assert(query_read(&QUERY_EVENTS, NULL, TEXT("starting_after=" EVENT "&limit=3"), storage, &query, &problem));
     cr_assert_eq(query.limit, 3);
     cr_assert_str_eq(query.starting_after.text, EVENT);
     expect_refusals(&QUERY_EVENTS, &query, sizeof query, CASES, sizeof CASES / sizeof *CASES);
@@ -179,7 +180,7 @@ Test(query, events_filters)
     char storage[STORAGE_BYTES];
     struct problem problem;
 
-    cr_assert(query_read(&QUERY_EVENTS,
+    cr_assert(query_read(&QUERY_EVENTS, NULL,
                          TEXT("type=api_key.&actor=operator&target=My%20PC&ip=192.0.2.0/24&"
                               "since=2026-01-31T12:00:00Z&until=2026-01-31T14:00:00.5%2B01:00"),
                          storage, &query, &problem));
@@ -192,8 +193,8 @@ Test(query, events_filters)
     cr_expect_eq(query.filter.since_ms, 1769860800000);
     cr_expect_eq(query.filter.until_ms, 1769864400500);
     query.filter.since_ms = 0;
-    cr_assert(query_read(&QUERY_EVENTS, TEXT("type=api_key&until=1970-01-01T00:00:00Z&ip=2001:db8::1"), storage, &query,
-                         &problem));
+    cr_assert(query_read(&QUERY_EVENTS, NULL, TEXT("type=api_key&until=1970-01-01T00:00:00Z&ip=2001:db8::1"), storage,
+                         &query, &problem));
     cr_expect_eq(query.filter.until_ms, 1, "not 0, which means any");
     cr_expect_eq(query.filter.address_bits, 128);
 }
@@ -215,9 +216,9 @@ Test(query, usage)
     char storage[STORAGE_BYTES];
     struct problem problem;
 
-    cr_assert(query_read(&QUERY_USAGE, TEXT("days=366"), storage, &query, &problem));
+    cr_assert(query_read(&QUERY_USAGE, NULL, TEXT("days=366"), storage, &query, &problem));
     cr_assert_eq(query.days, USAGE_DAYS_MAX);
-    cr_assert(query_read(&QUERY_USAGE, TEXT("key_ids=" KEY_A "," KEY_B), storage, &query, &problem));
+    cr_assert(query_read(&QUERY_USAGE, NULL, TEXT("key_ids=" KEY_A "," KEY_B), storage, &query, &problem));
     cr_assert_eq(query.key_count, 2);
     cr_assert_str_eq(query.key_ids[1].text, KEY_B);
     query.key_count = 0;
@@ -245,7 +246,7 @@ Test(query, usage_of_few_keys_for_long_or_of_many_for_a_while)
         for (size_t n = 1; n < CASES[i].keys; n++)
             buf_append_str(&out, "," KEY_A);
         cr_assert_not(out.failed);
-        cr_expect_eq(query_read(&QUERY_USAGE, buf_text(&out), storage, &query, &problem), CASES[i].is_read,
+        cr_expect_eq(query_read(&QUERY_USAGE, NULL, buf_text(&out), storage, &query, &problem), CASES[i].is_read,
                      "%zu keys, %u days", CASES[i].keys, CASES[i].days);
     }
 }
@@ -255,8 +256,8 @@ Test(query, routes_without_parameters_know_none)
     char storage[STORAGE_BYTES];
     struct problem problem = {0};
 
-    cr_assert(query_read(&QUERY_NOTHING, TEXT(""), storage, NULL, &problem));
-    cr_assert_not(query_read(&QUERY_NOTHING, TEXT("a=b"), storage, NULL, &problem));
+    cr_assert(query_read(&QUERY_NOTHING, NULL, TEXT(""), storage, NULL, &problem));
+    cr_assert_not(query_read(&QUERY_NOTHING, NULL, TEXT("a=b"), storage, NULL, &problem));
     cr_assert_eq(problem.code, PROBLEM_PARAMETER_UNKNOWN);
     cr_assert_str_eq(problem.param, "a");
 }
