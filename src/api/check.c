@@ -68,6 +68,20 @@ static enum problem_code read_headers(struct exchange *exchange, struct text met
     return methods == 1 && targets == 1 ? read_request(exchange, method, target, ret_path) : PROBLEM_BAD_REQUEST;
 }
 
+static const char *blame_headers(const struct exchange *exchange, struct text method_header, struct text target_header)
+{
+    size_t methods, targets;
+
+    http_request_header(exchange->request, method_header, &methods);
+    http_request_header(exchange->request, target_header, &targets);
+    if (methods == 1 && targets == 1)
+        return exchange_format(exchange,
+                               "%.*s must be a method, and %.*s the target of a request, as in /v1/patients/42.",
+                               TEXT_ARG(method_header), TEXT_ARG(target_header));
+    return exchange_format(exchange, "%.*s and %.*s are required here, each once: the gateway sends them.",
+                           TEXT_ARG(method_header), TEXT_ARG(target_header));
+}
+
 /* Removes the prefix from the target as sent, before anything is normalised. */
 static enum problem_code read_request_line(struct exchange *exchange, struct text *ret_path)
 {
@@ -78,12 +92,16 @@ static enum problem_code read_request_line(struct exchange *exchange, struct tex
     return ret_path->len + query_bytes > exchange->service->target_max_bytes ? PROBLEM_URI_TOO_LONG : PROBLEM_NONE;
 }
 
+#define PATH_AMBIGUOUS                                                                                              \
+    "Servers would read this path differently: send it without empty and dot segments, ';', blanks at the ends of " \
+    "segments, and escaped '?', '#' and '%'."
+
 /* Sends the request that is asked about through the guard as if it had come itself. */
 static void check_path(struct exchange *exchange, struct text path)
 {
     /* The backend gets the path as sent, so refuse one that it may read differently. */
     if (!exchange_read_path(exchange, path) || !path_is_unambiguous(path)) {
-        exchange_refuse(exchange, PROBLEM_BAD_REQUEST);
+        exchange_refuse_saying(exchange, PROBLEM_BAD_REQUEST, PATH_AMBIGUOUS);
         return;
     }
     /* No backend needs these methods: nothing may be tunnelled or echoed. */
@@ -117,7 +135,10 @@ static void check_by_headers(struct exchange *exchange, struct text method_heade
     }
     if (code == PROBLEM_NONE)
         code = read_headers(exchange, method_header, target_header, &path);
-    check_unless(exchange, code, path);
+    if (code == PROBLEM_BAD_REQUEST) /* of read_headers() alone */
+        exchange_refuse_saying(exchange, code, blame_headers(exchange, method_header, target_header));
+    else
+        check_unless(exchange, code, path);
 }
 
 void check_auth_request(struct exchange *exchange)

@@ -44,11 +44,16 @@ static const char *string(const cJSON *object, const char *name)
 static const cJSON *follow(const char *reference)
 {
     const cJSON *at = document;
-    char path[MUST_BYTES];
+    const char *part = reference + strlen("#");
 
-    snprintf(path, sizeof path, "%s", reference);
-    for (char *part = strtok(path + 1, "/"); part; part = strtok(NULL, "/"))
-        at = member(at, part);
+    while (at && *part == '/') {
+        char name[MUST_BYTES];
+
+        part++;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(part, "/"), part);
+        part += strlen(name);
+        at = member(at, name);
+    }
     if (!at)
         fail("%s: there is no such thing", reference);
     return at;

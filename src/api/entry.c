@@ -112,14 +112,26 @@ static void body_free(void *body)
     json_free(body);
 }
 
+/* Where it stops being JSON, if that can be said. */
+static void refuse_json(struct exchange *exchange, const char *why)
+{
+    size_t line, column;
+
+    if (json_find_mistake(exchange->form, &line, &column))
+        why = exchange_format(exchange, "The body is not a valid JSON object: %s, at line %zu, character %zu.", why,
+                              line, column);
+    else
+        why = exchange_format(exchange, "The body is not a valid JSON object: %s.", why);
+    exchange_refuse_saying(exchange, PROBLEM_INVALID_JSON, why);
+}
+
 static void handle_json(struct exchange *exchange)
 {
     const char *why;
     struct json *document = json_parse_object(exchange->form, &why);
 
     if (!document) {
-        why = exchange_format(exchange, "The body is not a valid JSON object: %s.", why);
-        exchange_refuse_saying(exchange, PROBLEM_INVALID_JSON, why);
+        refuse_json(exchange, why);
         return;
     }
     http_request_defer(exchange->request, body_free, document);

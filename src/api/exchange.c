@@ -3,6 +3,7 @@
 #include "core/label.h"
 #include "core/limits.h"
 #include "core/path.h"
+#include "core/secret.h"
 #include "exchange_client_internal.h"
 #include "exchange_log_internal.h"
 #include "mounts_internal.h"
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 256 };
+enum { MESSAGE_BYTES = 512 };
 
 /* Nearly every path is in normal form already; the server has refused bytes that are never valid. */
 static bool is_normal(struct text path)
@@ -125,7 +126,10 @@ void exchange_refuse_saying(struct exchange *exchange, enum problem_code code, c
 
 void exchange_refuse_method(struct exchange *exchange, const char *allow)
 {
-    exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_METHOD_NOT_ALLOWED, .allow = allow});
+    exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_METHOD_NOT_ALLOWED,
+                                                    .message = exchange_format(
+                                                        exchange, "This method is not allowed here: send %s.", allow),
+                                                    .allow = allow});
 }
 
 void exchange_refuse_limited(struct exchange *exchange, uint32_t retry_after_s)
@@ -283,6 +287,22 @@ void exchange_finish(struct exchange *exchange, enum store_result result)
 
 /* Reading the request */
 
+/* It is no id, and it may be a secret: so it is not repeated. */
+static struct problem malformed_id(const struct exchange *exchange, enum id_kind kind)
+{
+    static const char *const BEGIN[] = {
+        [ID_KEY] = "key_", [ID_DEVICE] = "dev_", [ID_USER] = "usr_", [ID_INVITATION] = "inv_"};
+    struct problem problem = problem_of(exchange->missing);
+
+    if (secret_begins_within(exchange->match.id))
+        problem.instead =
+            "An id is wanted here, not the secret, which now stands in logs. POST /v1/auth/revoke takes secrets.";
+    else
+        problem.instead = exchange_format(exchange, "Its id begins with %s and has %d more characters.", BEGIN[kind],
+                                          (int)ULID_TEXT_CHARS);
+    return problem;
+}
+
 bool exchange_read_id(struct exchange *exchange, enum id_kind kind, struct id *ret_id)
 {
     static const enum problem_code MISSING[] = {
@@ -295,7 +315,7 @@ bool exchange_read_id(struct exchange *exchange, enum id_kind kind, struct id *r
     exchange->missing = MISSING[kind];
     if (id_parse(kind, exchange->match.id, ret_id))
         return true;
-    exchange_refuse(exchange, exchange->missing);
+    exchange_refuse_with(exchange, malformed_id(exchange, kind));
     return false;
 }
 

@@ -15,6 +15,7 @@
 #include "mounts_internal.h"
 #include "open_row_internal.h"
 #include "question_internal.h"
+#include "route_guess_internal.h"
 #include "session_cookie_internal.h"
 #include "engine/alias.h"
 
@@ -319,18 +320,35 @@ static void find_route(struct exchange *exchange)
     } else if (exchange->question) { /* about the key alone */
         admit_key(exchange, SCOPE_NONE, 0);
     } else {
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+        exchange_refuse_with(exchange, route_guess(exchange->method, exchange->path));
     }
 }
 
 /* Permission: 403 */
 
+static const char *what_is_lacking(const struct exchange *exchange, scope_set required)
+{
+    enum { SCOPES_MAX_BYTES = 256 };
+    char storage[2][SCOPES_MAX_BYTES];
+    struct buf needs, has;
+
+    if (required == SCOPE_NONE)
+        return "No key is allowed to do this.";
+    buf_init_fixed(&needs, storage[0], SCOPES_MAX_BYTES);
+    buf_init_fixed(&has, storage[1], SCOPES_MAX_BYTES);
+    scope_print(required, ' ', &needs);
+    scope_print(exchange->key->scopes, ' ', &has);
+    return exchange_format(exchange, "This needs %.*s; the key has %.*s.", TEXT_ARG(buf_text(&needs)),
+                           TEXT_ARG(buf_text(&has)));
+}
+
 static void refuse_scope(struct exchange *exchange, scope_set required)
 {
     note_check(exchange, CHECK_FORBIDDEN);
-    exchange_refuse_with(
-        exchange,
-        (struct problem){.code = PROBLEM_INSUFFICIENT_SCOPE, .required_scopes = required, .has_required_scopes = true});
+    exchange_refuse_with(exchange, (struct problem){.code = PROBLEM_INSUFFICIENT_SCOPE,
+                                                    .message = what_is_lacking(exchange, required),
+                                                    .required_scopes = required,
+                                                    .has_required_scopes = true});
 }
 
 /* Counts one accepted check as a use of the key, whatever the handler answers. */
@@ -452,7 +470,7 @@ static void authorise_foreign(struct exchange *exchange)
 
     switch (route_policy_find(exchange->service->policy, exchange->path, is_read, &scope, &allow)) {
     case POLICY_UNKNOWN:
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+        exchange_refuse_with(exchange, route_guess(exchange->method, exchange->path));
         break;
     case POLICY_METHOD:
         exchange_refuse_method(exchange, allow);
@@ -488,5 +506,5 @@ static void answer(struct exchange *exchange)
     if (exchange->match.route)
         entry_enter(exchange);
     else
-        exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+        exchange_refuse_with(exchange, route_guess(exchange->method, exchange->path));
 }

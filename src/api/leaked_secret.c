@@ -13,6 +13,14 @@ static bool header_has_secret(const struct exchange *exchange, struct text name)
     return false;
 }
 
+static bool has_header(const struct exchange *exchange, struct text name)
+{
+    size_t count;
+
+    http_request_header(exchange->request, name, &count);
+    return count > 0;
+}
+
 static bool query_has_secret(const struct exchange *exchange, struct text query)
 {
     struct text name, value;
@@ -92,12 +100,14 @@ const char *leaked_secret_hint(const struct exchange *exchange)
 {
     if (exchange->is_internal)
         return NULL;
-    if (header_has_secret(exchange, TEXT("X-API-Key")))
+    if (has_header(exchange, TEXT("X-API-Key")))
         return "The API key came as X-API-Key. Send it as Authorization: Bearer <API_KEY>.";
     if (header_has_secret(exchange, TEXT("Authorization")))
         return "The API key came without the word Bearer. Send it as Authorization: Bearer <API_KEY>.";
     if (header_has_secret(exchange, TEXT("X-Request-Id")) ||
         query_has_secret(exchange, http_request_query(exchange->request)))
         return "An API key came where none belongs" REVOKE_IT " Keys go into Authorization: Bearer <API_KEY>.";
+    if (has_header(exchange, TEXT("Authorization")))
+        return "Authorization has another scheme than Bearer. Send Authorization: Bearer <API_KEY>.";
     return NULL;
 }

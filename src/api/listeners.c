@@ -7,6 +7,7 @@
 #include "guard_internal.h"
 #include "handlers_internal.h"
 #include "mounts_internal.h"
+#include "route_guess_internal.h"
 
 static void show_page(struct exchange *exchange)
 {
@@ -80,7 +81,9 @@ static inline void enter(struct exchange *exchange)
 {
     const struct mount *mount = exchange->mount;
 
-    if (!mount)
+    if (!mount && !exchange->is_internal)
+        exchange_refuse_with(exchange, route_guess(exchange->method, exchange->path));
+    else if (!mount)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
     else if (!(mount->flags & (MOUNT_NO_BROWSER | MOUNT_READ)) || !is_kept_out(exchange))
         mount->enter(exchange);

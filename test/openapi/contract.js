@@ -53,7 +53,8 @@ export class Contract {
         for (const ajv of [this.#ajv, this.#coercing]) {
             addFormats(ajv);
             ajv.addFormat('password', true);
-            ajv.addKeyword('components');
+            // What is for people, and for the node.
+            for (const keyword of ['components', 'x-must', 'x-secret']) ajv.addKeyword(keyword);
         }
     }
 

@@ -98,7 +98,8 @@ function constraintsOf({minLength, maxLength, minimum, maximum, minItems, maxIte
     if (schema.enum) numbers.push(values(facts.oneOf, schema.enum));
     if (schema.const !== undefined) numbers.push(values(facts.always, [schema.const]));
     if (schema.default !== undefined) numbers.push(values(facts.usual, [schema.default]));
-    if (schema.pattern) numbers.push(values(facts.pattern, [schema.pattern]));
+    if (schema['x-must']) numbers.push([facts.must(schema['x-must'])]);
+    else if (schema.pattern) numbers.push(values(facts.pattern, [schema.pattern]));
     return numbers;
 }
 

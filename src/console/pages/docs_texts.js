@@ -35,6 +35,7 @@ export const TEXTS = {
         oneOf: 'one of',
         always: 'always',
         usual: 'default',
+        must: (rule) => `must be ${rule}`,
         pattern: 'pattern',
         units: {none: ['', ''], characters: [' character', ' characters'], items: [' item', ' items']},
         exactly: (number) => `exactly ${number}`,

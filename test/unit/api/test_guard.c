@@ -536,7 +536,7 @@ Test(guard, a_key_in_another_header_is_told)
     expect_message("X-API-Key: " SECRET "\n", "came as X-API-Key");
     expect_message("Authorization: " SECRET "\n", "without the word Bearer");
     expect_message("Authorization: Token " SECRET "\n", "without the word Bearer");
-    expect_message("X-API-Key: something\n", "Send an API key: Authorization: Bearer");
+    expect_message("X-API-Key: something\n", "came as X-API-Key. Send it as Authorization: Bearer");
 }
 
 Test(guard, permission_comes_before_the_body)

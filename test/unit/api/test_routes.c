@@ -2,6 +2,7 @@
 #include "api/routes.h"
 #include "api/mounts_internal.h"
 #include "api/routes_internal.h"
+#include "api/route_guess_internal.h"
 #include "core/path.h"
 #include "leak_guard.h"
 #include <criterion/criterion.h>
@@ -359,4 +360,33 @@ Test(routes, some_rows_yield_to_a_policy_that_has_their_folder)
         cr_assert_eq(route_yields(&row, policy), CASES[i].yields, "%s", CASES[i].path);
     }
     route_policy_destroy(policy);
+}
+
+/* What others call it, and where it is here. */
+Test(routes, a_path_that_is_none_of_ours_leads_to_the_nearest)
+{
+    static const struct {
+        enum http_method method;
+        const char *path, *meant, *instead; /* NULL: nothing is said */
+    } CASES[] = {
+        {HTTP_GET, "/v1/keys", "/v1/api_keys", NULL},
+        {HTTP_GET, "/v1/api_keys/", "/v1/api_keys", NULL},
+        {HTTP_GET, "/api/v1/API-Keys", "/v1/api_keys", NULL},
+        {HTTP_GET, "/v1/console/user", "/v1/console/users", NULL},
+        {HTTP_PUT, "/v1/api_keys/key_1/schedule_revocation", "/v1/api_keys/{id}/scheduled_revocation", NULL},
+        {HTTP_POST, "/v1/api_keys/key_1/revoke", NULL, "To revoke one key: DELETE /v1/api_keys/{id}."},
+        {HTTP_GET, "/v1/users", NULL, NULL}, /* of the console, which no key may ask */
+        {HTTP_GET, "/v1/patients", NULL, NULL},
+        {HTTP_GET, "/", NULL, NULL},
+        {HTTP_GET, "", NULL, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct problem problem = route_guess(CASES[i].method, text_of(CASES[i].path));
+
+        cr_expect_eq(problem.code, PROBLEM_NOT_FOUND);
+        cr_expect_str_eq(problem.meant ? problem.meant : "", CASES[i].meant ? CASES[i].meant : "", "%s", CASES[i].path);
+        cr_expect_str_eq(problem.instead ? problem.instead : "", CASES[i].instead ? CASES[i].instead : "", "%s",
+                         CASES[i].path);
+    }
 }
