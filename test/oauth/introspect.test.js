@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import * as jose from 'jose';
 import * as oauth from 'oauth4webapi';
+import * as openid from 'openid-client';
 
 import {PATIENCE_MS} from '../support/deployment.js';
 import {Stage} from './stage.js';
@@ -79,6 +80,17 @@ test('a signed answer by jose', async () => {
     });
 
     assert.equal(payload.token_introspection.active, true);
+});
+
+test('a good key, by openid-client', async () => {
+    const config = new openid.Configuration(server, 'records', undefined, openid.None());
+
+    openid.allowInsecureRequests(config);
+    const answer = await openid.tokenIntrospection(config, key.secret);
+
+    assert.equal(answer.active, true);
+    assert.equal(answer.client_id, key.id);
+    assert.equal((await openid.tokenIntrospection(config, 'x')).active, false);
 });
 
 test('a revoked key is not active, signed or not', async () => {
