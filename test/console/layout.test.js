@@ -55,6 +55,55 @@ browse(
     {size: 'narrow'},
 );
 
+// Pairs of things to click, or to write in, of which one lies over another, in what can be seen.
+const overlaps = (page) =>
+    page.evaluate(() => {
+        const all = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [role=button]')];
+        const boxes = all
+            .filter((each) => each.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+            .map((each) => ({each, box: each.getBoundingClientRect()}))
+            .filter(({box}) => box.width > 1 && box.height > 1);
+        const name = (each) => `${each.tagName} ${each.id} ${(each.textContent || each.ariaLabel || each.name || '').trim().slice(0, 40)}`;
+        const found = [];
+
+        for (const [i, {each, box}] of boxes.entries())
+            for (const {each: other, box: under} of boxes.slice(i + 1)) {
+                const isPart = each.contains(other) || other.contains(each);
+                const width = Math.min(box.right, under.right) - Math.max(box.left, under.left);
+                const height = Math.min(box.bottom, under.bottom) - Math.max(box.top, under.top);
+
+                if (!isPart && width > 1 && height > 1) found.push(`${name(each)} | ${name(other)}`);
+            }
+        return found;
+    });
+
+const PAGES = ['', 'devices', 'usage', 'activity', 'people', 'account', 'system', 'activate'];
+
+browse('nothing to click lies over another thing, at six widths, and at twice the size of text', async (page, {person}) => {
+    await someKeys(['Ward 3 dashboard, which has a long name', 'live'], ['Short', 'test']);
+    await signIn(page, person);
+    for (const path of PAGES) {
+        await page.goto(`/console/${path}`);
+        await settled(page);
+        // Twice the text in a window of twice the size, because the script's size does not reach media queries.
+        for (const [width, text] of [320, 390, 768, 1024, 1280, 1920].map((each) => [each, '100%']).concat([[2560, '200%']])) {
+            const what = `/console/${path}, ${width} px, text ${text}`;
+
+            await page.setViewportSize({width, height: 860});
+            await page.evaluate((size) => (document.documentElement.style.fontSize = size), text);
+            assert.deepEqual(await overlaps(page), [], what);
+            assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${what}: too wide`);
+        }
+        const heights = await page.evaluate(() =>
+            ['100%', '200%'].map((size) => {
+                document.documentElement.style.fontSize = size;
+                return parseFloat(getComputedStyle(document.querySelector('h1, h2')).fontSize);
+            }),
+        );
+        assert.equal(heights[1], 2 * heights[0], `${path}: its heading does not grow`);
+    }
+});
+
 for (const size of ['wide', 'narrow'])
     browse(
         `the chart is whole, with its axis and its last day, ${size}`,

@@ -50,7 +50,7 @@ const NARROW = {width: 300, height: 220, left: 42, right: 2, top: 12, bottom: 28
 const NARROW_BARS = 14;
 const GROUPS = [1, 7, 28];
 
-const narrow = matchMedia('(max-width: 760px)');
+const narrow = matchMedia('(max-width: 47.5em)');
 
 // Calls `redraw` whenever charts must be drawn again; returns a function that stops this.
 export function whenResized(redraw) {
