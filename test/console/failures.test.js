@@ -61,6 +61,20 @@ describe('a request', () => {
         deployment.forgetThrottles();
     });
 
+    browse('whoever has just signed in is told when the next code comes, before anything is typed', async (page, {person}) => {
+        const before = Math.floor(Date.now() / 30000);
+        await signIn(page, person);
+        await askForTestKey(page, 'x');
+        const dialog = page.getByRole('dialog', {name: 'Confirm that it is you'});
+        const told = dialog.getByText(/Its next one comes in \d+\u00a0s\.|Your app shows a new code now\./);
+
+        await dialog.getByLabel('One-time code').waitFor();
+        // The code's time may have ended before the dialog was there.
+        if ((await told.count()) === 0) assert.notEqual(Math.floor(Date.now() / 30000), before);
+        else assert.equal(await told.count(), 1);
+        await dialog.getByRole('button', {name: 'Cancel'}).click();
+    });
+
     browse('a code that was used is told apart, at the step-up', async (page, {person}) => {
         await signIn(page, person);
         await deployment.signIn(person); // with a code that comes early: the one that the app shows next is of no use

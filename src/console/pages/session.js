@@ -1,7 +1,7 @@
 // Who is signed in. Kept only in memory and read from the server on each load. Tabs inform each other when a session
 // begins and ends.
 import {call, callOnce, installHooks, Refusal} from './api.js';
-import {clockSkewMs} from './clock.js';
+import {clockSkewMs, serverNow} from './clock.js';
 import {announce, h, newButton, show} from './dom.js';
 import {wait} from './format.js';
 import {TEXTS} from './texts.js';
@@ -76,10 +76,21 @@ export async function loadSession() {
     }
 }
 
+const CODE_MS = 30000; // RFC 6238: an authenticator shows a code for so long
+let codeEndMs = 0; // of the code that was accepted here last, by the server's time
+
+function noteCode() {
+    codeEndMs = (Math.floor(serverNow() / CODE_MS) + 1) * CODE_MS;
+}
+
+// Until the authenticator shows a code that was not used here yet. A code works once.
+export const codeWaitMs = () => Math.max(0, codeEndMs - serverNow());
+
 // Returns when the email was last attacked, unless its owner has seen that already.
 export async function signIn(email, password, totp) {
     const {answer} = await callOnce('POST', '/v1/auth/login', {email, password, totp});
 
+    noteCode();
     tabs?.postMessage({event: 'begun', user: answer.user.id});
     take(answer);
     return answer.attacked_at;
@@ -95,6 +106,7 @@ export async function join(code, password, totp) {
 export async function stepUp(password, totp) {
     const answer = await call('POST', '/v1/console/step_up', {password, totp});
 
+    noteCode();
     if (current) current.stepUpExpiresMs = localTime(answer.step_up_expires_at);
 }
 

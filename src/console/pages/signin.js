@@ -7,7 +7,7 @@ import {timeElement} from './format.js';
 import {codeField, emailField, notice, passwordField, userNameField, workingForm} from './form.js';
 import {foreignNotice} from './origin.js';
 import {explain} from './parts.js';
-import {currentSession, signIn, stepUp} from './session.js';
+import {codeWaitMs, currentSession, signIn, stepUp} from './session.js';
 import {TEXTS} from './texts.js';
 import {dropVeiled, unveil, veil} from './veil.js';
 
@@ -133,17 +133,22 @@ export function openReSignIn(email, reason) {
 }
 
 // Counts down to the next code of the authenticator.
-function usedNotice(waitMs) {
+function codeNotice(kind, waitMs, during, over) {
     const text = h('span');
     const write = (words) => show(text, words);
 
     countDown(
         Date.now() + waitMs,
-        (leftMs) => write(TEXTS.stepUp.used(Math.ceil(leftMs / 1000))),
-        () => write(TEXTS.stepUp.usedOver),
+        (leftMs) => write(during(Math.ceil(leftMs / 1000))),
+        () => write(over),
     );
-    return h('div', {'aria-live': 'off'}, notice('warn', text));
+    return h('div', {'aria-live': 'off'}, notice(kind, text));
 }
+
+const usedNotice = (waitMs) => codeNotice('warn', waitMs, TEXTS.stepUp.used, TEXTS.stepUp.usedOver);
+
+// Said before anybody types.
+const waitNotice = (waitMs) => waitMs > 0 && codeNotice('info', waitMs, TEXTS.stepUp.next, TEXTS.stepUp.nextOver);
 
 // For forms of a signed-in user that ask for password and code. wrong: the text if one of them is.
 export function explainProof(refusal, code, wrong) {
@@ -158,7 +163,13 @@ export function proofForm({lead, submitText, workingText, cancel, prove, wrong})
     const code = codeField();
 
     return workingForm({
-        fields: [lead && h('p', null, lead), userNameField(currentSession()?.user.email ?? ''), password, code],
+        fields: [
+            lead && h('p', null, lead),
+            waitNotice(codeWaitMs()),
+            userNameField(currentSession()?.user.email ?? ''),
+            password,
+            code,
+        ],
         submitText,
         workingText,
         cancel,

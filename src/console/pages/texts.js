@@ -177,6 +177,8 @@ export const TEXTS = {
         submit: 'Confirm',
         working: 'Confirming…',
         wrong: 'Password or code is wrong.',
+        next: (seconds) => `You have used the code that your app shows. Its next one comes in ${seconds}\u00a0s.`,
+        nextOver: 'Your app shows a new code now.',
         used: (seconds) => `This code was used before. A new one comes in ${seconds}\u00a0s.`,
         usedOver: 'This code was used before. Enter the new one.',
     },
