@@ -306,14 +306,6 @@ void problem_print(const struct problem *p, struct text request_id, struct text 
     json_object_end(&w);
 }
 
-void problem_put_refusal(const struct problem *p, struct json_writer *w)
-{
-    JSON_PUT_WORD(w, "code", text_of(problem_code_text(p->code)));
-    json_put_number(w, "status", problem_status(p->code));
-    print_message(p, w);
-    print_scopes(p, w);
-}
-
 void problem_print_challenge(const struct problem *p, struct buf *out)
 {
     if (problem_status(p->code) == 401 && p->session_realm) {
@@ -336,6 +328,19 @@ void problem_print_challenge(const struct problem *p, struct buf *out)
         scope_print(p->required_scopes, ' ', out);
         buf_append_char(out, '"');
     }
+}
+
+void problem_put_refusal(const struct problem *p, struct json_writer *w)
+{
+    struct buf challenge = BUF_FIXED(PROBLEM_CHALLENGE_BYTES);
+
+    JSON_PUT_WORD(w, "code", text_of(problem_code_text(p->code)));
+    json_put_number(w, "status", problem_status(p->code));
+    print_message(p, w);
+    print_scopes(p, w);
+    problem_print_challenge(p, &challenge);
+    if (challenge.len > 0)
+        json_put_member(w, "www_authenticate", buf_text(&challenge));
 }
 
 int problem_print_oauth(struct http_request *request, const struct problem *problem, struct buf *out)

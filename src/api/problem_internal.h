@@ -92,7 +92,7 @@ enum problem_code {
         PROBLEM_COUNT
 };
 
-enum { PROBLEM_PARAM_BYTES = 64 };
+enum { PROBLEM_PARAM_BYTES = 64, PROBLEM_CHALLENGE_BYTES = 1024 };
 
 /* One error as it will be answered. Zero it, then set code, and the rest as needed. */
 struct problem {
@@ -142,7 +142,8 @@ const char *problem_type(enum problem_code code);
 const char *problem_message(const struct problem *p);
 /* The JSON body of an error. origin: of the documentation to which it leads, or empty. */
 void problem_print(const struct problem *p, struct text request_id, struct text origin, struct buf *out);
-/* The members code, status and message, and perhaps required_scopes: of a refusal that is a part of an answer. */
+/* The members code, status and message, and perhaps required_scopes and www_authenticate: of a refusal that is a part
+ * of an answer. */
 void problem_put_refusal(const struct problem *p, struct json_writer *w);
 /* Prints a problem as an OAuth error (RFC 6749 section 5.2; RFC 8628 section 3.5 adds slow_down). server_error and
  * temporarily_unavailable come from RFC 6749 section 4.1.2.1, because 5.2 has no equivalent. Appends the body, adds the

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/metrics.h"
 
-enum { BODY_BYTES = 4096, CHALLENGE_BYTES = 1024, NUMBER_BYTES = 24 };
+enum { BODY_BYTES = 4096, NUMBER_BYTES = 24 };
 
 static void add_number_header(struct http_request *request, struct text name, uint64_t value)
 {
@@ -17,7 +17,7 @@ void problem_reply(struct http_request *request, struct text origin, const struc
 {
     int status = problem_status(problem->code);
     uint32_t retry_after_s = problem->retry_after_s == 0 && status == 503 ? 1 : problem->retry_after_s;
-    char body_storage[BODY_BYTES], challenge_storage[CHALLENGE_BYTES];
+    char body_storage[BODY_BYTES], challenge_storage[PROBLEM_CHALLENGE_BYTES];
     struct buf body, challenge;
 
     metric_count_label(METRICS_REFUSALS, problem->code);

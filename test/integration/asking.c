@@ -93,6 +93,7 @@ static void expect_refused(const struct http_answer *checked, const struct http_
     cr_expect_str_eq(asking_member(answer, at, "message"), asking_member(checked, "error.", "message"), "%s", what);
     cr_expect_str_eq(asking_member(answer, at, "required_scopes"), asking_member(checked, "error.", "required_scopes"),
                      "%s", what);
+    cr_expect_str_eq(asking_member(answer, at, "www_authenticate"), field_of(checked, "WWW-Authenticate"), "%s", what);
     cr_expect_str_eq(asking_member(answer, at, "id"), "(none)", "%s", what);
     cr_expect_str_eq(asking_member(answer, at, "account_id"), "(none)", "%s", what);
 }
