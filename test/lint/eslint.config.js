@@ -17,6 +17,6 @@ export default [
         linterOptions: {reportUnusedDisableDirectives: 'error'},
     },
     {files: ['**/console/pages/**'], languageOptions: {globals: globals.browser}},
-    {files: ['test/**'], languageOptions: {globals: globals.node}},
+    {files: ['docker/**', 'test/**'], languageOptions: {globals: globals.node}},
     {files: ['test/console/**'], languageOptions: {globals: {...globals.browser, ...globals.node}}},
 ];

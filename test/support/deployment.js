@@ -300,6 +300,24 @@ export class Deployment {
         this.#redis.kill('SIGCONT');
     }
 
+    #node(number) {
+        return this.#children.find(({name}) => name === `node${number}`);
+    }
+
+    // A paused node accepts connections and never answers.
+    pauseNode(number) {
+        this.#node(number).kill('SIGSTOP');
+    }
+
+    // stop() does not ask how it ended.
+    async killNode(number) {
+        const node = this.#node(number);
+
+        node.isNode = false;
+        node.kill('SIGKILL');
+        await node.ended;
+    }
+
     // Ends the nodes, in the order in which they began. Throws as stop() does.
     async stopNodes() {
         await this.#end(this.#children.filter(({isNode}) => isNode));
