@@ -27,3 +27,7 @@ void clock_print_date(int64_t wall_ms, char ret_text[CLOCK_DATE_BYTES]);
  * stand for the T). "2026-01-31": the beginning of the UTC day. */
 MUST_CHECK bool clock_read_rfc3339(struct text t, int64_t *ret_wall_ms);
 MUST_CHECK bool clock_read_date(struct text t, int64_t *ret_wall_ms);
+/* As people write times that are past: both of these, "yesterday" or "today" (the beginning of the UTC day), or how
+ * long before now_ms: "90d", "24h" (base/quantity.h; a number without a unit is refused). *ret_wall_ms is changed only
+ * if true. */
+MUST_CHECK bool clock_read_when(struct text t, int64_t now_ms, int64_t *ret_wall_ms);

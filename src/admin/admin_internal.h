@@ -50,6 +50,11 @@ MUST_CHECK int audit_expect_file(struct audit_verifier *verifier, const struct k
 /* Of a time that is so many ms ahead of another one (below 0: behind it): "7.2 s ahead of", "7.2 s behind". */
 enum { APART_BYTES = 48 };
 void apart_print(int64_t ahead_ms, char ret_text[APART_BYTES]);
+/* Options that are times, in each form of clock_read_when(); a day is the one that contains it. EXIT_USAGE after
+ * printing an error. Any other form than that of the time itself, such as "90d", is printed with what it became to
+ * standard error. option: "--unused-since". value of a time NULL: changes nothing. */
+MUST_CHECK int time_option_read(const char *option, const char *value, int64_t *ret_ms);
+MUST_CHECK int day_option_read(const char *option, const char *value, int64_t *ret_ms);
 /* EXIT_USAGE, after printing an error, if the option has no value. */
 MUST_CHECK int command_require(const char *value, const char *option);
 /* EXIT_USAGE, after printing an error, if --public-origin is missing or no origin. why: what it is needed for. */

@@ -21,7 +21,7 @@ static const struct option_row REVOKE_ROWS[] = {
              "With --created-by: also the keys that such keys created or replaced, and so on; of a key, also the key "
              "itself."),
     ROW_TEXT("created-before", created_before, "TIME",
-             "Revoke the active keys that were created before this time: 2026-01-31T12:00:00Z."),
+             "Revoke the active keys that were created before this time: 90d ago, yesterday, 2026-01-31T12:00:00Z."),
     ROW_TEXT("unused-since", unused_since, "TIME",
              "Revoke the active keys that were created before this time and not used since."),
     ROW_TEXT("scope", scope, "SCOPE", "Revoke the active keys that have this scope."),

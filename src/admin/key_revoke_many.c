@@ -60,14 +60,6 @@ bool key_revoke_has_selectors(const struct command_line *line)
 
 /* Selectors */
 
-static int read_time(const char *text, const char *option, int64_t *ret_ms)
-{
-    *ret_ms = INT64_MAX;
-    if (text && !clock_read_rfc3339(text_of(text), ret_ms))
-        return command_fail(EXIT_USAGE, "%s '%s' is not a time like 2026-01-31T12:00:00Z", option, text);
-    return EXIT_DONE;
-}
-
 static int read_maker(const struct command_line *line, struct id *ret_id)
 {
     const char *text = line->created_by;
@@ -90,12 +82,13 @@ static int read_selection(const struct command_line *line, struct selection *ret
 {
     int code = account_option_read(line, &ret->account_storage, &ret->account);
 
+    ret->created_before_ms = ret->unused_since_ms = INT64_MAX;
     if (code == EXIT_DONE)
         code = read_maker(line, &ret->by);
     if (code == EXIT_DONE)
-        code = read_time(line->created_before, "--created-before", &ret->created_before_ms);
+        code = time_option_read("--created-before", line->created_before, &ret->created_before_ms);
     if (code == EXIT_DONE)
-        code = read_time(line->unused_since, "--unused-since", &ret->unused_since_ms);
+        code = time_option_read("--unused-since", line->unused_since, &ret->unused_since_ms);
     return code == EXIT_DONE ? read_scope(line->scope, &ret->scope) : code;
 }
 

@@ -15,8 +15,10 @@ enum { MS_PER_DAY = 86400000, FIRST_OF_MONTH_AT = 8 };
 
 static const struct option_row ROWS[] = {
     ROW_TEXT("account", account, "ID", "Print only the usage of this account."),
-    ROW_TEXT("from", from, "DATE", "The first day (UTC): 2026-01-01. Default, without --to: the first of last month."),
-    ROW_TEXT("to", to, "DATE", "The last day (UTC), at most 366 days in all. Default, without --from: last month's."),
+    ROW_TEXT("from", from, "DATE",
+             "The first day (UTC): 2026-01-01, 30d. Default, without --to: the first of last month."),
+    ROW_TEXT("to", to, "DATE",
+             "The last day (UTC): yesterday; at most 366 days in all. Default, without --from: last month's."),
 };
 const struct option_group USAGE_EXPORT_OPTIONS[] = ADMIN_OPTIONS(ROWS);
 
@@ -88,13 +90,6 @@ static int64_t first_of_month(int64_t ms)
     return clock_read_date(text_of(date), &first_ms) ? first_ms : ms;
 }
 
-static int read_date(const char *value, const char *option, int64_t *ret_ms)
-{
-    if (clock_read_date(text_of(value), ret_ms))
-        return EXIT_DONE;
-    return command_fail(EXIT_USAGE, "%s '%s' is not a day such as 2026-01-31", option, value);
-}
-
 static int read_period(const struct command_line *line, struct usage_wanted *ret)
 {
     int64_t to_ms = first_of_month(clock_wall_ms()) - MS_PER_DAY, from_ms = first_of_month(to_ms);
@@ -102,10 +97,10 @@ static int read_period(const struct command_line *line, struct usage_wanted *ret
     if (!line->from != !line->to)
         return command_fail(EXIT_USAGE, "give --from and --to, or neither for last month");
     if (line->from) {
-        int code = read_date(line->from, "--from", &from_ms);
+        int code = day_option_read("--from", line->from, &from_ms);
 
         if (code == EXIT_DONE)
-            code = read_date(line->to, "--to", &to_ms);
+            code = day_option_read("--to", line->to, &to_ms);
         if (code != EXIT_DONE)
             return code;
     }

@@ -279,8 +279,7 @@ const struct command COMMANDS[] = {
              "after restoring a backup of Redis, before nodes serve again. The command can be repeated, and keys\n"
              "may occur more than once.",
      .examples = "chatelaine key revoke key_01KAWT0E8G3M7Q5V9X2Z4B6D8F\n"
-                 "chatelaine key revoke --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --unused-since "
-                 "2026-01-31T00:00:00Z --dry-run\n"
+                 "chatelaine key revoke --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --unused-since 90d --dry-run\n"
                  "chatelaine key revoke --created-by usr_01KAWT0E8G3M7Q5V9X2Z4B6D8F --yes\n"
                  "chatelaine key revoke --created-by key_01KAWT0E8G3M7Q5V9X2Z4B6D8F --descendants\n"
                  "chatelaine key revoke --secret-file found.secret\n"

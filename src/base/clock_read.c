@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/quantity.h"
 
 enum {
     MS_PER_S = 1000,
@@ -145,4 +146,29 @@ bool clock_read_rfc3339(struct text t, int64_t *ret_wall_ms)
     seconds -= take_offset(&r);
     *ret_wall_ms = seconds * MS_PER_S + ms;
     return end(&r);
+}
+
+static bool read_ago(struct text t, int64_t now_ms, int64_t *ret_wall_ms)
+{
+    int64_t ago_ms;
+
+    if (t.len == 0 || text_is_digit(t.ptr[t.len - 1]) || !quantity_parse(QUANTITY_TIME, t, &ago_ms) || ago_ms > now_ms)
+        return false;
+    *ret_wall_ms = now_ms - ago_ms;
+    return true;
+}
+
+bool clock_read_when(struct text t, int64_t now_ms, int64_t *ret_wall_ms)
+{
+    const int64_t ms_per_day = (int64_t)S_PER_DAY * MS_PER_S, today_ms = now_ms - now_ms % ms_per_day;
+    int64_t ms;
+
+    if (text_equal(t, TEXT("today")))
+        ms = today_ms;
+    else if (text_equal(t, TEXT("yesterday")))
+        ms = today_ms - ms_per_day;
+    else if (!read_ago(t, now_ms, &ms) && !clock_read_date(t, &ms) && !clock_read_rfc3339(t, &ms))
+        return false;
+    *ret_wall_ms = ms;
+    return true;
 }

@@ -379,6 +379,41 @@ Test(cli, key_revoke_by_unused_since_spares_a_key_that_was_used)
     fixture_stop(&fixture);
 }
 
+/* The keys are seconds old. */
+Test(cli, times_are_taken_as_people_write_them)
+{
+    static const struct {
+        const char *when;
+        size_t keys;
+        const char *became; /* in the options' words, without the time of day if it is none that is known */
+    } CASES[] = {
+        {"24h", 0, "unused-since 2"},
+        {"yesterday", 0, "T00:00:00Z (yesterday)\n"},
+        {"2026-01-31", 0, "unused-since 2026-01-31T00:00:00Z (2026-01-31)\n"},
+        {"2026-01-31T12:00:00Z", 0, ""},
+        {"2999-01-01", 2, "unused-since 2999-01-01T00:00:00Z (2999-01-01)\n"},
+    };
+    struct fixture_key key;
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        RUN(&fixture, &run, "key", "revoke", "--unused-since", CASES[i].when, "--dry-run");
+        cr_expect_eq(run.exit_code, 0, "%s: %s", CASES[i].when, run.err);
+        cr_expect_eq(strstr(run.out, key.id) != NULL, CASES[i].keys > 0, "%s: %s", CASES[i].when, run.out);
+        cr_expect(strstr(run.err, CASES[i].became) && (CASES[i].became[0] || !run.err[0]), "%s: %s", CASES[i].when,
+                  run.err);
+        cli_finish(&run);
+    }
+    RUN(&fixture, &run, "usage", "export", "--from", "30d", "--to", "yesterday");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.err, "(30d)\n") && strstr(run.err, "(yesterday)\n"), "%s", run.err);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
 Test(cli, key_revoke_writes_selected_keys_to_the_revocation_log)
 {
     char path[PROCESS_PATH_BYTES];
@@ -431,8 +466,9 @@ Test(cli, key_revoke_refuses_options_that_make_no_sense)
     } CASES[] = {
         {{"--account", "x"}, "'x' is not"},
         {{"--created-by", "acct_01jd0000000000000000000001"}, "is not the id of a user"},
-        {{"--created-before", "yesterday"}, "--created-before 'yesterday' is not a time"},
-        {{"--unused-since", "2026-01-31"}, "--unused-since '2026-01-31' is not a time"},
+        {{"--created-before", "tomorrow"}, "--created-before 'tomorrow' is not a time like 90d, 24h, yesterday"},
+        {{"--unused-since", "90"}, "--unused-since '90' is not a time"},
+        {{"--unused-since", "2026-02-30"}, "--unused-since '2026-02-30' is not a time"},
         {{"--scope", "everything"}, "--scope 'everything' is not a scope"},
         {{"--scope", ""}, "--scope '' is not a scope"},
         {{"--scope", "usage:read", "key_01jd0000000000000000000001"}, "or the id of one key"},

@@ -143,3 +143,43 @@ Test(clock, boot_never_goes_back)
         before = now;
     }
 }
+
+Test(clock, reads_when_as_people_write_it)
+{
+    static const struct {
+        const char *text;
+        int64_t ms; /* now is 1769860800000; -1: it is refused */
+    } WHENS[] = {
+        {"90d", 1762084800000},
+        {"24h", 1769774400000},
+        {"30min", 1769859000000},
+        {"1500ms", 1769860798500},
+        {"today", 1769817600000},
+        {"yesterday", 1769731200000},
+        {"2026-01-30", 1769731200000},
+        {"2026-01-31T12:00:00Z", 1769860800000},
+        {"2026-01-31T13:00:00+01:00", 1769860800000},
+        {"2999-01-01", 32472144000000},
+        {"0s", 1769860800000},
+        {"90", -1},
+        {"", -1},
+        {"-1d", -1},
+        {"1.5h", -1},
+        {"90D", -1},
+        {"90 d", -1},
+        {"d", -1},
+        {"tomorrow", -1},
+        {"Yesterday", -1},
+        {"2026-02-30", -1},
+        {"30000d", -1},
+        {"99999999999999999999d", -1},
+    };
+
+    for (size_t i = 0; i < sizeof WHENS / sizeof *WHENS; i++) {
+        int64_t ms = -1;
+
+        cr_expect_eq(clock_read_when(text_of(WHENS[i].text), 1769860800000, &ms), WHENS[i].ms >= 0, "%s",
+                     WHENS[i].text);
+        cr_expect_eq(ms, WHENS[i].ms, "%s: %lld", WHENS[i].text, (long long)ms);
+    }
+}
