@@ -54,6 +54,22 @@ static bool is_in_group(const struct command *command, struct text group)
     return text_next(&rest, ' ', &word) && rest.len && text_equal(word, group);
 }
 
+const struct command *command_suggest_in(const struct command *commands, const char *group, const char *word)
+{
+    const struct command *nearest = NULL;
+    struct text_guess guess = {.written = text_of(word)};
+    const char *found = NULL;
+
+    for (; commands->name; commands++) {
+        if (commands->hidden || !is_in_group(commands, text_of(group)))
+            continue;
+        text_guess_try(&guess, commands->name + strlen(group) + 1);
+        nearest = guess.found != found ? commands : nearest;
+        found = guess.found;
+    }
+    return nearest;
+}
+
 bool command_is_group(const struct command *commands, struct text word)
 {
     for (; commands->name; commands++)

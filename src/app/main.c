@@ -38,9 +38,14 @@ static int print_help(const struct command *command, const char *group)
 
 static int refuse_unknown(const char *word, const char *next)
 {
-    const struct command *meant = command_suggest(COMMANDS, word);
+    const bool is_group = command_is_group(COMMANDS, text_of(word));
+    const struct command *meant = is_group ? command_suggest_in(COMMANDS, word, next) : command_suggest(COMMANDS, word);
 
-    if (command_is_group(COMMANDS, text_of(word)))
+    if (is_group && meant)
+        return command_fail(
+            EXIT_USAGE, "there is no command '%s %s'; did you mean '%s'? 'chatelaine %s --help' lists those of '%s'",
+            word, next, meant->name, word, word);
+    if (is_group)
         return command_fail(EXIT_USAGE, "there is no command '%s %s'; 'chatelaine %s --help' lists those of '%s'", word,
                             next, word, word);
     if (meant)

@@ -75,6 +75,24 @@ Test(commands, are_suggested_for_what_was_probably_meant)
     }
 }
 
+Test(commands, are_suggested_within_their_group)
+{
+    static const struct {
+        const char *group, *word, *name;
+    } CASES[] = {{"key", "lst", "key list"},    {"key", "revok", "key revoke"},
+                 {"key", "fnd", "key find"},    {"user", "list1", "user list"},
+                 {"user", "lsit", "user list"}, {"account", "creat", "account create"},
+                 {"key", "zzzzzz", NULL},       {"key", "", NULL}};
+
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        const struct command *command = command_suggest_in(COMMANDS, CASES[i].group, CASES[i].word);
+
+        cr_expect_eq(command != NULL, CASES[i].name != NULL, "%s %s", CASES[i].group, CASES[i].word);
+        if (command && CASES[i].name)
+            cr_expect_str_eq(command->name, CASES[i].name);
+    }
+}
+
 Test(commands, take_their_options_and_operands)
 {
     static const struct {
