@@ -1,8 +1,12 @@
+# Shows the last response, a member on each line.
+show() { printf '%s\n' "$ANSWER" | sed 's/\([{,]\)\("[a-z0-9_]*":\)/\1\n    \2/g'; }
 # Shows a request and its response. Fails if the request was refused.
 api() { # METHOD URL [OPTION OF curl]...
     echo "> $1 $2"
-    ANSWER=$(curl -sS --fail-with-body -X "$@" -H 'Content-Type: application/json') || { printf '%s\n' "$ANSWER"; return 1; }
-    printf '%s\n' "$ANSWER"
+    ANSWER=$(curl -sS -w ' %{http_code}' -X "$@" -H 'Content-Type: application/json') || return
+    status=${ANSWER##* } ANSWER=${ANSWER% *}
+    show
+    [ "$status" -lt 400 ]
 }
 field() { printf '%s' "$ANSWER" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; } # of the last response
 
@@ -56,18 +60,24 @@ use_key() {
 # Once this is answered, no node accepts the key.
 revoke_key() { # [URL OF THE NODE TO ASK]
     [ -n "${ID:-}" ] || { echo "Run tour first, in this terminal: it knows the key." >&2; return 1; }
+    other=${1:-$(sed -n 's,.*"listen":"\([^"]*\)".*,http://\1,p' "$DIR/second_node" 2>/dev/null)} name="the second node"
+    [ -n "$other" ] || { other=$URL name="this node"; }
     api DELETE "$URL/v1/api_keys/$ID" -H "Authorization: Bearer $KEY" || return
-    api GET "${1:-$URL}/v1/whoami" -H "Authorization: Bearer $KEY" || [ "$(field code)" = api_key_revoked ]
+    revoked=$(date +%s%3N)
+    echo "> GET $other/v1/whoami"
+    ANSWER=$(curl -sS "$other/v1/whoami" -H "Authorization: Bearer $KEY") took=$(($(date +%s%3N) - revoked))
+    [ "$(field code)" = api_key_revoked ] || { show; echo "✗ not refused as revoked by $name" >&2; return 1; }
+    echo "✓ refused by $name, $took ms after the revocation (401 api_key_revoked)"
 }
 
 tour() {
     { sign_in || { [ "$(field code)" = invalid_login ] && sign_in; }; } && # the first code may have been used in a browser
-        step_up && create_key && use_key && return
+        step_up && create_key && use_key && echo "✓ signed in, created a key, used it; revoke_key ends it" && return
     echo "Stopped: the last response says why. No later step ran." >&2
     return 1
 }
 
 second_node() { # every user of the machine can see arguments, so the password in $REDIS is not one
     CHATELAINE_REDIS=$REDIS "$BIN" serve $REDIS_OPTION --master-key-file "$DIR/master.key" --public-origin "$URL" \
-        --listen 127.0.0.1:8082 --internal-listen 127.0.0.1:8083
+        --listen 127.0.0.1:0 --internal-listen 127.0.0.1:0 --ready-file "$DIR/second_node" --connections-max 1000
 }

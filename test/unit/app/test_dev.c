@@ -281,7 +281,10 @@ Test(dev, offers_a_guide_that_stops_at_a_refusal_and_can_be_repeated, .timeout =
 
     cr_expect_eq(run_guide(&shell, "rm \"$DIR/totp.last\"; tour && revoke_key"), 0, "%s", file_read(shell.out_path));
     cr_expect(file_contains(shell.out_path, "Reads patients"));
-    cr_expect(file_contains(shell.out_path, "api_key_revoked"));
+    cr_expect(file_contains(shell.out_path, "\n✓ signed in, created a key, used it"));
+    cr_expect(file_contains(shell.out_path, "\n✓ refused by this node, "));
+    cr_expect(file_contains(shell.out_path, " ms after the revocation (401 api_key_revoked)\n"));
+    cr_expect_not(file_contains(shell.out_path, "curl:"), "%s", file_read(shell.out_path));
 
     /* A refused sign-in leaves the present session. */
     cr_expect_eq(run_guide(&shell, "cp \"$DIR/cookies\" \"$DIR/before\" && ! (PASSWORD=wrong; sign_in) && "
@@ -384,6 +387,22 @@ static int take_port(uint16_t port)
         return fd;
     close(fd);
     return -1;
+}
+
+/* Whichever ports are free. A node that has ended is none to ask. */
+Test(dev, has_a_second_node_that_refuses_what_the_first_revoked, .timeout = TEST_WITHIN_S)
+{
+    struct process dev, shell;
+
+    start_dev(&dev);
+    cr_expect_eq(run_guide(&shell,
+                           "tour && { second_node & } && while [ ! -s \"$DIR/second_node\" ]; do sleep 0.1; done; "
+                           "revoke_key; code=$?; kill $(sed 's/.*\"pid\":\\([0-9]*\\).*/\\1/' \"$DIR/second_node\") && "
+                           "wait $! && [ ! -e \"$DIR/second_node\" ] && exit $code"),
+                 0, "%s", file_read(shell.out_path));
+    cr_expect(file_contains(shell.out_path, "\n✓ refused by the second node, "), "%s", file_read(shell.out_path));
+    cr_expect_not(file_contains(shell.out_path, "open-files"), "%s", file_read(shell.out_path));
+    stop_dev(&dev, SIGTERM);
 }
 
 Test(dev, serves_from_a_cluster_that_is_the_same_after_a_stop_and_a_crash)
