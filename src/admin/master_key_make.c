@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,6 +45,16 @@ static int write_new(const char *path, struct text content)
     return code;
 }
 
+/* Where it would be left on the screen and nowhere else. */
+static void say_where_it_belongs(void)
+{
+    fputs(
+        "A new master key, which is kept nowhere. Put it into a file that only the node's user can read, the same on\n"
+        "every node (--master-key-file), and a copy where no backup of Redis is: without it no API key of the store\n"
+        "works any more. 'chatelaine master-key --write FILE' makes the file.\n",
+        stderr);
+}
+
 int master_key_run(const struct command_line *line)
 {
     uint8_t master[KEYRING_MASTER_BYTES];
@@ -53,5 +64,7 @@ int master_key_run(const struct command_line *line)
     encode_hex(&out, master, sizeof master);
     buf_append_char(&out, '\n');
     secure_wipe(master, sizeof master);
+    if (!line->write && isatty(STDOUT_FILENO))
+        say_where_it_belongs();
     return line->write ? write_new(line->write, buf_text(&out)) : command_print(buf_text(&out));
 }

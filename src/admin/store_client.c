@@ -56,7 +56,8 @@ static void on_notice(uv_timer_t *notice)
     client->has_said_it_waits = true;
     uv_timer_stop(notice);
     fprintf(stderr, "%s: %.1f s at most.\n",
-            client->waits_for ? client->waits_for : "Stored. Waiting until it holds on every node",
+            client->waits_for ? client->waits_for
+                              : "Stored. Waiting until every lease has ended, so that it holds on every node",
             (double)(left_ms + ROUND_UP_MS) / MS_PER_S);
 }
 

@@ -379,6 +379,53 @@ Test(cli, key_revoke_by_unused_since_spares_a_key_that_was_used)
     fixture_stop(&fixture);
 }
 
+/* As on a terminal, with both outputs together. */
+static char *run_on_terminal(const char *folder, const char *command)
+{
+    const char *const argv[] = {"script", "-qec", command, "/dev/null", NULL};
+    struct process process;
+
+    cr_expect_eq(process_run(&process, folder, "terminal", argv, NULL, PATIENCE_MS), 0, "%s", command);
+    return file_read(process.out_path);
+}
+
+Test(cli, master_key_says_on_a_terminal_where_it_belongs)
+{
+    char folder[PROCESS_PATH_BYTES], command[2 * PROCESS_PATH_BYTES];
+    struct process process;
+
+    folder_make(folder);
+    snprintf(command, sizeof command, "'%s' master-key", getenv("CHATELAINE_BINARY"));
+    char *shown = run_on_terminal(folder, command);
+    cr_expect(strstr(shown, "kept nowhere") && strstr(shown, "--write FILE"), "%s", shown);
+    free(shown);
+    const char *const argv[] = {getenv("CHATELAINE_BINARY"), "master-key", NULL};
+    cr_expect_eq(process_run(&process, folder, "pipe", argv, NULL, PATIENCE_MS), 0);
+    char *key = file_read(process.out_path), *said = file_read(process.err_path);
+    cr_expect_eq(strspn(key, "0123456789abcdef"), 64, "%s", key);
+    cr_expect_str_eq(said, "");
+    free(key);
+    free(said);
+    folder_remove(folder);
+}
+
+/* No node can tell a command that it has heard. */
+Test(cli, key_revoke_says_why_it_waits_and_how_long)
+{
+    struct fixture_key key;
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_LIVE, SCOPE_ALL, &key);
+    RUN(&fixture, &run, "key", "revoke", key.id);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.err, "until every lease has ended"), "%s", run.err);
+    cr_expect(strstr(run.err, " s at most.\n"), "%s", run.err);
+    cli_finish(&run);
+    fixture_stop(&fixture);
+}
+
 /* The keys are seconds old. */
 Test(cli, times_are_taken_as_people_write_them)
 {
