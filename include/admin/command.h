@@ -34,7 +34,7 @@ struct command_line {
     const char *secret_file;
     const char *dir;
     const char *write;
-    const char *created_by, *created_before, *unused_since, *scope; /* of key revoke */
+    const char *created_by, *created_before, *unused_since, *scope; /* of key list and key revoke */
     const char *expect;                                             /* of audit verify */
     const char *from, *to, *from_file, *to_file; /* of store copy; the first two also of usage export */
     int64_t from_partitions, to_partitions;

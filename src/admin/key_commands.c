@@ -2,6 +2,7 @@
 
 #include "admin_internal.h"
 #include "key_revoke_many_internal.h"
+#include "key_selection_internal.h"
 
 #include "auth/revocation_log.h"
 #include "base/clock.h"
@@ -14,17 +15,6 @@
 static const struct option_row REVOKE_ROWS[] = {
     ROW_FLAG("from-log", from_log, "Read the operands as revocation logs, and revoke every key named in them."),
     ROW_SECRET_FILE,
-    ROW_TEXT("account", account, "ID", "Revoke the active keys of this account."),
-    ROW_TEXT("created-by", created_by, "ID",
-             "Revoke the active keys that this user or key created, and what replaces them."),
-    ROW_FLAG("descendants", descendants,
-             "With --created-by: also the keys that such keys created or replaced, and so on; of a key, also the key "
-             "itself."),
-    ROW_TEXT("created-before", created_before, "TIME",
-             "Revoke the active keys that were created before this time: 90d ago, yesterday, 2026-01-31T12:00:00Z."),
-    ROW_TEXT("unused-since", unused_since, "TIME",
-             "Revoke the active keys that were created before this time and not used since."),
-    ROW_TEXT("scope", scope, "SCOPE", "Revoke the active keys that have this scope."),
     ROW_FLAG("dry-run", dry_run, "Only print which keys these options select."),
     ROW_YES,
     ROW_JSON,
@@ -40,7 +30,7 @@ static const struct option_row TOTP_ROWS[] = {
 };
 
 const struct option_group KEY_REVOKE_OPTIONS[] = {
-    OPTIONS_OF(REVOKE_ROWS), {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
+    OPTIONS_OF(REVOKE_ROWS), KEY_SELECTION_GROUP, {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
 const struct option_group DEVICE_REVOKE_OPTIONS[] = {
     OPTIONS_OF(DEVICE_REVOKE_ROWS), {NULL, &SETTINGS_REVOCATIONS}, CONNECTION_GROUPS, {0}};
 const struct option_group TOTP_OPTIONS[] = {OPTIONS_OF(TOTP_ROWS), {0}};
@@ -120,7 +110,7 @@ static int revoke_several(const struct command_line *line)
 {
     const char *source = line->secret_file ? "--secret-file" : "options that select keys";
 
-    if (line->secret_file && key_revoke_has_selectors(line))
+    if (line->secret_file && key_selection_is_given(line))
         return command_fail(EXIT_USAGE, "give either --secret-file, or options that select keys");
     if (line->from_log || line->operand_count > 0)
         return command_fail(EXIT_USAGE, "give either %s, or %s", source,
@@ -134,7 +124,7 @@ int key_revoke_run(const struct command_line *line)
 {
     struct id id;
 
-    if (line->secret_file || key_revoke_has_selectors(line))
+    if (line->secret_file || key_selection_is_given(line))
         return revoke_several(line);
     if (line->operand_count == 0)
         return command_fail(EXIT_USAGE, "give the id of a key, options that select keys, --secret-file, or --from-log "

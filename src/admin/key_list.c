@@ -2,6 +2,7 @@
 #include "admin/commands.h"
 
 #include "admin_internal.h"
+#include "key_selection_internal.h"
 #include "listing_internal.h"
 
 #include "records/key_store.h"
@@ -16,20 +17,19 @@
     }
 
 static const struct option_row LIST_ROWS[] = {
-    ROW_ACCOUNT,
-    {.name = "mode", A_CHOICE(COMMAND_OFFSET(mode), NULL, "any|test|live"), .help = "List only keys of this mode."},
     ROW_STATUS,
     ROW_FLAG("device", device, "List only keys of devices."),
     ROW_JSON,
 };
 static const struct option_row DEVICE_LIST_ROWS[] = {ROW_ACCOUNT, ROW_STATUS, ROW_JSON};
 
-const struct option_group KEY_LIST_OPTIONS[] = ADMIN_OPTIONS(LIST_ROWS);
+const struct option_group KEY_LIST_OPTIONS[] = {OPTIONS_OF(LIST_ROWS), KEY_SELECTION_GROUP, CONNECTION_GROUPS, {0}};
 const struct option_group DEVICE_LIST_OPTIONS[] = ADMIN_OPTIONS(DEVICE_LIST_ROWS);
 
 struct key_listing {
     struct listing listing;
     struct key_query query;
+    struct key_selection selection;
 };
 
 static void list_key(struct listing *listing, const struct key_record *key)
@@ -56,8 +56,11 @@ static void list_key(struct listing *listing, const struct key_record *key)
 /* A page of which every record was altered in Redis has no last id to go on from. */
 static void keys_came(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
 {
+    const struct key_listing *listing = arg;
+
     for (size_t i = 0; i < count; i++)
-        list_key(arg, &keys[i]);
+        if (key_selection_has(&listing->selection, &keys[i]))
+            list_key(arg, &keys[i]);
     listing_paged(arg, result, count > 0 ? &keys[count - 1].id : NULL, has_more);
 }
 
@@ -72,10 +75,11 @@ static void ask_for_keys(struct listing *listing)
 
 static int list_account(void *arg, const struct account_row *account)
 {
-    struct listing *listing = arg;
+    struct key_listing *keys = arg;
+    int code = key_selection_enter(&keys->selection, keys->listing.client, &account->id);
 
-    listing->account = account->id;
-    return listing_pages(listing, ask_for_keys);
+    keys->listing.account = account->id;
+    return code == EXIT_DONE ? listing_pages(&keys->listing, ask_for_keys) : code;
 }
 
 static int list_keys(const struct command_line *line, bool only_devices)
@@ -84,12 +88,16 @@ static int list_keys(const struct command_line *line, bool only_devices)
                                                     {"CREATED", 20}, {"LAST USED", 20}, {"LAST4", 1}, {"NAME", 0}};
     struct key_listing keys = {.query = {.view = {.any_kind = !only_devices, .kind = KEY_DEVICE},
                                          .limit = LISTING_PAGE,
-                                         .by_mode = line->mode > 0,
-                                         .mode = line->mode == 1 ? MODE_TEST : MODE_LIVE,
                                          .status = (enum key_status_filter)line->status}};
+    int code = key_selection_read(line, &keys.selection);
 
-    return listing_run(&keys.listing, line, only_devices ? "No device matches." : "No key matches.", COLUMNS,
-                       list_account);
+    keys.query.by_mode = keys.selection.by_mode;
+    keys.query.mode = keys.selection.mode;
+    if (code == EXIT_DONE)
+        code = listing_run(&keys.listing, line, only_devices ? "No device matches." : "No key matches.", COLUMNS,
+                           list_account);
+    key_selection_finish(&keys.selection);
+    return code;
 }
 
 int key_list_run(const struct command_line *line)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "key_selection_internal.h"
 #include "listing_internal.h"
 #include "records/key_store.h"
 #include "engine/partitions.h"
@@ -16,119 +17,27 @@
 #include <string.h>
 #include <unistd.h>
 
-struct selection {
-    const struct id *account; /* NULL: all */
-    struct id account_storage;
-    struct id by;                               /* empty: any */
-    int64_t created_before_ms, unused_since_ms; /* INT64_MAX: any time */
-    scope_set scope;                            /* 0: any */
-};
-
 struct found_key {
     struct id id;
     unsigned partition;
-};
-
-/* From which keys a key came. */
-struct lineage {
-    struct id id, parents[3]; /* empty: none */
-    bool is_descendant;
 };
 
 struct revoking {
     struct listing listing; /* of the keys that are found */
     const struct command_line *line;
     struct store_client client;
-    struct selection selection;
+    struct id account_storage;
+    const struct id *account; /* NULL: all */
+    struct key_selection selection;
     struct revocation_log *log;
     int log_error;
     struct key_query query;
-    keys_listed *listed;      /* by the query */
     enum store_result result; /* the worst of all lists */
     struct found_key *found;
     size_t count, capacity;
-    struct lineage *lineages; /* of the account, by id; for the descendants of a key */
-    size_t lineage_count, lineage_room;
     bool is_quiet; /* looks again for what was made meanwhile */
     size_t lists, marked, outcomes[KEY_WAS_REVOKED_BEFORE + 1];
 };
-
-bool key_revoke_has_selectors(const struct command_line *line)
-{
-    return line->account || line->created_by || line->created_before || line->unused_since || line->scope;
-}
-
-/* Selectors */
-
-static int read_maker(const struct command_line *line, struct id *ret_id)
-{
-    const char *text = line->created_by;
-    struct text t = text_of(text ? text : "");
-
-    if (line->descendants && !text)
-        return command_fail(EXIT_USAGE, "--descendants needs --created-by");
-    if (text && !id_parse(ID_USER, t, ret_id) && !id_parse(ID_KEY, t, ret_id))
-        return command_fail(EXIT_USAGE, "--created-by '%s' is not the id of a user (usr_…) or a key (key_…)", text);
-    return EXIT_DONE;
-}
-
-static int read_scope(const char *text, scope_set *ret_scope)
-{
-    *ret_scope = text ? scope_parse(text_of(text)) : SCOPE_NONE;
-    return text && !*ret_scope ? command_fail(EXIT_USAGE, "--scope '%s' is not a scope", text) : EXIT_DONE;
-}
-
-static int read_selection(const struct command_line *line, struct selection *ret)
-{
-    int code = account_option_read(line, &ret->account_storage, &ret->account);
-
-    ret->created_before_ms = ret->unused_since_ms = INT64_MAX;
-    if (code == EXIT_DONE)
-        code = read_maker(line, &ret->by);
-    if (code == EXIT_DONE)
-        code = time_option_read("--created-before", line->created_before, &ret->created_before_ms);
-    if (code == EXIT_DONE)
-        code = time_option_read("--unused-since", line->unused_since, &ret->unused_since_ms);
-    return code == EXIT_DONE ? read_scope(line->scope, &ret->scope) : code;
-}
-
-/* A key that was created since has had no time to be used. */
-static bool is_unused(const struct key_record *key, int64_t since_ms)
-{
-    return key->last_used_ms < since_ms && key->created_ms < since_ms;
-}
-
-static int compare_lineages(const void *a, const void *b)
-{
-    return strcmp(((const struct lineage *)a)->id.text, ((const struct lineage *)b)->id.text);
-}
-
-static bool is_descendant(const struct revoking *revoking, const struct id *id)
-{
-    const struct lineage wanted = {.id = *id};
-    const struct lineage *found = revoking->lineage_count == 0
-                                      ? NULL
-                                      : bsearch(&wanted, revoking->lineages, revoking->lineage_count,
-                                                sizeof *revoking->lineages, compare_lineages);
-
-    return found && found->is_descendant;
-}
-
-static bool is_by(const struct revoking *revoking, const struct key_record *key)
-{
-    const struct id *by = &revoking->selection.by;
-
-    return !by->text[0] || key_is_made_by(key, by) ||
-           (revoking->line->descendants && (id_equal(&key->origin, by) || is_descendant(revoking, &key->id)));
-}
-
-static bool selects(const struct revoking *revoking, const struct key_record *key)
-{
-    const struct selection *selection = &revoking->selection;
-
-    return is_by(revoking, key) && key->created_ms < selection->created_before_ms &&
-           is_unused(key, selection->unused_since_ms) && (!selection->scope || (key->scopes & selection->scope));
-}
 
 /* Finding */
 
@@ -164,7 +73,7 @@ static void on_page(void *arg, enum store_result result, const struct key_record
     struct revoking *revoking = arg;
 
     for (size_t i = 0; i < count; i++) {
-        if (!selects(revoking, &keys[i]))
+        if (!key_selection_has(&revoking->selection, &keys[i]))
             continue;
         add_found(revoking, &keys[i]);
         print_found(revoking, &keys[i]);
@@ -172,72 +81,27 @@ static void on_page(void *arg, enum store_result result, const struct key_record
     listing_paged(&revoking->listing, result, count > 0 ? &keys[count - 1].id : NULL, has_more);
 }
 
-/* Whatever comes from such a key comes from `by`, a key or a person, also where records do not say their origin. */
-static bool is_begun_by(const struct key_record *key, const struct id *by)
-{
-    return id_equal(&key->id, by) || id_equal(&key->origin, by) || key_is_made_by(key, by);
-}
-
-static void on_lineages(void *arg, enum store_result result, const struct key_record *keys, size_t count, bool has_more)
-{
-    struct revoking *revoking = arg;
-
-    for (size_t i = 0; i < count; i++) {
-        revoking->lineages =
-            mem_grow(revoking->lineages, revoking->lineage_count, &revoking->lineage_room, sizeof *revoking->lineages);
-        revoking->lineages[revoking->lineage_count++] = (struct lineage){
-            keys[i].id, {keys[i].by, keys[i].replaces, keys[i].via}, is_begun_by(&keys[i], &revoking->selection.by)};
-    }
-    listing_paged(&revoking->listing, result, count > 0 ? &keys[count - 1].id : NULL, has_more);
-}
-
-/* Parents are older, unless clocks differ: once is nearly always enough. */
-static void mark_descendants(struct revoking *revoking)
-{
-    bool is_changed = true;
-
-    if (revoking->lineage_count > 0)
-        qsort(revoking->lineages, revoking->lineage_count, sizeof *revoking->lineages, compare_lineages);
-    while (is_changed) {
-        is_changed = false;
-        for (size_t i = 0; i < revoking->lineage_count; i++) {
-            struct lineage *key = &revoking->lineages[i];
-
-            for (size_t p = 0; p < sizeof key->parents / sizeof *key->parents && !key->is_descendant; p++)
-                is_changed |= key->is_descendant = is_descendant(revoking, &key->parents[p]);
-        }
-    }
-}
-
 static void ask_for_keys(struct listing *listing)
 {
     struct revoking *revoking = (struct revoking *)listing;
 
     revoking->query.starting_after = listing->behind;
-    key_store_list(revoking->client.store, &revoking->query, revoking->listed, revoking);
-}
-
-static int list_keys(struct revoking *revoking, const struct id *account, enum key_status_filter status,
-                     keys_listed *listed)
-{
-    revoking->query =
-        (struct key_query){.view = {.account = *account, .any_kind = true}, .limit = LIST_LIMIT_MAX, .status = status};
-    revoking->listed = listed;
-    return listing_pages(&revoking->listing, ask_for_keys);
+    key_store_list(revoking->client.store, &revoking->query, on_page, revoking);
 }
 
 static int find_in_account(void *arg, const struct account_row *account)
 {
     struct revoking *revoking = arg;
-    int code = EXIT_DONE;
+    int code = key_selection_enter(&revoking->selection, &revoking->client, &account->id);
 
-    revoking->lineage_count = 0;
-    if (revoking->line->descendants)
-        code = list_keys(revoking, &account->id, KEYS_ANY, on_lineages);
     if (code != EXIT_DONE)
         return code;
-    mark_descendants(revoking);
-    return list_keys(revoking, &account->id, KEYS_ACTIVE, on_page);
+    revoking->query = (struct key_query){.view = {.account = account->id, .any_kind = true},
+                                         .limit = LIST_LIMIT_MAX,
+                                         .by_mode = revoking->selection.by_mode,
+                                         .mode = revoking->selection.mode,
+                                         .status = KEYS_ACTIVE};
+    return listing_pages(&revoking->listing, ask_for_keys);
 }
 
 /* Revoking: all lists at once, so that their waits for leases fall together. */
@@ -364,7 +228,7 @@ static int find(struct revoking *revoking)
         json_object_begin(&revoking->listing.writer);
         json_key_array(&revoking->listing.writer, "data");
     }
-    code = accounts_walk(&revoking->client, revoking->selection.account, find_in_account, revoking);
+    code = accounts_walk(&revoking->client, revoking->account, find_in_account, revoking);
     if (code != EXIT_DONE)
         return code;
     if (lists_json(revoking)) {
@@ -422,7 +286,10 @@ static int run_in_store(struct revoking *revoking)
 int key_revoke_many_run(const struct command_line *line, struct revocation_log *log)
 {
     struct revoking revoking = {.line = line, .log = log, .listing = {.client = &revoking.client}};
-    int code = read_selection(line, &revoking.selection);
+    int code = account_option_read(line, &revoking.account_storage, &revoking.account);
+
+    if (code == EXIT_DONE)
+        code = key_selection_read(line, &revoking.selection);
 
     buf_init(&revoking.listing.out, ADMIN_OUTPUT_MAX_BYTES);
     revoking.listing.writer.out = &revoking.listing.out;
@@ -430,6 +297,6 @@ int key_revoke_many_run(const struct command_line *line, struct revocation_log *
         code = run_in_store(&revoking);
     buf_finish(&revoking.listing.out);
     free(revoking.found);
-    free(revoking.lineages);
+    key_selection_finish(&revoking.selection);
     return code;
 }

@@ -4,6 +4,5 @@
 
 struct revocation_log;
 
-bool key_revoke_has_selectors(const struct command_line *line);
 /* log: NULL for none. */
 int key_revoke_many_run(const struct command_line *line, struct revocation_log *log);

@@ -222,10 +222,12 @@ const struct command COMMANDS[] = {
     {.name = "key list",
      .summary = "List API keys and keys of devices",
      .text = "Newest first within each account: id, account, mode, status, when it was made and last used, last "
-             "four\ncharacters, name. The store is read a page at a time. If Redis is lost in mid list, the "
-             "exit status\nis 1, and the JSON is cut short.",
+             "four\ncharacters, name. Options that select keys apply together, and are those of 'key revoke'. The "
+             "store\nis read a page at a time. If Redis is lost in mid list, the exit status is 1, and the JSON is "
+             "cut short.",
      .examples = "chatelaine key list --status active\n"
-                 "chatelaine key list --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --mode live --json",
+                 "chatelaine key list --account acct_01KAWT0E8G3M7Q5V9X2Z4B6D8F --mode live --json\n"
+                 "chatelaine key list --status active --unused-since 90d --scope patients:read",
      .groups = KEY_LIST_OPTIONS,
      .run = key_list_run,
      .keys = COMMAND_KEYS_ANY},

@@ -204,6 +204,55 @@ Test(cli_lists, a_scheduled_revocation_is_told)
     fixture_stop(&fixture);
 }
 
+/* Each option by itself selects some of the keys, but not all, for both commands. */
+Test(cli_lists, key_list_selects_what_key_revoke_does)
+{
+    struct fixture fixture;
+    struct fixture_key reader, manager, made, other;
+    char account[ID_TEXT_BYTES];
+    struct cli_run listed, revoked;
+
+    fixture_start(&fixture, 1, NULL);
+    fixture_add_account(&fixture, account);
+    fixture_add_key(&fixture, account, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &other);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_USAGE_READ, &reader);
+    fixture_create_key(&fixture, 0, "{\"name\":\"Ward 7\",\"mode\":\"live\",\"scopes\":[\"keys:manage\"]}", &manager);
+    fixture_create_key(&fixture, 0, "{\"name\":\"ward 8\",\"mode\":\"live\",\"scopes\":[\"usage:read\"]}", &made);
+    const struct {
+        const char *args[3];
+        size_t rows;
+    } CASES[] = {
+        {{"--account", account}, 1},
+        {{"--mode", "test"}, 1},
+        {{"--created-by", fixture.manager.id}, 2},
+        {{"--created-by", fixture.manager.id, "--descendants"}, 3},
+        {{"--created-before", "1h"}, 0},
+        {{"--created-before", "2999-01-01"}, 5},
+        {{"--unused-since", "yesterday"}, 0},
+        {{"--scope", "patients:read"}, 2},
+        {{"--name", "WARD"}, 2},
+        {{"--name", "ward 8"}, 1},
+        {{"--name", "ward 9"}, 0},
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *const *args = CASES[i].args;
+
+        RUN(&fixture, &listed, "key", "list", "--status=active", "--json", args[0], args[1], args[2]);
+        RUN(&fixture, &revoked, "key", "revoke", "--dry-run", "--json", args[0], args[1], args[2]);
+        cr_expect_eq(listed.exit_code, 0, "%s: %s", args[0], listed.err);
+        cr_expect_eq(count_rows(listed.out), CASES[i].rows, "%s %s: %s", args[0], args[1], listed.out);
+        cr_expect_str_eq(listed.out, revoked.out, "%s %s", args[0], args[1]);
+        cli_finish(&listed);
+        cli_finish(&revoked);
+    }
+    RUN(&fixture, &listed, "key", "list", "--descendants");
+    cli_expect_refusal(&listed, 2, "--descendants needs --created-by", "key list");
+    RUN(&fixture, &listed, "key", "list", "--name", "");
+    cli_expect_refusal(&listed, 2, "--name is empty", "key list");
+    fixture_stop(&fixture);
+}
+
 /* What another program wrote into Redis does not reach the terminal as control characters. */
 Test(cli_lists, names_with_control_characters_are_harmless)
 {
