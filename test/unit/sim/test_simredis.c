@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "simredis.h"
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,39 @@ Test(simredis, streams)
           {"XADD x LIMIT 3 * a b", "-ERR syntax error, LIMIT cannot be used without specifying a trimming strategy/"},
           {"XRANGE x 05 6", "*1/*2/$3/5-1/*2/$1/a/$1/b/"}, {"XDEL x 5-1", ":1/"},
           {"XSETID x 5-0", "-ERR The ID specified in XSETID is smaller than current max_deleted_entry_id/"});
+}
+
+/* They lie in a radix tree, by their names of 16 bytes. */
+Test(simredis, nodes_of_streams)
+{
+    static const struct {
+        const char *ids;  /* that the first entries of nodes have */
+        const char *told; /* keys and nodes of the tree */
+    } TREES[] = {{"1-0", "1/$16/radix-tree-nodes/:2/"},
+                 {"1-1 1-2", "2/$16/radix-tree-nodes/:4/"},
+                 {"1-1 1-300", "2/$16/radix-tree-nodes/:6/"},
+                 {"1-1 2-1", "2/$16/radix-tree-nodes/:6/"},
+                 {"1-1 2-1 2-2", "3/$16/radix-tree-nodes/:8/"},
+                 {"1795000015278-0 1795000020586-19 1795000020586-20", "3/$16/radix-tree-nodes/:8/"},
+                 {"255-1 18446744073709551615-1", "2/$16/radix-tree-nodes/:5/"}};
+    char command[256], large[4200];
+
+    memset(large, 'v', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    for (size_t i = 0; i < sizeof TREES / sizeof *TREES; i++) {
+        struct text ids = text_of(TREES[i].ids), id;
+
+        for (size_t at = 0; text_next(&ids, ' ', &id); at++) {
+            char entry[sizeof large + 64]; /* fills its node */
+
+            snprintf(entry, sizeof entry, "XADD x%zu %.*s f %s", i, TEXT_ARG(id), large);
+            send(&w.peers[0], entry);
+        }
+        take(&w.peers[0]);
+        snprintf(command, sizeof command, "XINFO STREAM x%zu", i);
+        send(&w.peers[0], command);
+        cr_expect(strstr(take(&w.peers[0]), TREES[i].told), "%s", TREES[i].ids);
+    }
 }
 
 Test(simredis, sorted_sets)
