@@ -188,7 +188,7 @@ void cmd_wait(struct call *call)
         say_error(call, "ERR timeout is negative");
         return;
     }
-    if (replicas <= 0)
+    if ((int32_t)replicas <= 0) /* Redis keeps the number of a client that waits in an int */
         say_integer(call, 0);
     else
         call->client->wait_until = timeout_ms == 0 ? UINT64_MAX : call->server->now_us + (uint64_t)timeout_ms * 1000;

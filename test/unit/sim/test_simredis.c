@@ -245,7 +245,7 @@ Test(simredis, scripts)
 Test(simredis, refusals)
 {
     STEPS({"ACL DRYRUN default config x", "-ERR Command 'config' not found/"}, {"SCAN '' COUNT 5", "*2/$1/0/*0/"},
-          {"CLIENT KILL ID 0x10", "-ERR client-id should be greater than 0/"},
+          {"CLIENT KILL ID 0x10", "-ERR client-id should be greater than 0/"}, {"WAIT 9223372036854775806 3", ":0/"},
           {"SUBSCRIBE c", "*3/$9/subscribe/$1/c/:1/"},
           {"GET a",
            "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
