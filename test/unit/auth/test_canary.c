@@ -8,6 +8,7 @@
 
 #include "deadline.h"
 #include "fake_store.h"
+#include "kernel.h"
 #include "leak_guard.h"
 #include "test_loop.h"
 
@@ -108,6 +109,7 @@ void canary_store_revoke(struct store *store, const struct id *key, store_done *
 static void begin_world(void)
 {
     w.keyring = keyring_create((const uint8_t[1][KEYRING_MASTER_BYTES]){{7}}, 1);
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.turn = turn_create(&w.loop);
     w.partitions = (struct partitions){{&w.store}, 1};

@@ -3,6 +3,7 @@
 #include "chatelaine/check.h"
 #include "deadline.h"
 #include "fake_store.h"
+#include "kernel.h"
 #include "leak_guard.h"
 #include "test_loop.h"
 
@@ -54,6 +55,7 @@ static void set_up(struct world *w)
         w->members[i].has_lease = true;
     }
     w->keyring = keyring_create(MASTERS, 1);
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w->loop), 0);
     w->turn = turn_create(&w->loop);
     w->usage = usage_create(&w->loop, &partitions, INTERVAL_MS);

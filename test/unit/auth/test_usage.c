@@ -5,6 +5,7 @@
 
 #include "deadline.h"
 #include "fake_store.h"
+#include "kernel.h"
 #include "leak_guard.h"
 #include "test_loop.h"
 
@@ -50,6 +51,7 @@ static void set_up_partitions(struct fixture *f, uint32_t interval_ms, unsigned 
     const struct partitions partitions = {{&f->store, &f->others[0], &f->others[1], &f->others[2]}, count};
     memset(f, 0, sizeof *f);
     metric_values[METRIC_USAGE_FLUSHED] = metric_values[METRIC_USAGE_DROPPED] = 0;
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     f->key = make_key(MODE_LIVE);
     f->usage = usage_create(&f->loop, &partitions, interval_ms);

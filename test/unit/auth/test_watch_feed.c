@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "fake_store.h"
+#include "kernel.h"
 #include "leak_guard.h"
 #include "deadline.h"
 #include "test_loop.h"
@@ -98,6 +99,7 @@ static void start(uint32_t lease_ms, unsigned parts)
     w.lease_ms = lease_ms;
     w.kind = INVALIDATION_SUSPENDED;
     w.partitions = (struct partitions){.stores = {&w.stores[0], &w.stores[1]}, .count = parts};
+    sim_kernel_enter();
     cr_assert_eq(uv_loop_init(&w.loop), 0);
     w.feed = watch_feed_create(&w.loop, &w.partitions, members);
 }
