@@ -1,4 +1,4 @@
-/* Users and what they may do. Of categories there is @all alone, and there are no selectors. */
+/* Users and what they may do. Of categories there are @all and @dangerous, and there are no selectors. */
 #include "commands.h"
 #include "internal.h"
 
@@ -11,7 +11,7 @@ enum { READS = 1, WRITES = 2, COMMANDS_MAX = 256 };
 
 struct acl_user {
     struct text name; /* of its entry in simredis.users */
-    bool is_on, needs_no_password;
+    bool is_on, needs_no_password, has_all_keys, has_all_channels;
     bool may[COMMANDS_MAX];     /* by the command's place in the table */
     struct dict passwords;      /* by their SHA-256 */
     struct dict keys, channels; /* patterns; score of keys: READS, WRITES */
@@ -52,18 +52,38 @@ static void hash_of(char ret_hash[65], struct text password)
         snprintf(ret_hash + 2 * i, 3, "%02x", digest[i]);
 }
 
-static void change_password(struct acl_user *user, struct text password, bool is_added)
+static const char *change_password(struct acl_user *user, struct text password, bool is_added)
 {
     char hash[65];
     struct dict_entry *entry;
 
     hash_of(hash, password);
+    entry = dict_find(&user->passwords, text_of(hash));
     if (is_added) {
         dict_add(&user->passwords, text_of(hash), NULL);
         user->needs_no_password = false;
-    } else if ((entry = dict_find(&user->passwords, text_of(hash)))) {
-        dict_remove(&user->passwords, entry);
+        return NULL;
     }
+    if (!entry)
+        return "The password you are trying to remove from the user does not exist";
+    dict_remove(&user->passwords, entry);
+    return NULL;
+}
+
+/* Those that Redis has in @dangerous. */
+static bool is_dangerous(const struct command *command)
+{
+    static const char *const NAMES[] = {"acl|deluser",    "acl|dryrun",  "acl|setuser",
+                                        "client|kill",    "client|list", "client|pause",
+                                        "client|unpause", "config|get",  "config|resetstat",
+                                        "config|set",     "debug",       "flushall",
+                                        "flushdb",        "info",        "keys",
+                                        "replicaof",      "role",        "sort"};
+
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (text_equal(text_of(command->name), text_of(NAMES[i])))
+            return true;
+    return false;
 }
 
 static bool change_commands(struct acl_user *user, struct text name, bool may)
@@ -73,6 +93,11 @@ static bool change_commands(struct acl_user *user, struct text name, bool may)
 
     if (text_equal_nocase(name, TEXT("@all"))) {
         allow_all(user, may);
+        return true;
+    }
+    if (text_equal_nocase(name, TEXT("@dangerous"))) {
+        for (size_t i = 0; (each = cmd_at(i)); i++)
+            user->may[i] = is_dangerous(each) ? may : user->may[i];
         return true;
     }
     if (!text_next(&whole, '|', &first) || !(command = cmd_find(first, whole)) ||
@@ -85,11 +110,15 @@ static bool change_commands(struct acl_user *user, struct text name, bool may)
     return true;
 }
 
-/* "%R~pattern" and its kin. */
+/* "~pattern", or "%R~pattern" and its kin. */
 static bool change_keys(struct acl_user *user, struct text word)
 {
     unsigned access = 0;
 
+    if (word.ptr[0] == '~') {
+        allow_key(user, text_skip(word, 1), READS | WRITES);
+        return true;
+    }
     for (word = text_skip(word, 1); word.len > 0 && word.ptr[0] != '~'; word = text_skip(word, 1)) {
         if (text_lower(word.ptr[0]) != 'r' && text_lower(word.ptr[0]) != 'w')
             return false;
@@ -105,7 +134,7 @@ static void reset(struct acl_user *user)
 {
     forget_all(user);
     allow_all(user, false);
-    user->is_on = user->needs_no_password = false;
+    user->is_on = user->needs_no_password = user->has_all_keys = user->has_all_channels = false;
 }
 
 static void reset_password(struct acl_user *user)
@@ -132,11 +161,13 @@ static void turn_off(struct acl_user *user)
 
 static void reset_keys(struct acl_user *user)
 {
+    user->has_all_keys = false;
     dict_finish(&user->keys);
 }
 
 static void reset_channels(struct acl_user *user)
 {
+    user->has_all_channels = false;
     dict_finish(&user->channels);
 }
 
@@ -144,12 +175,14 @@ static void all_keys(struct acl_user *user)
 {
     reset_keys(user);
     allow_key(user, TEXT("*"), READS | WRITES);
+    user->has_all_keys = true;
 }
 
 static void all_channels(struct acl_user *user)
 {
     reset_channels(user);
     dict_add(&user->channels, TEXT("*"), NULL);
+    user->has_all_channels = true;
 }
 
 static void all_commands(struct acl_user *user)
@@ -173,8 +206,10 @@ static bool change_by_word(struct acl_user *user, struct text word)
                  {"nopass", need_no_password},
                  {"resetpass", reset_password},
                  {"allkeys", all_keys},
+                 {"~*", all_keys},
                  {"resetkeys", reset_keys},
                  {"allchannels", all_channels},
+                 {"&*", all_channels},
                  {"resetchannels", reset_channels},
                  {"allcommands", all_commands},
                  {"nocommands", no_commands}};
@@ -200,26 +235,36 @@ static const char *change(struct acl_user *user, struct text word)
         return change_commands(user, rest, word.ptr[0] == '+') ? NULL : "Unknown command or category name in ACL";
     case '>':
     case '<':
-        change_password(user, rest, word.ptr[0] == '>');
-        return NULL;
+        return change_password(user, rest, word.ptr[0] == '>');
     case '~':
-        allow_key(user, rest, READS | WRITES);
-        return NULL;
+    case '%':
+        if (user->has_all_keys)
+            return "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any "
+                   "effect. "
+                   "Try 'resetkeys' to start with an empty list of patterns";
+        return change_keys(user, word) ? NULL : "Syntax error";
     case '&':
+        if (user->has_all_channels)
+            return "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have "
+                   "any "
+                   "effect. Try 'resetchannels' to start with an empty list of channels";
         dict_add(&user->channels, rest, NULL);
         return NULL;
-    case '%':
-        return change_keys(user, word) ? NULL : "Syntax error";
     default:
         return "Syntax error";
     }
 }
 
-static struct acl_user *find_user(const struct simredis *server, struct text name)
+struct acl_user *acl_find(const struct simredis *server, struct text name)
 {
     struct dict_entry *entry = dict_find(&server->users, name);
 
     return entry ? entry->object : NULL;
+}
+
+struct text acl_name(const struct acl_user *user)
+{
+    return user->name;
 }
 
 static struct acl_user *add_user(struct simredis *server, struct text name)
@@ -256,23 +301,23 @@ void acl_finish(struct simredis *server)
 
 void acl_set_password(struct simredis *server, struct text password)
 {
-    struct acl_user *user = find_user(server, TEXT("default"));
+    struct acl_user *user = acl_find(server, TEXT("default"));
 
     need_no_password(user);
     if (password.len > 0)
-        change_password(user, password, true);
+        (void)change_password(user, password, true);
 }
 
 struct acl_user *acl_usual(const struct simredis *server)
 {
-    struct acl_user *user = find_user(server, TEXT("default"));
+    struct acl_user *user = acl_find(server, TEXT("default"));
 
     return user->is_on && user->needs_no_password ? user : NULL;
 }
 
 struct acl_user *acl_log_in(const struct simredis *server, struct text name, struct text password)
 {
-    struct acl_user *user = find_user(server, name);
+    struct acl_user *user = acl_find(server, name);
     char hash[65];
 
     hash_of(hash, password);
@@ -363,7 +408,7 @@ static bool hears_too_much(const struct simredis_client *client)
 void cmd_acl_setuser(struct call *call)
 {
     struct simredis *server = call->server;
-    const struct acl_user *old = find_user(server, call->argv[2]);
+    const struct acl_user *old = acl_find(server, call->argv[2]);
     struct acl_user next = {0}, *user;
     const char *trouble = NULL;
 
@@ -396,6 +441,42 @@ void cmd_acl_setuser(struct call *call)
     say_ok(call);
 }
 
+/* Its clients go, too. */
+static void delete_user(struct simredis *server, struct dict_entry *entry)
+{
+    struct acl_user *user = entry->object;
+
+    for (struct list *node = server->clients.next; node != &server->clients; node = node->next) {
+        struct simredis_client *client = LIST_ENTRY(node, struct simredis_client, node);
+
+        if (client->user != user)
+            continue;
+        client->user = NULL;
+        sim_close_client(client);
+    }
+    forget_all(user);
+    free(user);
+    dict_remove(&server->users, entry);
+}
+
+void cmd_acl_deluser(struct call *call)
+{
+    struct dict_entry *entry;
+    int64_t deleted = 0;
+
+    for (size_t i = 2; i < call->argc; i++)
+        if (text_equal(call->argv[i], TEXT("default"))) {
+            say_error(call, "ERR The 'default' user cannot be removed");
+            return;
+        }
+    for (size_t i = 2; i < call->argc; i++)
+        if ((entry = dict_find(&call->server->users, call->argv[i]))) {
+            delete_user(call->server, entry);
+            deleted++;
+        }
+    say_integer(call, deleted);
+}
+
 void cmd_acl_whoami(struct call *call)
 {
     say_text(call, call->client->user->name);
@@ -419,7 +500,7 @@ static void say_verdict(struct call *call, const struct call *asked, enum acl_ve
 
 void cmd_acl_dryrun(struct call *call)
 {
-    const struct acl_user *user = find_user(call->server, call->argv[2]);
+    const struct acl_user *user = acl_find(call->server, call->argv[2]);
     struct call asked = *call;
     size_t at;
 

@@ -238,9 +238,13 @@ void cmd_client_list(struct call *call)
 
         if (call->argc == 4 && arg_is(call, 2, "TYPE") && !arg_is(call, 3, kind_of(client)))
             continue;
-        buf_printf(&out, "id=%" PRIu64 " addr=client:%" PRIu64 " name=%s db=%u sub=%zu psub=%zu ssub=%zu\n", client->id,
-                   client->id, client->name ? client->name : "", client->db, client->channels[CHANNEL].count,
-                   client->channels[PATTERN].count, client->channels[SHARD_CHANNEL].count);
+        buf_printf(&out,
+                   "id=%" PRIu64 " addr=client:%" PRIu64
+                   " name=%s db=%u sub=%zu psub=%zu ssub=%zu user=%.*s redir=-1 resp=2\n",
+                   client->id, client->id, client->name ? client->name : "", client->db,
+                   client->channels[CHANNEL].count, client->channels[PATTERN].count,
+                   client->channels[SHARD_CHANNEL].count,
+                   TEXT_ARG(client->user ? acl_name(client->user) : TEXT("default")));
     }
     say_text(call, buf_text(&out));
     buf_finish(&out);
@@ -249,10 +253,11 @@ void cmd_client_list(struct call *call)
 struct kill {
     uint64_t id; /* 0: any */
     struct text type;
+    struct acl_user *user; /* NULL: any */
     bool spares_me;
 };
 
-/* ID, TYPE and SKIPME. False: the error is said. */
+/* ID, TYPE, USER and SKIPME. False: the error is said. */
 static bool read_kill(struct call *call, struct kill *kill)
 {
     int64_t id;
@@ -269,7 +274,13 @@ static bool read_kill(struct call *call, struct kill *kill)
             kill->id = (uint64_t)id;
         } else if (is_more && arg_is(call, i, "TYPE")) {
             kill->type = call->argv[i + 1];
-        } else if (is_more && arg_is(call, i, "SKIPME")) {
+        } else if (is_more && arg_is(call, i, "USER")) {
+            kill->user = acl_find(call->server, call->argv[i + 1]);
+            if (!kill->user) {
+                say_errorf(call, "ERR No such user '%s'", call->argv[i + 1].ptr);
+                return false;
+            }
+        } else if (is_more && arg_is(call, i, "SKIPME") && (arg_is(call, i + 1, "yes") || arg_is(call, i + 1, "no"))) {
             kill->spares_me = arg_is(call, i + 1, "yes");
         } else {
             say_syntax(call);
@@ -291,7 +302,7 @@ void cmd_client_kill(struct call *call)
         struct simredis_client *client = LIST_ENTRY(node, struct simredis_client, node);
 
         if (client->is_closing || (kill.id > 0 && client->id != kill.id) ||
-            (kill.spares_me && client == call->client) ||
+            (kill.spares_me && client == call->client) || (kill.user && client->user != kill.user) ||
             (kill.type.ptr && !text_equal_nocase(kill.type, text_of(kind_of(client)))))
             continue;
         sim_close_client(client);

@@ -219,6 +219,9 @@ void acl_finish(struct simredis *server);
 void acl_set_password(struct simredis *server, struct text password);
 /* Whom a new client is logged in as; NULL: nobody. */
 struct acl_user *acl_usual(const struct simredis *server);
+/* NULL: there is none. */
+struct acl_user *acl_find(const struct simredis *server, struct text name);
+struct text acl_name(const struct acl_user *user);
 /* NULL: there is no such user, or that is not the password. */
 struct acl_user *acl_log_in(const struct simredis *server, struct text name, struct text password);
 enum acl_verdict { ACL_FINE, ACL_NO_COMMAND, ACL_NO_KEY, ACL_NO_CHANNEL };

@@ -291,6 +291,60 @@ Test(simredis, users)
           {"ACL DRYRUN app PUBLISH c m", "$54/This user has no permissions to access the 'c' channel/"});
 }
 
+Test(simredis, what_is_dangerous)
+{
+    STEPS({"ACL SETUSER app on nopass ~* +@all -@dangerous +config|get", "+OK/"},
+          {"ACL DRYRUN app config get x", "+OK/"},
+          {"ACL DRYRUN app config set x y", "$60/This user has no permissions to run the 'config|set' command/"},
+          {"ACL DRYRUN app keys *", "$54/This user has no permissions to run the 'keys' command/"},
+          {"ACL DRYRUN app client list", "$61/This user has no permissions to run the 'client|list' command/"},
+          {"ACL DRYRUN app client getname", "+OK/"}, {"ACL DRYRUN app acl whoami", "+OK/"},
+          {"ACL DRYRUN app script exists x", "+OK/"}, {"ACL SETUSER app +@dangerous", "+OK/"},
+          {"ACL DRYRUN app flushall", "+OK/"});
+}
+
+Test(simredis, a_pattern_beside_all_is_refused)
+{
+    STEPS({"ACL SETUSER app ~*", "+OK/"},
+          {"ACL SETUSER app %R~k",
+           "-ERR Error in ACL SETUSER modifier '%R~k': Adding a pattern after the * pattern (or the "
+           "'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start "
+           "with an empty list of patterns/"},
+          {"ACL SETUSER app ~* allkeys resetkeys ~k %RW~* ~m", "+OK/"},
+          {"ACL SETUSER app allchannels &c",
+           "-ERR Error in ACL SETUSER modifier '&c': Adding a pattern after the * pattern "
+           "(or the 'allchannels' flag) is not valid and does not have any effect. Try "
+           "'resetchannels' to start with an empty list of channels/"},
+          {"ACL SETUSER app &* resetchannels &c &d", "+OK/"});
+}
+
+Test(simredis, only_a_password_that_is_there_can_be_taken)
+{
+    STEPS({"ACL SETUSER app on >pw <pw", "+OK/"},
+          {"ACL SETUSER app <pw",
+           "-ERR Error in ACL SETUSER modifier '<pw': The password you are trying to remove from "
+           "the user does not exist/"});
+}
+
+Test(simredis, users_go_with_their_connections)
+{
+    STEPS({"ACL SETUSER app on >pw ~* +@all", "+OK/"}, {"CLIENT KILL USER app", ":0/"},
+          {"CLIENT KILL USER no", "-ERR No such user 'no'/"}, {"CLIENT KILL USER app SKIPME 0", "-ERR syntax error/"});
+    send(&w.peers[1], "AUTH app pw");
+    cr_expect_str_eq(take(&w.peers[1]), "+OK/");
+    send(&w.peers[0], "CLIENT LIST");
+    const char *clients = take(&w.peers[0]);
+    cr_expect(strstr(clients, " user=default ") && strstr(clients, " user=app "), "%s", clients);
+    STEPS({"CLIENT KILL USER app", ":1/"});
+    cr_expect_null(w.peers[1].client);
+    w.peers[1].client = simredis_connect(w.server, &w.peers[1]);
+    send(&w.peers[1], "AUTH app pw");
+    STEPS({"ACL DELUSER no app", ":1/"}, {"ACL SETUSER app", "+OK/"},
+          {"ACL DELUSER app default", "-ERR The 'default' user cannot be removed/"}, {"ACL DELUSER app app", ":1/"},
+          {"ACL DRYRUN app get a", "-ERR User 'app' not found/"});
+    cr_expect_null(w.peers[1].client);
+}
+
 Test(simredis, a_user_who_may_no_longer_hear_is_disconnected)
 {
     send(&w.peers[1], "SUBSCRIBE c");
