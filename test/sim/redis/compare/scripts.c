@@ -47,6 +47,15 @@ size_t script_of(struct text sha_or_body)
     return SIZE_MAX;
 }
 
+size_t script_named(struct text name)
+{
+    for (size_t i = 0; i < SCRIPT_COUNT; i++)
+        if (text_equal(name, text_of(LUA_SCRIPTS[i].name)))
+            return i;
+    test_give_up("there is no script %.*s", TEXT_ARG(name));
+    return SIZE_MAX;
+}
+
 /* The script's text from its file. */
 static char *read_source(const char *sources, const char *name)
 {
@@ -182,7 +191,7 @@ void line_add_script(struct line *line, size_t index)
     line_add(line, text_of(words_random(20) > 0 ? "EVALSHA" : "EVAL"));
     line_add(line, text_equal(line->argv[0], TEXT("EVAL")) ? LUA_SCRIPTS[index].body : text_of(script->sha));
     line_add(line, is_logged ? TEXT("2") : TEXT("1"));
-    line_add_form(line, is_logged ? "{script_key} {log_key}" : "{script_key}");
+    line_add_form(line, is_logged ? TEXT("{script_key} {log_key}") : TEXT("{script_key}"));
     line_add(line, words_random(40) > 0 ? TEXT("t:") : TEXT("t{3}:"));
     add_arguments(line, script, 0, least);
     if (script->first_of_list == SIZE_MAX && words_random(2) == 0)

@@ -12,5 +12,7 @@ struct text script_body(size_t index);
 const char *script_sha(size_t index);
 /* Appends EVALSHA with everything, or EVAL. */
 void line_add_script(struct line *line, size_t index);
+/* The script of that name, which exists. */
+size_t script_named(struct text name);
 /* The script of that SHA or body; SIZE_MAX: none. */
 size_t script_of(struct text sha_or_body);

@@ -28,6 +28,7 @@ static struct {
     uint64_t state, unix_ms;
     char *kept[KEPT_MAX];
     size_t kept_lengths[KEPT_MAX];
+    struct buf named[26]; /* by {X=name} */
 } words;
 
 void words_seed(uint64_t seed)
@@ -67,6 +68,8 @@ void words_finish(void)
         free(words.kept[i]);
         words.kept[i] = NULL;
     }
+    for (size_t i = 0; i < sizeof words.named / sizeof *words.named; i++)
+        buf_finish(&words.named[i]);
 }
 
 static const char *forms_of(struct text name)
@@ -125,12 +128,33 @@ static bool append_number(struct buf *out, struct text range)
 
 static void append_form(struct buf *out, struct text form);
 
+static void append_named(struct buf *out, struct text name);
+
+/* "X=name" or "X" */
+static bool append_repeated(struct buf *out, struct text name)
+{
+    if (name.len == 0 || name.ptr[0] < 'A' || name.ptr[0] > 'Z' || (name.len > 1 && name.ptr[1] != '='))
+        return false;
+    struct buf *word = &words.named[name.ptr[0] - 'A'];
+    if (name.len > 1) {
+        buf_finish(word);
+        buf_init(word, 64 * 1024);
+        append_named(word, text_skip(name, 2));
+    }
+    buf_append_text(out, buf_text(word));
+    return true;
+}
+
 static void append_named(struct buf *out, struct text name)
 {
     const char *forms = forms_of(name);
 
+    if (append_repeated(out, name))
+        return;
     if (text_equal(name, TEXT("now")))
         append_time(out);
+    else if (text_equal(name, TEXT("later")))
+        buf_append_u64(out, words.unix_ms + 1000 + words_random(3600000));
     else if (text_equal(name, TEXT("clock")))
         buf_append_u64(out, words.unix_ms);
     else if (text_equal(name, TEXT("kept")))
@@ -198,11 +222,26 @@ static void add_several(struct line *line, struct text words_of_form)
         line_add(line, word);
 }
 
-void line_add_form(struct line *line, const char *form)
+/* Up to a blank that is in no name. */
+static bool next_word_form(struct text *form, struct text *ret_word)
 {
-    struct text rest = text_of(form), word_form;
+    bool is_in_name = false;
+    size_t len = 0;
 
-    while (text_next(&rest, ' ', &word_form)) {
+    if (!form->ptr)
+        return false;
+    for (; len < form->len && (is_in_name || form->ptr[len] != ' '); len++)
+        is_in_name = form->ptr[len] == '{' || (is_in_name && form->ptr[len] != '}');
+    *ret_word = (struct text){form->ptr, len};
+    *form = len < form->len ? text_skip(*form, len + 1) : (struct text){0};
+    return true;
+}
+
+void line_add_form(struct line *line, struct text form)
+{
+    struct text word_form;
+
+    while (next_word_form(&form, &word_form)) {
         struct buf word = BUF_UP_TO(64 * 1024);
         bool may_be_several = word_form.len > 0 && word_form.ptr[0] == '*';
 
@@ -220,7 +259,7 @@ void line_add_form(struct line *line, const char *form)
 
 void line_add_command(struct line *line)
 {
-    line_add_form(line, LINES[words_random(sizeof LINES / sizeof *LINES)]);
+    line_add_form(line, text_of(LINES[words_random(sizeof LINES / sizeof *LINES)]));
 }
 
 void line_finish(struct line *line)

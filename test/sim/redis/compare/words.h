@@ -1,8 +1,8 @@
 /* Random commands. What a word may be is in words.def, by its name: forms between "|", one of which is chosen. In a
- * form, {name} stands for a word of that name, {3-7} for a number, {clock} for
- * the time in ms, {now} for one near it, {kept} for
- * something that was in a reply; (: and :) are braces. A line is words between blanks; one that begins with * may be
- * several words, or none. */
+ * form, {name} stands for a word of that name, {3-7} for a number, {clock} for the time in ms, {now} for one near it,
+ * {later} for one within the next hour, {kept} for something that was in a reply, {X=name} for a word that {X} repeats,
+ * X being any capital; (: and :) are braces. A line is words between blanks; one that begins with * may be several
+ * words, or none. */
 #pragma once
 #include "base/text.h"
 
@@ -27,7 +27,7 @@ void line_add(struct line *line, struct text word);
 /* A word of that name; with luck another one. */
 void line_add_word(struct line *line, const char *name);
 /* A line of that form. */
-void line_add_form(struct line *line, const char *form);
+void line_add_form(struct line *line, struct text form);
 /* Any of words.def's lines for commands. */
 void line_add_command(struct line *line);
 void line_finish(struct line *line);
