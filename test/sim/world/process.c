@@ -1,3 +1,4 @@
+#undef _FORTIFY_SOURCE /* it would refuse a longjmp() to another stack */
 #include "process_internal.h"
 #include "base/check.h"
 #include "base/mem.h"
@@ -19,11 +20,12 @@ struct sim_process *sim_running;
 
 static const char *image_path, *folder_path;
 static struct list processes = {&processes, &processes};
-static ucontext_t scheduler;
+static struct sim_place scheduler;
 static struct sim_process caller; /* sim_processes_join(); it has a turn, and nothing else */
 static bool is_caller_joined, caller_waits;
 static int started;
 static struct sim_process *owners[FDS_MAX];
+static int fds_end; /* behind the highest descriptor that a process ever had */
 static char *free_stack; /* begins with the address of the next */
 
 /* What the kernel asks */
@@ -31,6 +33,8 @@ static char *free_stack; /* begins with the address of the next */
 void sim_process_opened(int fd)
 {
     CHECK(fd < FDS_MAX);
+    if (fd >= fds_end)
+        fds_end = fd + 1;
     owners[fd] = sim_running && !sim_running->thread ? sim_running : NULL;
 }
 
@@ -82,6 +86,11 @@ static void stack_clean(const char *stack, size_t bytes)
 {
     __asan_unpoison_memory_region(stack, bytes);
 }
+
+static void go(struct sim_place *from, struct sim_place *to)
+{
+    CHECK(swapcontext(&from->context, &to->context) == 0);
+}
 #else
 static void stack_leave(void **ret_fake, const struct stack *to, bool is_over)
 {
@@ -97,6 +106,17 @@ static void stack_clean(const char *stack, size_t bytes)
 {
     (void)stack, (void)bytes;
 }
+
+/* Without swapcontext(), which asks the system twice for the mask of signals. Not for the address sanitizer, to which
+ * longjmp() would mean that functions have ended. */
+static void go(struct sim_place *from, struct sim_place *to)
+{
+    if (_setjmp(from->jump) != 0)
+        return;
+    if (to->is_fresh)
+        setcontext(&to->context);
+    _longjmp(to->jump, 1);
+}
 #endif
 
 static void leave(void)
@@ -108,7 +128,7 @@ static void leave(void)
         fflush(process->err);
     }
     stack_leave(&process->fake_stack, &of_scheduler, process->has_ended);
-    CHECK(swapcontext(&process->context, &scheduler) == 0);
+    go(&process->place, &scheduler);
     stack_arrive(process->fake_stack, &of_scheduler);
 }
 
@@ -184,7 +204,7 @@ void sim_processes_join(void)
 
 static void close_descriptors(const struct sim_process *process)
 {
-    for (int fd = 0; fd < FDS_MAX; fd++)
+    for (int fd = 0; fd < fds_end; fd++)
         if (owners[fd] == process)
             close(fd);
 }
@@ -258,6 +278,7 @@ static void begin(void)
 {
     int count = 0;
 
+    sim_running->place.is_fresh = false;
     stack_arrive(NULL, &of_scheduler);
     if (sim_running->thread) {
         sim_running->thread(sim_running->thread_arg);
@@ -337,7 +358,7 @@ static void run(struct sim_event *turn)
         return;
     outside = enter(process);
     stack_leave(&fake_stack, &(struct stack){process->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES}, false);
-    CHECK(swapcontext(&scheduler, &process->context) == 0);
+    go(&scheduler, &process->place);
     stack_arrive(fake_stack, &of_process);
     go_back(&outside);
     if (!process->has_ended)
@@ -428,10 +449,11 @@ static void get_ready(struct sim_process *process)
     process->number = FIRST_NUMBER + started++;
     process->stack = stack_take();
     list_init(&process->mappings);
-    CHECK(getcontext(&process->context) == 0);
-    process->context.uc_stack.ss_sp = process->stack + GUARD_BYTES;
-    process->context.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
-    makecontext(&process->context, begin, 0);
+    CHECK(getcontext(&process->place.context) == 0);
+    process->place.context.uc_stack.ss_sp = process->stack + GUARD_BYTES;
+    process->place.context.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
+    process->place.is_fresh = true;
+    makecontext(&process->place.context, begin, 0);
     process->turn.run = run;
     list_append(&processes, &process->of_processes);
     sim_event_at(&process->turn, sim_now_ns());

@@ -5,11 +5,19 @@
 #include "process.h"
 #include "schedule.h"
 #include "shift.h"
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <ucontext.h>
 
 enum { SIM_SIGNALS = 32 };
+
+/* Where a stack goes on. */
+struct sim_place {
+    ucontext_t context;
+    jmp_buf jump;
+    bool is_fresh; /* nothing has run on it yet: it begins with the context */
+};
 
 struct sim_process {
     struct list of_processes;
@@ -25,7 +33,7 @@ struct sim_process {
     struct sim_heap *heap;
     char *stack;
     void *fake_stack; /* of the sanitizer */
-    ucontext_t context;
+    struct sim_place place;
     struct sim_event turn;
     bool is_paused, is_late; /* late: its turn came meanwhile */
     bool has_ended;
