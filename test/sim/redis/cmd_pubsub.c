@@ -34,6 +34,8 @@ bool glob_matches(struct text p, struct text t, bool ignore_case)
         bool is_in = false;
         size_t taken = 1;
 
+        if (p.ptr[0] == '*' && p.len == 1)
+            return true;
         if (p.ptr[0] == '*') {
             for (size_t skipped = 0; skipped <= t.len; skipped++)
                 if (glob_matches(text_skip(p, 1), text_skip(t, skipped), ignore_case))

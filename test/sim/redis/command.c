@@ -16,13 +16,45 @@ const struct command *cmd_at(size_t index)
     return index < sizeof COMMANDS / sizeof *COMMANDS ? &COMMANDS[index] : NULL;
 }
 
-static const struct command *find(struct text name)
+/* By name: a place in COMMANDS + 1; 0: empty. */
+enum { SLOTS = 1024 };
+_Static_assert(sizeof COMMANDS / sizeof *COMMANDS < SLOTS / 2, "half of the slots stay empty");
+static uint16_t slots[SLOTS];
+static bool has_slots;
+
+static size_t slot_of(struct text name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < name.len; i++)
+        hash = (hash ^ (unsigned char)text_lower(name.ptr[i])) * 16777619u;
+    return (hash ^ hash >> 15) % SLOTS;
+}
+
+static void fill_slots(void)
 {
     const struct command *command;
 
-    for (size_t i = 0; (command = cmd_at(i)); i++)
+    for (size_t i = 0; (command = cmd_at(i)); i++) {
+        size_t slot = slot_of(text_of(command->name));
+
+        while (slots[slot] > 0)
+            slot = (slot + 1) % SLOTS;
+        slots[slot] = (uint16_t)(i + 1);
+    }
+    has_slots = true;
+}
+
+static const struct command *find(struct text name)
+{
+    if (!has_slots)
+        fill_slots();
+    for (size_t slot = slot_of(name); slots[slot] > 0; slot = (slot + 1) % SLOTS) {
+        const struct command *command = &COMMANDS[slots[slot] - 1];
+
         if (text_equal_nocase(name, text_of(command->name)))
             return command;
+    }
     return NULL;
 }
 

@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Its address is the server's key in the registry. */
+static char server_key;
+
 static struct simredis *server_of(lua_State *lua)
 {
-    lua_getfield(lua, LUA_REGISTRYINDEX, "server");
+    lua_pushlightuserdata(lua, &server_key);
+    lua_rawget(lua, LUA_REGISTRYINDEX);
     struct simredis *server = lua_touserdata(lua, -1);
     lua_pop(lua, 1);
     return server;
@@ -77,7 +81,7 @@ const char *lua_push_reply(lua_State *lua, const char *at)
     }
 }
 
-/* The arguments on the stack; NULL: one is neither a text nor a number. The caller frees them. */
+/* The arguments, which stay on the stack; NULL: one is neither a text nor a number. The caller frees the array. */
 static struct text *take_arguments(lua_State *lua, size_t argc)
 {
     struct text *argv = mem_alloc(argc * sizeof *argv);
@@ -86,19 +90,16 @@ static struct text *take_arguments(lua_State *lua, size_t argc)
     for (size_t i = 0; i < argc; i++) {
         int at = (int)i + 1;
 
-        if (lua_type(lua, at) == LUA_TNUMBER)
-            argv[i] = text_own(number_print_double(storage, lua_tonumber(lua, at)));
-        else if (lua_type(lua, at) == LUA_TSTRING) {
-            struct text text = {0};
+        if (lua_type(lua, at) == LUA_TNUMBER) {
+            struct text number = number_print_double(storage, lua_tonumber(lua, at));
 
-            text.ptr = lua_tolstring(lua, at, &text.len);
-            argv[i] = text_own(text);
-        } else {
-            while (i > 0)
-                text_release(argv[--i]);
+            lua_pushlstring(lua, number.ptr, number.len);
+            lua_replace(lua, at);
+        } else if (lua_type(lua, at) != LUA_TSTRING) {
             free(argv);
             return NULL;
         }
+        argv[i].ptr = lua_tolstring(lua, at, &argv[i].len);
     }
     return argv;
 }
@@ -128,8 +129,6 @@ static int call_command(lua_State *lua, bool raises)
     bool is_error = out.ptr[0] == '-';
     lua_push_reply(lua, out.ptr);
     buf_finish(&out);
-    for (size_t i = 0; i < argc; i++)
-        text_release(argv[i]);
     free(argv);
     return is_error && raises ? lua_error(lua) : 1;
 }
@@ -193,8 +192,9 @@ void lua_open_redis(lua_State *lua, struct simredis *server)
                                          {"status_reply", redis_status_reply},
                                          {NULL, NULL}};
 
+    lua_pushlightuserdata(lua, &server_key);
     lua_pushlightuserdata(lua, server);
-    lua_setfield(lua, LUA_REGISTRYINDEX, "server");
+    lua_rawset(lua, LUA_REGISTRYINDEX);
     lua_newtable(lua);
     for (const luaL_Reg *row = FUNCTIONS; row->name; row++) {
         lua_pushcfunction(lua, row->func);

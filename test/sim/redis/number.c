@@ -2,12 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#define EXACT_BELOW 1e15
 
 bool number_parse_i64(struct text text, int64_t *ret_value)
 {
@@ -43,12 +44,23 @@ struct text number_print_double(char storage[NUMBER_BYTES], double value)
 {
     if (isinf(value))
         return value > 0 ? TEXT("inf") : TEXT("-inf");
+    if (value != 0 && fabs(value) < EXACT_BELOW && trunc(value) == value)
+        return number_print_i64(storage, (int64_t)value);
     return (struct text){storage, (size_t)snprintf(storage, NUMBER_BYTES, "%.17g", value)};
 }
 
 struct text number_print_i64(char storage[NUMBER_BYTES], int64_t value)
 {
-    return (struct text){storage, (size_t)snprintf(storage, NUMBER_BYTES, "%" PRId64, value)};
+    char *const end = storage + NUMBER_BYTES, *at = end;
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0)
+        *--at = '-';
+    return (struct text){at, (size_t)(end - at)};
 }
 
 bool arg_i64(struct call *call, size_t index, int64_t *ret_value)

@@ -1,6 +1,5 @@
 #include "internal.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +51,11 @@ void say_nil_array(struct call *call)
 
 void out_integer(struct buf *out, int64_t value)
 {
-    buf_printf(out, ":%" PRId64 "\r\n", value);
+    char storage[NUMBER_BYTES];
+
+    buf_append_char(out, ':');
+    buf_append_text(out, number_print_i64(storage, value));
+    buf_append_str(out, "\r\n");
 }
 
 void out_text(struct buf *out, struct text text)

@@ -8,9 +8,8 @@ enum { ARGS_MAX = 1024 * 1024 };
 
 void request_finish(struct request *request)
 {
-    for (size_t i = 0; i < request->argc; i++)
-        text_release(request->argv[i]);
     free(request->argv);
+    free(request->copy);
     *request = (struct request){0};
 }
 
@@ -19,6 +18,21 @@ static enum request_state bad(struct request *request, const char *trouble)
     request_finish(request);
     request->trouble = trouble;
     return REQUEST_BAD;
+}
+
+/* Its arguments, which are pieces of what has arrived, become pieces of a copy, each with a NUL behind it: there is
+ * a space or the end of a line. */
+static enum request_state own(struct request *request, struct text in, size_t bytes)
+{
+    request->copy = mem_copy_text(in.ptr, bytes);
+    for (size_t i = 0; i < request->argc; i++) {
+        char *argument = request->copy + (request->argv[i].ptr - in.ptr);
+
+        argument[request->argv[i].len] = '\0';
+        request->argv[i].ptr = argument;
+    }
+    request->bytes = bytes;
+    return REQUEST_WHOLE;
 }
 
 /* The line at *at, without its end. False: it is not whole. */
@@ -45,9 +59,8 @@ static enum request_state read_line(struct text in, struct request *request)
     request->argv = mem_alloc((line.len + 1) * sizeof *request->argv);
     while (text_next(&line, ' ', &word))
         if (word.len > 0)
-            request->argv[request->argc++] = text_own(word);
-    request->bytes = at;
-    return REQUEST_WHOLE;
+            request->argv[request->argc++] = word;
+    return own(request, in, at);
 }
 
 static enum request_state read_argument(struct text in, size_t *at, struct text *ret_argument)
@@ -91,8 +104,7 @@ enum request_state request_read(struct text in, struct request *ret_request)
             request_finish(ret_request);
             return REQUEST_PART;
         }
-        ret_request->argv[ret_request->argc++] = text_own(argument);
+        ret_request->argv[ret_request->argc++] = argument;
     }
-    ret_request->bytes = at;
-    return REQUEST_WHOLE;
+    return own(ret_request, in, at);
 }

@@ -7,6 +7,7 @@ enum request_state { REQUEST_PART, REQUEST_WHOLE, REQUEST_BAD };
 struct request {
     size_t argc, bytes; /* bytes: that it took */
     struct text *argv;  /* each with a NUL behind it */
+    char *copy;         /* of what has arrived: they are in it */
     const char *trouble;
 };
 
