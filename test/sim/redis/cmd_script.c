@@ -74,6 +74,9 @@ static void protect(lua_State *lua, const char *name)
     lua_setglobal(lua, name);
 }
 
+/* Memory is little; what is not used any more is looked for once there is so much in percent of what was left. */
+enum { PAUSE_PERCENT = 400 };
+
 static lua_State *interpreter(struct simredis *server)
 {
     static const char *const TABLES[] = {LUA_TABLIBNAME, LUA_STRLIBNAME, LUA_MATHLIBNAME, "struct", "redis"};
@@ -84,6 +87,7 @@ static lua_State *interpreter(struct simredis *server)
     if (lua)
         return lua;
     lua = server->lua = luaL_newstate();
+    lua_gc(lua, LUA_GCSETPAUSE, PAUSE_PERCENT);
     open_library(lua, luaopen_base, "");
     open_library(lua, luaopen_table, LUA_TABLIBNAME);
     open_library(lua, luaopen_string, LUA_STRLIBNAME);
@@ -325,7 +329,6 @@ static void run_compiled(struct call *call, const struct dict_entry *entry, size
     else
         lua_answer(call, lua);
     lua_settop(lua, 0);
-    lua_gc(lua, LUA_GCSTEP, 1);
 }
 
 static void run_script(struct call *call, bool by_name)

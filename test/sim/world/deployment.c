@@ -70,8 +70,13 @@ void sim_command_start(struct sim_deployment *deployment, const char *const *arg
     CHECK(count < ARGS_MAX);
     deployment->commands++;
     print_name(deployment, name, sizeof name);
-    sim_process_start(&(struct sim_process_plan){
-        .name = name, .host = deployment->clients, .argv = argv, .environment = NOTHING, .ended = ended, .arg = arg});
+    sim_process_start(&(struct sim_process_plan){.name = name,
+                                                 .printed = deployment->is_made ? "commands" : NULL,
+                                                 .host = deployment->clients,
+                                                 .argv = argv,
+                                                 .environment = NOTHING,
+                                                 .ended = ended,
+                                                 .arg = arg});
 }
 
 static void read_out(const struct sim_deployment *deployment, char *ret_out)
@@ -312,4 +317,5 @@ void sim_deployment_start(struct sim_deployment *deployment, const char *image, 
     deployment->redis = sim_server_start(deployment->redis_host);
     make_key(deployment);
     make_accounts(deployment);
+    deployment->is_made = true;
 }

@@ -25,6 +25,7 @@ struct sim_deployment {
     unsigned node_count;
     struct sim_account accounts[SIM_ACCOUNTS];
     unsigned commands; /* that were begun */
+    bool is_made;      /* from then on commands print into the same files */
 };
 
 /* folder: empty. Once it returns, all nodes serve. */

@@ -226,6 +226,7 @@ static void give_back(struct sim_process *process)
     sim_heap_give_back(process->heap);
     sim_image_give_back(process->image);
     sim_shift_finish(&process->shift);
+    free(process->printed);
     free(process->argv);
     free(process->environment);
 }
@@ -264,8 +265,8 @@ void sim_process_failed(const char *what)
     fflush(sim_running->out);
     fflush(sim_running->err);
     sim_trace_tell();
-    dprintf(STDERR_FILENO, "%s: %s; the last line of %s/%s.err says why\n", sim_running->name, what,
-            sim_running->folder ? sim_running->folder : folder_path, sim_running->name);
+    dprintf(STDERR_FILENO, "%s: %s; the last line of %s.err says why\n", sim_running->name, what,
+            sim_running->printed);
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_print_stack_trace();
 #endif
@@ -432,12 +433,21 @@ static char *stack_take(void)
     return stack;
 }
 
-static FILE *open_printed(const struct sim_process_plan *plan, const char *kind)
+static char *path_printed(const struct sim_process_plan *plan)
 {
     char path[PATH_BYTES];
+
+    snprintf(path, sizeof path, "%s/%s", plan->folder ? plan->folder : folder_path,
+             plan->printed ? plan->printed : plan->name);
+    return mem_copy_text(path, strlen(path));
+}
+
+static FILE *open_printed(const struct sim_process *process, const char *kind)
+{
+    char path[PATH_BYTES + 8];
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/%s.%s", plan->folder ? plan->folder : folder_path, plan->name, kind);
+    snprintf(path, sizeof path, "%s.%s", process->printed, kind);
     file = fopen(path, "ae");
     CHECK(file);
     return file;
@@ -473,8 +483,9 @@ struct sim_process *sim_process_start(const struct sim_process_plan *plan)
     process->image = sim_image_take(image_path);
     process->heap = sim_heap_take();
     process->in = plan->input ? fopen(plan->input, "re") : NULL;
-    process->out = open_printed(plan, "out");
-    process->err = open_printed(plan, "err");
+    process->printed = path_printed(plan);
+    process->out = open_printed(process, "out");
+    process->err = open_printed(process, "err");
     get_ready(process);
     return process;
 }

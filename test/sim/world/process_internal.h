@@ -21,7 +21,8 @@ struct sim_place {
 
 struct sim_process {
     struct list of_processes;
-    char *name, *folder;
+    char *name;
+    char *printed; /* what it prints goes into this path and ".out" or ".err" */
     struct sim_host *host;
     char **argv, **environment;
     void (*ended)(void *arg, int code);
