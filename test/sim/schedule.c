@@ -9,13 +9,18 @@ static struct sim_event **queue; /* from 1 */
 static size_t queued, room;
 static uint64_t state;
 
-uint64_t sim_draw(void)
+uint64_t sim_draw_from(uint64_t *stream)
 {
-    uint64_t mixed = state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t mixed = *stream += UINT64_C(0x9e3779b97f4a7c15);
 
     mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
     return mixed ^ (mixed >> 31);
+}
+
+uint64_t sim_draw(void)
+{
+    return sim_draw_from(&state);
 }
 
 uint64_t sim_draw_below(uint64_t bound)

@@ -30,6 +30,8 @@ bool sim_step(uint64_t until_ns);
 
 /* Numbers from the seed. */
 uint64_t sim_draw(void);
+/* The same, from a stream of its own, which begins with any number. */
+uint64_t sim_draw_from(uint64_t *stream);
 uint64_t sim_draw_below(uint64_t bound);
 /* From least to most. */
 uint64_t sim_draw_between(uint64_t least, uint64_t most);

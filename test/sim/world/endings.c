@@ -41,9 +41,23 @@ static void told(struct sim_life *life, const struct sim_answer *answer, uint64_
         sim_life_check_soon(life);
 }
 
+/* Those that are to be asked again are counted alone. */
+static void trace_end(const struct sim_life *life, const struct sim_node *node, const struct sim_answer *answer,
+                      const char *kind)
+{
+    static const char FORMAT[] = "%s: %sits end, asked at %s, is answered %d";
+
+    if (answer->status == 0)
+        sim_trace_aside("ends not answered", "clients", FORMAT, life->name, kind, node->host->name, answer->status);
+    else if (answer->status == SIM_UNAVAILABLE)
+        sim_trace_aside("ends answered 503", "clients", FORMAT, life->name, kind, node->host->name, answer->status);
+    else
+        sim_trace("clients", FORMAT, life->name, kind, node->host->name, answer->status);
+}
+
 static void ended(struct sim_life *life, const struct sim_node *node, const struct sim_answer *answer, uint64_t due_ns)
 {
-    sim_trace("clients", "%s: its end, asked at %s, is answered %d", life->name, node->host->name, answer->status);
+    trace_end(life, node, answer, "");
     if (answer->status == SIM_DONE)
         told(life, answer, due_ns);
     else
@@ -77,8 +91,7 @@ static void schedule_answered(void *arg, const struct sim_answer *answer)
     struct sim_life *life = asking->life;
 
     life->open--;
-    sim_trace("clients", "%s: the time of its end, asked at %s, is answered %d", life->name, asking->node->host->name,
-              answer->status);
+    trace_end(life, asking->node, answer, "the time of ");
     if (answer->status == SIM_DONE)
         told(life, answer, asking->due_ns);
     else

@@ -1,4 +1,5 @@
 #include "faults.h"
+#include "plan.h"
 #include "schedule.h"
 #include "setback.h"
 #include "trace.h"
@@ -40,7 +41,9 @@ struct fault {
 
 struct lane {
     struct sim_event next;
+    uint64_t next_ns;            /* when that is due, whether somebody was busy then or not */
     const struct fault *present; /* NULL: none */
+    unsigned number;             /* of the present one */
     struct sim_node *node;
 };
 
@@ -133,7 +136,7 @@ static void delay(struct sim_node *node, uint64_t least_ns, uint64_t most_ns)
 
 static void burst_begins(struct sim_node *node)
 {
-    delay(node, 0, sim_draw_between(1, BURST_MOST_MS) * NS_PER_MS);
+    delay(node, 0, sim_plan_draw_strength(1, BURST_MOST_MS) * NS_PER_MS);
 }
 
 static void delay_ends(struct sim_node *node)
@@ -144,7 +147,7 @@ static void delay_ends(struct sim_node *node)
 /* What it hears is late alone. */
 static void lateness_begins(struct sim_node *node)
 {
-    const uint64_t most_ns = sim_draw_between(1, BURST_MOST_MS) * NS_PER_MS;
+    const uint64_t most_ns = sim_plan_draw_strength(1, BURST_MOST_MS) * NS_PER_MS;
 
     sim_link_delay(of->redis_host, node->host, most_ns / 2, most_ns);
 }
@@ -176,13 +179,13 @@ static void unreachable_ends(struct sim_node *node)
 
 static void pace_begins(struct sim_node *node)
 {
-    sim_host_pace(node->host, (int64_t)sim_draw_between(0, 2 * PACE_MOST_PPM) - PACE_MOST_PPM);
+    sim_host_pace(node->host, (int64_t)sim_plan_draw_strength(0, 2 * PACE_MOST_PPM) - PACE_MOST_PPM);
 }
 
 /* The calendar alone, which leases must not ask. */
 static void calendar_begins(struct sim_node *node)
 {
-    node->host->clock.off_ns = ((int64_t)sim_draw_between(0, 2 * CALENDAR_MOST_S) - CALENDAR_MOST_S) * NS_PER_S;
+    node->host->clock.off_ns = ((int64_t)sim_plan_draw_strength(0, 2 * CALENDAR_MOST_S) - CALENDAR_MOST_S) * NS_PER_S;
 }
 
 /* Redis */
@@ -279,52 +282,65 @@ static void end_present(struct lane *lane)
 {
     if (!lane->present)
         return;
-    sim_trace("faults", "%s of %s ends", lane->present->name, lane->node->host->name);
-    lane->present->end(lane->node);
+    if (sim_plan_happens(lane->number)) {
+        sim_trace("faults", "%u: %s of %s ends", lane->number, lane->present->name, lane->node->host->name);
+        lane->present->end(lane->node);
+    }
     lane->present = NULL;
 }
 
 /* Often where something is wrong already. */
 static struct sim_node *draw_node(void)
 {
-    const struct lane *lane = &lanes[sim_draw_below(LANES)];
+    const struct lane *lane = &lanes[sim_plan_draw_below(LANES)];
 
-    return lane->present && sim_draw_below(2) == 0 ? lane->node : &of->nodes[sim_draw_below(of->node_count)];
+    return lane->present && sim_plan_draw_below(2) == 0 ? lane->node : &of->nodes[sim_plan_draw_below(of->node_count)];
 }
 
 static void begin(struct lane *lane, const struct fault *fault, struct sim_node *node)
 {
     for (struct lane *other = lanes; fault->need == NEEDS_ALL && other < lanes + LANES; other++)
         end_present(other);
-    sim_trace("faults", "%s of %s", fault->name, node->host->name);
-    fault->begin(node);
+    lane->number = sim_plan_next();
+    if (sim_plan_happens(lane->number)) {
+        sim_trace("faults", "%u: %s of %s", lane->number, fault->name, node->host->name);
+        fault->begin(node);
+    }
     lane->node = node;
     lane->present = fault->end ? fault : NULL;
+}
+
+static void go_on_in(struct lane *lane, uint64_t ns)
+{
+    lane->next_ns += ns;
+    sim_event_at(&lane->next, lane->next_ns);
 }
 
 static void on_next(struct sim_event *event)
 {
     struct lane *lane = LIST_ENTRY(event, struct lane, next);
-    const struct fault *fault = &FAULTS[sim_draw_below(sizeof FAULTS / sizeof *FAULTS)];
+    const struct fault *fault = &FAULTS[sim_plan_draw_below(sizeof FAULTS / sizeof *FAULTS)];
     struct sim_node *node = draw_node();
 
     if (lane->present) {
         end_present(lane);
-        sim_event_in(event, sim_draw_between(1, REST_MOST_MS) * NS_PER_MS);
+        go_on_in(lane, sim_plan_draw_between(1, REST_MOST_MS) * NS_PER_MS);
         return;
     }
     if (is_free(fault, node))
         begin(lane, fault, node);
-    sim_event_in(event, lane->present && fault->need == NEEDS_ALL ? SIM_SETBACK_NS
-                                                                  : sim_draw_between(1, LAST_MOST_MS) * NS_PER_MS);
+    go_on_in(lane, lane->present && fault->need == NEEDS_ALL ? SIM_SETBACK_NS
+                                                             : sim_plan_draw_between(1, LAST_MOST_MS) * NS_PER_MS);
 }
 
-void sim_faults_start(struct sim_deployment *deployment)
+/* Lanes never meet at the same moment, at which others' draws would order them. */
+void sim_faults_start(struct sim_deployment *deployment, uint64_t seed)
 {
     of = deployment;
+    sim_plan_begin(seed);
     for (struct lane *lane = lanes; lane < lanes + LANES; lane++) {
-        *lane = (struct lane){.next.run = on_next};
-        sim_event_in(&lane->next, sim_draw_between(1, REST_MOST_MS) * NS_PER_MS);
+        *lane = (struct lane){.next.run = on_next, .next_ns = sim_now_ns() + (uint64_t)(lane - lanes)};
+        go_on_in(lane, sim_plan_draw_between(1, REST_MOST_MS) * NS_PER_MS);
     }
 }
 

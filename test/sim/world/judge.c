@@ -4,15 +4,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { TEXT_BYTES = 200, ACCEPTED = 200, REFUSED = 401, UNAVAILABLE = 503 };
+enum { TEXT_BYTES = 260, ACCEPTED = 200, REFUSED = 401, UNAVAILABLE = 503 };
 
 #define NS_PER_S 1e9
 
 struct sim_counts sim_counts;
 
-void sim_judge_begin(void)
+static const char *broken;
+
+void sim_judge_begin(const char *broken_rule)
 {
     sim_counts = (struct sim_counts){0};
+    broken = broken_rule;
 }
 
 void sim_judge_violation(const char *format, ...)
@@ -24,14 +27,16 @@ void sim_judge_violation(const char *format, ...)
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
     sim_counts.violations++;
-    sim_trace("judge", "VIOLATION: %s", text);
+    sim_trace("judge", "VIOLATION: %s%s%s", text, broken ? "; what is broken: " : "", broken ? broken : "");
 }
 
 void sim_judge_use(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, bool is_done)
 {
     if (is_done && of->revoked_ns > 0 && begun_ns > of->revoked_ns)
-        sim_judge_violation("%s accepts %s %.6f s after its revocation was answered", node, key,
-                            (double)(begun_ns - of->revoked_ns) / NS_PER_S);
+        sim_judge_violation("%s accepts %s %.6f s after its end, which counts from %.6f; the check began at %.6f, and "
+                            "was answered at %.6f",
+                            node, key, (double)(begun_ns - of->revoked_ns) / NS_PER_S, sim_trace_s(of->revoked_ns),
+                            sim_trace_s(begun_ns), sim_trace_s(sim_now_ns()));
 }
 
 void sim_judge_check(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, int status)

@@ -19,7 +19,8 @@ struct sim_counts {
 
 extern struct sim_counts sim_counts;
 
-void sim_judge_begin(void);
+/* broken_rule: of the nodes; NULL: none. */
+void sim_judge_begin(const char *broken_rule);
 void sim_judge_check(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, int status);
 /* A request in the key's name, whether it was done. */
 void sim_judge_use(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, bool is_done);

@@ -25,7 +25,7 @@ static struct sim_process caller; /* sim_processes_join(); it has a turn, and no
 static bool is_caller_joined, caller_waits;
 static int started;
 static struct sim_process *owners[FDS_MAX];
-static int fds_end; /* behind the highest descriptor that a process ever had */
+static int fds_end;      /* behind the highest descriptor that a process ever had */
 static char *free_stack; /* begins with the address of the next */
 
 /* What the kernel asks */
@@ -265,8 +265,7 @@ void sim_process_failed(const char *what)
     fflush(sim_running->out);
     fflush(sim_running->err);
     sim_trace_tell();
-    dprintf(STDERR_FILENO, "%s: %s; the last line of %s.err says why\n", sim_running->name, what,
-            sim_running->printed);
+    dprintf(STDERR_FILENO, "%s: %s; the last line of %s.err says why\n", sim_running->name, what, sim_running->printed);
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_print_stack_trace();
 #endif

@@ -1,11 +1,12 @@
-/* simulate [--seed N] [--seconds S] [--nodes N] [--rate N] [--break RULE] [--faults no] [--trace] [--first]: a
- * deployment under a seed; see README.md. Prints one line. Exit status: 0 nothing was found, 1 the promise was broken,
- * 2 wrong usage, 3 the simulation failed, or a process did. */
+/* simulate [--seed N] [--seconds S] [--nodes N] [--rate N] [--break RULE] [--no-faults] [--without LIST]
+ * [--trace] [--first]: a deployment under a seed; see README.md. Prints one line. Exit status: 0 nothing was found, 1
+ * the promise was broken, 2 wrong usage, 3 the simulation failed, or a process did. */
 #include "base/check.h"
 #include "core/lease_rules.h"
 #include "faults.h"
 #include "judge.h"
 #include "load.h"
+#include "plan.h"
 #include "schedule.h"
 #include "trace.h"
 #include <dirent.h>
@@ -84,6 +85,9 @@ static void read_options(struct options *options, char **argv)
             continue;
         if (strcmp(*argv, "--break") == 0 && argv[1]) {
             options->broken = *++argv;
+        } else if (strcmp(*argv, "--without") == 0 && argv[1]) {
+            if (!sim_plan_leave_out(*++argv))
+                exit(USAGE);
         } else if (i == sizeof known / sizeof *known) {
             fprintf(stderr, "no such option: %s\n", *argv);
             exit(USAGE);
@@ -146,16 +150,16 @@ static void print_result(const struct options *options, double began_s)
 {
     const double virtual_s = (double)sim_spent_ns() / (double)NS_PER_S, cpu = cpu_s() - began_s;
 
-    printf(
-        "seed %llu: %llu violations; %llu created, %llu revoked (%.0f ms, at most %.0f); checks: %llu accepted, %llu "
-        "refused, %llu unavailable, %llu unknown; %.1f s in %.2f s of CPU (%.0f times); digest %016llx\n",
-        (unsigned long long)options->seed, (unsigned long long)sim_counts.violations,
-        (unsigned long long)sim_counts.created, (unsigned long long)sim_counts.revoked,
-        sim_counts.revoked > 0 ? (double)sim_counts.revoke_ns_sum / (double)sim_counts.revoked / 1e6 : 0.0,
-        (double)sim_counts.revoke_ns_max / 1e6, (unsigned long long)sim_counts.accepted,
-        (unsigned long long)sim_counts.refused, (unsigned long long)sim_counts.unavailable,
-        (unsigned long long)sim_counts.unknown, virtual_s, cpu, virtual_s / cpu,
-        (unsigned long long)sim_trace_digest());
+    printf("seed %llu: %llu violations; %u faults; %llu created, %llu revoked (%.0f ms, at most %.0f); checks: %llu "
+           "accepted, %llu "
+           "refused, %llu unavailable, %llu unknown; %.1f s in %.2f s of CPU (%.0f times); digest %016llx\n",
+           (unsigned long long)options->seed, (unsigned long long)sim_counts.violations, sim_plan_count(),
+           (unsigned long long)sim_counts.created, (unsigned long long)sim_counts.revoked,
+           sim_counts.revoked > 0 ? (double)sim_counts.revoke_ns_sum / (double)sim_counts.revoked / 1e6 : 0.0,
+           (double)sim_counts.revoke_ns_max / 1e6, (unsigned long long)sim_counts.accepted,
+           (unsigned long long)sim_counts.refused, (unsigned long long)sim_counts.unavailable,
+           (unsigned long long)sim_counts.unknown, virtual_s, cpu, virtual_s / cpu,
+           (unsigned long long)sim_trace_digest());
 }
 
 static void simulate(const struct options *options, const char *folder)
@@ -163,14 +167,14 @@ static void simulate(const struct options *options, const char *folder)
     sim_kernel_enter_at(FIRST_MONOTONIC_NS, FIRST_REAL_NS);
     sim_schedule_begin(options->seed);
     sim_trace_begin(options->is_traced);
-    sim_judge_begin();
+    sim_judge_begin(options->broken);
     sim_deployment_start(&deployment, IMAGE, folder, (unsigned)options->nodes, options->broken);
     sim_load_start(&deployment, (unsigned)options->rate);
     if (options->no_faults) {
         run_for(options, options->seconds);
         return;
     }
-    sim_faults_start(&deployment);
+    sim_faults_start(&deployment, options->seed);
     if (run_for(options, options->seconds))
         see_that_it_lives(options);
 }
