@@ -9,7 +9,7 @@
  * - TCP and Unix sockets (SOCK_STREAM) bind, listen, connect, accept, send, receive, end and reset as Linux' do on the
  *   loopback interface. An address is taken at the system, so that it is free and a socket's file exists; nobody
  * outside reaches it. Bytes arrive at once.
- * - Not there: urgent data, ancillary data, datagrams, duplicates of descriptors (dup). */
+ * - Not there: urgent data, datagrams, duplicates of descriptors (dup). */
 #pragma once
 #include <stdint.h>
 

@@ -120,6 +120,7 @@ void sim_socket_free(struct sim_socket *socket)
 {
     sim_epoll_forget(socket);
     sim_drop_flying(socket);
+    sim_rights_drop(socket);
     sim_event_cancel(&socket->resumes);
     sim_event_cancel(&socket->patience.looks);
     list_remove(&socket->listeners);

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-enum { SIM_FDS_MAX = 1 << 16, SIM_ANY = 0 };
+enum { SIM_FDS_MAX = 1 << 16, SIM_ANY = 0, SIM_RIGHTS_MAX = 4 };
 
 enum sim_socket_state {
     SIM_FRESH,
@@ -70,6 +70,8 @@ struct sim_socket {
     bool has_ended; /* we do not */
     bool was_full;  /* the peer waits for room */
     int error;
+    int rights[SIM_RIGHTS_MAX]; /* descriptors that came with what is unread */
+    size_t right_count;
     struct list flying; /* what is on its way to it */
     size_t flying_bytes;
     struct sim_event arrival;
@@ -115,6 +117,14 @@ void sim_tell_room(struct sim_socket *socket);
 /* Bytes of a host's socket to a peer that is gone, sent first at that time: it hears a reset, once that can reach it.
  */
 void sim_send_to_nobody(struct sim_socket *socket, uint64_t first_ns);
+
+/* rights.c */
+
+/* The message has been sent to this socket (NULL: to nobody), with its descriptors. */
+void sim_rights_sent(struct sim_socket *to, const struct msghdr *message);
+/* Bytes were taken from it into this message, and what came with them. */
+void sim_rights_taken(struct sim_socket *socket, struct msghdr *message);
+void sim_rights_drop(struct sim_socket *socket);
 
 /* patience.c */
 

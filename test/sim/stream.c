@@ -339,12 +339,17 @@ ssize_t readv(int fd, const struct iovec *parts, int count)
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
     struct sim_socket *socket = sim_socket_of(fd);
+    ssize_t taken;
 
     if (!socket)
         return SYSTEM(recvmsg)(fd, message, flags);
-    message->msg_controllen = 0;
     message->msg_flags = 0;
-    return receive(socket, message->msg_iov, message->msg_iovlen, flags);
+    taken = receive(socket, message->msg_iov, message->msg_iovlen, flags);
+    if (taken > 0 && !(flags & MSG_PEEK))
+        sim_rights_taken(socket, message);
+    else
+        message->msg_controllen = 0;
+    return taken;
 }
 
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
@@ -386,11 +391,14 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     struct sim_socket *socket = sim_socket_of(fd);
+    ssize_t sent;
 
     if (!socket)
         return SYSTEM(sendmsg)(fd, message, flags);
-    CHECK(message->msg_controllen == 0);
-    return send_parts(socket, message->msg_iov, message->msg_iovlen, flags);
+    sent = send_parts(socket, message->msg_iov, message->msg_iovlen, flags);
+    if (sent > 0)
+        sim_rights_sent(socket->peer, message);
+    return sent;
 }
 
 /* src/http/socket.c makes two calls itself, libuv that which closes. Like the system's, it takes six arguments, however

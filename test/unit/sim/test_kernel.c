@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -238,6 +239,107 @@ Test(sim_kernel, walks_as_the_system_does)
         compare_lines(seed, wanted[seed], walk.trace);
         free(wanted[seed]);
     }
+}
+
+/* Descriptors that travel */
+
+static void send_two(int to)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
+    const int fds[] = {memfd_create("first", 0), memfd_create("second", 0)};
+    char byte = 0;
+    struct iovec part = {&byte, 1};
+
+    cr_assert_eq(ftruncate(fds[0], 1), 0);
+    cr_assert_eq(ftruncate(fds[1], 2), 0);
+    memcpy(CMSG_DATA(&control.align), fds, sizeof fds);
+    cr_assert_eq(
+        sendmsg(to,
+                &(struct msghdr){
+                    .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control},
+                MSG_NOSIGNAL),
+        1);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* Returns how many came. */
+static size_t receive_some(int from, size_t room, int ret_fds[2])
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    char byte;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room ? &control : NULL, .msg_controllen = room};
+
+    cr_assert_eq(recvmsg(from, &message, 0), 1);
+    cr_assert_eq(message.msg_flags & MSG_CTRUNC, room ? 0 : MSG_CTRUNC);
+    if (message.msg_controllen == 0)
+        return 0;
+    cr_assert_eq(CMSG_FIRSTHDR(&message)->cmsg_type, SCM_RIGHTS);
+    memcpy(ret_fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof *ret_fds);
+    return (CMSG_FIRSTHDR(&message)->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+}
+
+static off_t size_of(int fd)
+{
+    struct stat file;
+
+    cr_assert_eq(fstat(fd, &file), 0);
+    return file.st_size;
+}
+
+static int next_fd(void)
+{
+    const int fd = memfd_create("next", 0);
+
+    close(fd);
+    return fd;
+}
+
+static void descriptors_travel(void)
+{
+    int ends[2], got[2];
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    send_two(ends[0]);
+    cr_assert_eq(receive_some(ends[1], CMSG_SPACE(2 * sizeof(int)), got), 2);
+    cr_assert_eq(size_of(got[0]), 1);
+    cr_assert_eq(size_of(got[1]), 2);
+    close(got[0]);
+    close(got[1]);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+Test(sim_kernel, descriptors_travel)
+{
+    twice(descriptors_travel);
+}
+
+static void descriptors_that_nobody_takes_are_closed(void)
+{
+    const int before = next_fd();
+    int ends[2], got[2];
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    send_two(ends[0]);
+    cr_assert_eq(receive_some(ends[1], 0, got), 0);
+    send_two(ends[0]);
+    close(ends[0]);
+    close(ends[1]);
+    cr_assert_eq(next_fd(), before);
+}
+
+Test(sim_kernel, descriptors_that_nobody_takes_are_closed)
+{
+    twice(descriptors_that_nobody_takes_are_closed);
 }
 
 /* TCP, where what one side does reaches the other a moment later */
