@@ -1,7 +1,6 @@
 #include "table_reader.h"
 #include "table_board.h"
-
-#include "chatelaine/check.h"
+#include "table_steps.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -9,33 +8,21 @@
 
 enum { NS_PER_MS = 1000000, BATCH_MAX = 16, TURN_MAX_MS = 4, REFRESH_MAX_MS = 100, SCOPES = 12 };
 
-enum reader_rule {
-#define READER_RULE_ENUM(id, name, without) id,
-    TABLE_READER_RULES(READER_RULE_ENUM)
-#undef READER_RULE_ENUM
-        READER_RULE_COUNT /* none is left out */
-};
-
 /* A check under way. */
 struct attempt {
     struct board_key *key;
     uint32_t promise; /* before it began */
     int64_t start_ns;
-    uint32_t scopes; /* that are asked for */
-    uint64_t hash[2], words[CHATELAINE_ENTRY_WORDS];
-    uint32_t slot;
-    bool goes_on; /* nothing has refused it yet */
-    struct chatelaine_principal who;
+    struct table_step step;
 };
 
 struct reader {
     struct board *board;
     unsigned node, seed;
     bool is_quick;
-    enum reader_rule broken;
     struct chatelaine_table table;
+    struct table_steps steps;
     int64_t refresh_at_ns;
-    uint64_t clock_before_ns; /* for READER_CLOCK */
     struct attempt tries[BATCH_MAX];
     size_t count;
 };
@@ -97,52 +84,9 @@ static bool try_begins(struct reader *reader, struct attempt *attempt)
     if (!attempt->key)
         return false;
     attempt->promise = atomic_load_explicit(&attempt->key->promise, memory_order_acquire);
-    attempt->scopes = random_scopes(reader, attempt->key);
+    attempt->step.scopes = random_scopes(reader, attempt->key);
     attempt->start_ns = history_now_ns();
     return true;
-}
-
-/* The steps of chatelaine_check() */
-
-static void find(struct reader *reader, struct attempt *attempt)
-{
-    chatelaine_hash(reader->table.hash_key, attempt->key->secret, strlen(attempt->key->secret), attempt->hash);
-    attempt->goes_on = chatelaine_find(&reader->table, attempt->hash, &attempt->slot, attempt->words);
-}
-
-/* chatelaine_is_valid() but for what this reader leaves out. */
-static bool is_nearly_valid(const struct reader *reader, const struct attempt *attempt)
-{
-    const struct chatelaine_table *table = &reader->table;
-    const struct chatelaine_entry *entry =
-        &table->sets[attempt->slot / CHATELAINE_WAYS].entries[attempt->slot % CHATELAINE_WAYS];
-    uint32_t bucket = (uint32_t)(attempt->words[3] >> 48) & (CHATELAINE_BUCKETS - 1);
-    uint64_t until_ns = atomic_load(&table->header->lease_until_ns[bucket & table->partition_mask]);
-    uint64_t now_ns = reader->broken == READER_CLOCK ? reader->clock_before_ns : chatelaine_now_ns();
-
-    return (now_ns < until_ns || reader->broken == READER_LEASE) &&
-           (atomic_load(&table->header->epoch[bucket]) == (uint32_t)attempt->words[3] ||
-            reader->broken == READER_EPOCH) &&
-           (atomic_load(&entry->words[0]) == attempt->words[0] || reader->broken == READER_ORDER);
-}
-
-static void validate(struct reader *reader, struct attempt *attempt)
-{
-    attempt->goes_on =
-        attempt->goes_on &&
-        (reader->broken == READER_RULE_COUNT ? chatelaine_is_valid(&reader->table, attempt->slot, attempt->words)
-                                             : is_nearly_valid(reader, attempt)) &&
-        (attempt->scopes & ~(uint32_t)(attempt->words[3] >> 32 & 0xffff)) == 0;
-}
-
-/* The counter's generation shows, too, that the entry has changed. */
-static void count_use(struct reader *reader, struct attempt *attempt)
-{
-    attempt->goes_on = attempt->goes_on &&
-                       (chatelaine_count_use(&reader->table.uses[attempt->slot], (uint32_t)(attempt->words[0] >> 32)) ||
-                        reader->broken == READER_ORDER);
-    if (attempt->goes_on)
-        chatelaine_read_entry(attempt->words, &attempt->who);
 }
 
 /* Judging */
@@ -168,36 +112,38 @@ static void judge(struct reader *reader, const struct attempt *attempt)
     const struct board_key *key = attempt->key;
 
     atomic_fetch_add(&board->after_end, attempt->promise & 1);
-    atomic_fetch_add(attempt->goes_on ? &board->accepted : &board->not_accepted, 1);
-    if (!attempt->goes_on)
+    atomic_fetch_add(attempt->step.goes_on ? &board->accepted : &board->not_accepted, 1);
+    if (!attempt->step.goes_on)
         return;
     if (!atomic_load(&key->was_accepted))
         atomic_store(&attempt->key->was_accepted, true);
     if ((attempt->promise & 1) && atomic_load_explicit(&key->promise, memory_order_acquire) == attempt->promise)
         tell(reader, attempt, BOARD_ENDED);
-    if (strcmp(attempt->who.principal, key->id) != 0)
+    if (strcmp(attempt->step.who.principal, key->id) != 0)
         tell(reader, attempt, BOARD_OTHER_KEY);
-    if (key->scopes && (attempt->who.scopes != key->scopes || (attempt->scopes & ~key->scopes)))
+    if (key->scopes && (attempt->step.who.scopes != key->scopes || (attempt->step.scopes & ~key->scopes)))
         tell(reader, attempt, BOARD_OTHER_SCOPES);
 }
 
 /* As many readers that are stopped at the same moment: each step is done for all checks, with pauses between. */
 static void check_in_steps(struct reader *reader, bool has_pauses)
 {
-    reader->clock_before_ns = chatelaine_now_ns();
-    if (has_pauses && reader->broken == READER_CLOCK)
+    struct table_steps *steps = &reader->steps;
+
+    steps->clock_before_ns = chatelaine_now_ns();
+    if (has_pauses && steps->broken == READER_CLOCK)
         pause_for_a_while(reader);
     for (size_t i = 0; i < reader->count; i++)
         if (try_begins(reader, &reader->tries[i]))
-            find(reader, &reader->tries[i]);
+            table_steps_find(steps, &reader->tries[i].step, reader->tries[i].key->secret);
     if (has_pauses)
         pause_for_a_while(reader);
     for (size_t i = 0; i < reader->count; i++)
-        validate(reader, &reader->tries[i]);
+        table_steps_validate(steps, &reader->tries[i].step);
     if (has_pauses)
         pause_for_a_while(reader);
     for (size_t i = 0; i < reader->count; i++)
-        count_use(reader, &reader->tries[i]);
+        table_steps_count(steps, &reader->tries[i].step);
 }
 
 static void check_at_once(struct reader *reader)
@@ -206,8 +152,8 @@ static void check_at_once(struct reader *reader)
         struct attempt *attempt = &reader->tries[i];
 
         if (try_begins(reader, attempt))
-            attempt->goes_on = chatelaine_check(&reader->table, attempt->key->secret, strlen(attempt->key->secret),
-                                                attempt->scopes, &attempt->who);
+            attempt->step.goes_on = chatelaine_check(&reader->table, attempt->key->secret, strlen(attempt->key->secret),
+                                                     attempt->step.scopes, &attempt->step.who);
     }
 }
 
@@ -221,28 +167,13 @@ static void turn(struct reader *reader)
         atomic_fetch_add(&reader->board->without_table, 1);
         return;
     }
-    if (has_pauses || reader->broken != READER_RULE_COUNT || below(reader, 2))
+    if (has_pauses || reader->steps.broken != READER_RULE_COUNT || below(reader, 2))
         check_in_steps(reader, has_pauses);
     else
         check_at_once(reader);
     for (size_t i = 0; i < reader->count; i++)
         if (reader->tries[i].key)
             judge(reader, &reader->tries[i]);
-}
-
-static enum reader_rule broken_rule(void)
-{
-    static const char *const NAMES[READER_RULE_COUNT] = {
-#define READER_RULE_NAME(id, name, without) [id] = name,
-        TABLE_READER_RULES(READER_RULE_NAME)
-#undef READER_RULE_NAME
-    };
-    const char *broken = getenv("CHATELAINE_BREAK");
-    enum reader_rule rule = 0;
-
-    while (rule < READER_RULE_COUNT && (!broken || strcmp(broken, NAMES[rule]) != 0))
-        rule++;
-    return rule;
 }
 
 int table_reader_run(int argc, char **argv)
@@ -255,7 +186,7 @@ int table_reader_run(int argc, char **argv)
     reader.node = (unsigned)strtoul(argv[2], NULL, 10);
     reader.seed = (unsigned)strtoul(argv[3], NULL, 10);
     reader.is_quick = strcmp(argv[4], "quick") == 0;
-    reader.broken = broken_rule();
+    reader.steps = (struct table_steps){.table = &reader.table, .broken = table_steps_broken()};
     chatelaine_table_init(&reader.table, argv[1], CHATELAINE_ANY_DEPLOYMENT, CHATELAINE_OWNER_OF_FOLDER);
     for (;;) {
         turn(&reader);

@@ -16,6 +16,7 @@
 #include "shard_faults.h"
 #include "table_reader.h"
 #include "table_readers.h"
+#include "table_steps.h"
 #include "upgrade.h"
 
 #include <getopt.h>
