@@ -29,6 +29,7 @@ enum {
 #define WITHIN_NS (30 * NS_PER_S)
 #define SETTLE_NS (3 * NS_PER_S)
 #define REDIS "redis://10.0.0.100:6379"
+#define TABLE_KEYS "64"
 #define ORIGIN "http://console.test"
 #define PASSWORD "glacier umbrella tornado 51 quill"
 
@@ -250,10 +251,15 @@ static void node_ended(void *arg, int code)
         give_up(node->host->name, "the node has ended by itself");
 }
 
+void sim_table_path(const struct sim_node *node, char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/%s.table", node->deployment->folder, node->host->name);
+}
+
 void sim_node_start(struct sim_node *node)
 {
     const struct sim_deployment *deployment = node->deployment;
-    char listen[64], internal[64], broken[64];
+    char listen[64], internal[64], broken[64], table[PATH_BYTES];
     const char *const argv[] = {"chatelaine",
                                 "serve",
                                 "--listen",
@@ -266,11 +272,16 @@ void sim_node_start(struct sim_node *node)
                                 ORIGIN,
                                 "--master-key-file",
                                 deployment->master_key,
+                                "--table",
+                                table,
+                                "--table-keys",
+                                TABLE_KEYS,
                                 NULL};
     const char *const environment[] = {deployment->broken ? broken : NULL, NULL};
 
     snprintf(listen, sizeof listen, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT);
     snprintf(internal, sizeof internal, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT + 1);
+    sim_table_path(node, table, sizeof table);
     snprintf(broken, sizeof broken, "CHATELAINE_BREAK=%s", deployment->broken ? deployment->broken : "");
     node->process = sim_process_start(&(struct sim_process_plan){.name = node->host->name,
                                                                  .host = node->host,

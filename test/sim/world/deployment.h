@@ -36,3 +36,5 @@ void sim_command_start(struct sim_deployment *deployment, const char *const *arg
                        void *arg);
 void sim_node_start(struct sim_node *node);
 void sim_node_kill(struct sim_node *node);
+/* Of the socket at which it hands its shared table to readers. */
+void sim_table_path(const struct sim_node *node, char *ret_path, size_t size);

@@ -1,5 +1,6 @@
 #include "faults.h"
 #include "plan.h"
+#include "readers.h"
 #include "schedule.h"
 #include "setback.h"
 #include "trace.h"
@@ -94,6 +95,7 @@ static void hang_up_begins(struct sim_node *node)
 static void power_fails(struct sim_node *node)
 {
     sim_node_kill(node);
+    sim_readers_power(node, false);
     sim_host_power(node->host, false);
 }
 
@@ -101,6 +103,7 @@ static void power_returns(struct sim_node *node)
 {
     sim_host_power(node->host, true);
     sim_node_start(node);
+    sim_readers_power(node, true);
 }
 
 /* Between a node and Redis */
@@ -338,6 +341,7 @@ void sim_faults_start(struct sim_deployment *deployment, uint64_t seed)
 {
     of = deployment;
     sim_plan_begin(seed);
+    sim_readers_trouble(true);
     for (struct lane *lane = lanes; lane < lanes + LANES; lane++) {
         *lane = (struct lane){.next.run = on_next, .next_ns = sim_now_ns() + (uint64_t)(lane - lanes)};
         go_on_in(lane, sim_plan_draw_between(1, REST_MOST_MS) * NS_PER_MS);
@@ -346,6 +350,7 @@ void sim_faults_start(struct sim_deployment *deployment, uint64_t seed)
 
 void sim_faults_stop(void)
 {
+    sim_readers_trouble(false);
     for (struct lane *lane = lanes; lane < lanes + LANES; lane++) {
         sim_event_cancel(&lane->next);
         end_present(lane);

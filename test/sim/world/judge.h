@@ -13,6 +13,7 @@ struct sim_verdict {
 
 struct sim_counts {
     uint64_t accepted, refused, unavailable, unknown; /* checks: 200, 401, 503, no answer */
+    uint64_t table_checks, table_accepted;            /* by readers of shared tables */
     uint64_t created, revoked, revoke_ns_sum, revoke_ns_max;
     uint64_t violations;
 };

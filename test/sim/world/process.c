@@ -479,7 +479,7 @@ struct sim_process *sim_process_start(const struct sim_process_plan *plan)
     process->environment = texts_copy(plan->environment);
     if (!plan->host)
         sim_shift_init(&process->shift, process->environment);
-    process->image = sim_image_take(image_path);
+    process->image = sim_image_take(plan->image ? plan->image : image_path);
     process->heap = sim_heap_take();
     process->in = plan->input ? fopen(plan->input, "re") : NULL;
     process->printed = path_printed(plan);

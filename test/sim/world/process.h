@@ -8,7 +8,7 @@ struct sim_process;
 
 struct sim_process_plan {
     const char *name;
-    const char *folder;             /* NULL: that of all */
+    const char *image, *folder;     /* NULL: that of all */
     const char *printed;            /* where what it prints is added, in place of its name; NULL: its name */
     const char *input;              /* the file that it reads; NULL: nothing */
     struct sim_host *host;          /* NULL: all of them run on one machine, the system's, without a network */

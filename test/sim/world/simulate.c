@@ -7,7 +7,9 @@
 #include "judge.h"
 #include "load.h"
 #include "plan.h"
+#include "readers.h"
 #include "schedule.h"
+#include "table_steps.h"
 #include "trace.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -59,7 +61,7 @@ static uint64_t number_of(const char *text)
 static bool is_rule(const char *name)
 {
 #define NAME(id, text, what) text,
-    static const char *const NAMES[] = {LEASE_RULES_TABLE(NAME)};
+    static const char *const NAMES[] = {LEASE_RULES_TABLE(NAME) TABLE_READER_RULES(NAME)};
 #undef NAME
 
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
@@ -99,7 +101,9 @@ static void read_options(struct options *options, char **argv)
         }
     }
     if (options->broken && !is_rule(options->broken)) {
-        fprintf(stderr, "no such rule: %s; their names are in include/core/lease_rules.h\n", options->broken);
+        fprintf(stderr,
+                "no such rule: %s; their names are in include/core/lease_rules.h and test/torture/table_steps.h\n",
+                options->broken);
         exit(USAGE);
     }
     if (options->nodes < 1 || options->nodes > SIM_NODES_MAX || options->rate < 1)
@@ -144,6 +148,8 @@ static void see_that_it_lives(const struct options *options)
             REST_S);
     if (sim_counts.accepted == before.accepted)
         sim_judge_violation("nothing is accepted %d s after the last fault", REST_S);
+    if (sim_counts.table_accepted == before.table_accepted)
+        sim_judge_violation("no table accepts anything %d s after the last fault", REST_S);
 }
 
 static void print_result(const struct options *options, double began_s)
@@ -151,14 +157,17 @@ static void print_result(const struct options *options, double began_s)
     const double virtual_s = (double)sim_spent_ns() / (double)NS_PER_S, cpu = cpu_s() - began_s;
 
     printf("seed %llu: %llu violations; %u faults; %llu created, %llu revoked (%.0f ms, at most %.0f); checks: %llu "
-           "accepted, %llu "
-           "refused, %llu unavailable, %llu unknown; %.1f s in %.2f s of CPU (%.0f times); digest %016llx\n",
+           "accepted, "
+           "%llu refused, %llu unavailable, %llu unknown; by tables %llu of %llu; %.1f s in %.2f s of CPU (%.0f "
+           "times); digest "
+           "%016llx\n",
            (unsigned long long)options->seed, (unsigned long long)sim_counts.violations, sim_plan_count(),
            (unsigned long long)sim_counts.created, (unsigned long long)sim_counts.revoked,
            sim_counts.revoked > 0 ? (double)sim_counts.revoke_ns_sum / (double)sim_counts.revoked / 1e6 : 0.0,
            (double)sim_counts.revoke_ns_max / 1e6, (unsigned long long)sim_counts.accepted,
            (unsigned long long)sim_counts.refused, (unsigned long long)sim_counts.unavailable,
-           (unsigned long long)sim_counts.unknown, virtual_s, cpu, virtual_s / cpu,
+           (unsigned long long)sim_counts.unknown, (unsigned long long)sim_counts.table_accepted,
+           (unsigned long long)sim_counts.table_checks, virtual_s, cpu, virtual_s / cpu,
            (unsigned long long)sim_trace_digest());
 }
 
@@ -170,6 +179,7 @@ static void simulate(const struct options *options, const char *folder)
     sim_judge_begin(options->broken);
     sim_deployment_start(&deployment, IMAGE, folder, (unsigned)options->nodes, options->broken);
     sim_load_start(&deployment, (unsigned)options->rate);
+    sim_readers_start(&deployment, READER_IMAGE);
     if (options->no_faults) {
         run_for(options, options->seconds);
         return;
