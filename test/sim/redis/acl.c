@@ -346,8 +346,7 @@ static bool channel_fits(const struct acl_user *user, struct text channel, bool 
     return false;
 }
 
-/* The arguments that are keys: *ret_first, and the one behind the last. */
-static void keys_of(const struct call *call, size_t *ret_first, size_t *ret_end)
+void cmd_keys_of(const struct call *call, size_t *ret_first, size_t *ret_end)
 {
     const struct command *command = call->command;
     int64_t count = 0;
@@ -359,6 +358,11 @@ static void keys_of(const struct call *call, size_t *ret_first, size_t *ret_end)
 
         *ret_first = 3;
         *ret_end = 3 + (is_count ? (size_t)count : 0);
+    } else if (command->run == cmd_migrate && call->argv[3].len == 0) {
+        for (*ret_first = 6; *ret_first < call->argc && !arg_is(call, *ret_first, "KEYS"); (*ret_first)++)
+            ;
+        *ret_first += 1;
+        *ret_end = call->argc;
     } else if (command->first_key == 0) {
         *ret_end = 0;
     }
@@ -386,7 +390,7 @@ enum acl_verdict acl_judge(const struct acl_user *user, const struct call *call,
     if (command->flags & (CMD_TELLS | CMD_HEARS))
         return judge_channels(user, call, ret_at);
     access |= command->flags & CMD_READS_TOO ? READS | WRITES : 0;
-    keys_of(call, ret_at, &end);
+    cmd_keys_of(call, ret_at, &end);
     for (; *ret_at < end; *ret_at += step)
         if (!key_fits(user, call->argv[*ret_at], access))
             return ACL_NO_KEY;

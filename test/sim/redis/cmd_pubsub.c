@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "internal.h"
+#include "simredis_cluster.h"
 
 #include <stdlib.h>
 
@@ -145,6 +146,20 @@ static void leave_one(struct call *call, enum channel_kind kind, struct text cha
     if (entry)
         dict_remove(&call->client->channels[kind], entry);
     say_integer(call, count_of(call->client, kind));
+}
+
+void pubsub_end_slot(struct simredis *server, unsigned slot)
+{
+    for (struct list *node = server->clients.next; node != &server->clients; node = node->next) {
+        struct simredis_client *client = LIST_ENTRY(node, struct simredis_client, node);
+        struct call call = {.server = server, .client = client, .out = &client->out};
+        struct dict_entry *entry;
+        size_t place = 0;
+
+        while ((entry = dict_next(&client->channels[SHARD_CHANNEL], &place)))
+            if (simredis_slot_of(entry->key) == slot)
+                leave_one(&call, SHARD_CHANNEL, entry->key);
+    }
 }
 
 static void leave(struct call *call, enum channel_kind kind)

@@ -10,6 +10,10 @@ void cmd_replicaof(struct call *call)
     int64_t port = 0;
     bool is_none = arg_is(call, 1, "NO") && arg_is(call, 2, "ONE");
 
+    if (server->cluster) {
+        say_error(call, "ERR REPLICAOF not allowed in cluster mode.");
+        return;
+    }
     if (!is_none && (!number_parse_i64(call->argv[2], &port) || port < 0 || port > 65535)) {
         say_error(call, "ERR Invalid master port");
         return;

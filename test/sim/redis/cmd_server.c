@@ -75,6 +75,10 @@ void cmd_select(struct call *call)
         say_error(call, "ERR DB index is out of range");
         return;
     }
+    if (db > 0 && call->server->cluster) {
+        say_error(call, "ERR SELECT is not allowed in cluster mode");
+        return;
+    }
     if (call->server->in_script)
         call->server->script_call->db = &call->server->databases[db];
     else
@@ -117,9 +121,10 @@ uint64_t sim_used_bytes(const struct simredis *server)
 static void info_server(const struct simredis *server, struct buf *out)
 {
     buf_printf(out,
-               "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\ntcp_port:%.*s\r\n"
+               "# Server\r\nredis_version:7.0.15\r\nredis_mode:%s\r\nrun_id:%s\r\ntcp_port:%.*s\r\n"
                "uptime_in_seconds:%" PRIu64 "\r\n",
-               server->run_id, TEXT_ARG(setting(server, "port")), (server->now_us - server->started_us) / 1000000);
+               server->cluster ? "cluster" : "standalone", server->run_id, TEXT_ARG(setting(server, "port")),
+               (server->now_us - server->started_us) / 1000000);
 }
 
 static void info_memory(const struct simredis *server, struct buf *out)
@@ -133,6 +138,11 @@ static void info_persistence(const struct simredis *server, struct buf *out)
 {
     buf_printf(out, "# Persistence\r\nloading:0\r\naof_enabled:%d\r\naof_last_write_status:ok\r\n",
                text_equal(setting(server, "appendonly"), TEXT("yes")));
+}
+
+static void info_cluster(const struct simredis *server, struct buf *out)
+{
+    buf_printf(out, "# Cluster\r\ncluster_enabled:%d\r\n", server->cluster != NULL);
 }
 
 static void info_commandstats(const struct simredis *server, struct buf *out)
@@ -151,11 +161,8 @@ void cmd_info(struct call *call)
     static const struct {
         const char *name;
         void (*print)(const struct simredis *server, struct buf *out);
-    } SECTIONS[] = {{"server", info_server},
-                    {"memory", info_memory},
-                    {"persistence", info_persistence},
-                    {"replication", replica_info},
-                    {"commandstats", info_commandstats}};
+    } SECTIONS[] = {{"server", info_server},       {"memory", info_memory},   {"persistence", info_persistence},
+                    {"replication", replica_info}, {"cluster", info_cluster}, {"commandstats", info_commandstats}};
     struct buf out;
 
     buf_init(&out, SIZE_MAX / 2);

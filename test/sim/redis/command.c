@@ -210,7 +210,7 @@ bool cmd_may_run(struct call *call)
     if (!is_known(call))
         return false;
     if (call->server->in_script)
-        return script_may(call) && replica_may(call) && has_memory(call);
-    return (!call->client || has_logged_in(call)) && has_memory(call) && replica_may(call) &&
+        return script_may(call) && replica_may(call) && has_memory(call) && cluster_may(call);
+    return (!call->client || has_logged_in(call)) && cluster_may(call) && has_memory(call) && replica_may(call) &&
            (!call->client || fits_subscriptions(call));
 }

@@ -44,6 +44,7 @@ struct simredis_client {
     unsigned db;
     struct dict channels[3]; /* by enum channel_kind; object: unused */
     bool is_closing, is_running;
+    bool is_asking;      /* the command before was ASKING */
     bool is_held;        /* by CLIENT PAUSE: its input waits */
     uint64_t wait_until; /* us: WAIT answers then; 0: it does not wait, UINT64_MAX: without end */
 };
@@ -73,7 +74,8 @@ struct simredis {
     bool expires_only_seen; /* DEBUG SET-ACTIVE-EXPIRE 0 */
     char *master_host;      /* REPLICAOF; NULL: it is a master */
     uint16_t master_port;
-    struct dict calls; /* by name of a command; number of calls in score */
+    struct dict calls;       /* by name of a command; number of calls in score */
+    struct cluster *cluster; /* NULL: it is no member of one */
 };
 
 /* One command. */
@@ -99,6 +101,7 @@ enum {
     CMD_READS_TOO = 256,    /* a write that tells what was there: users need the right to read the key */
     CMD_TELLS = 512,        /* argv[1] is a channel */
     CMD_HEARS = 1024,       /* all arguments are channels */
+    CMD_LOGS_ITSELF = 2048, /* of writes: what it logs is all that it did */
 };
 
 struct command {
@@ -125,6 +128,8 @@ void sim_new_run_id(struct simredis *server);
 /* The client goes after the command that runs. */
 void sim_close_client(struct simredis_client *client);
 uint64_t sim_random(struct simredis *server);
+/* Sends what all clients are due, and closes those that are to be closed. */
+void sim_flush(struct simredis *server);
 
 /* log.c: what a write did. Without any of these, a write that returned sets logs itself as it was called. */
 void log_call(struct call *call);
@@ -185,6 +190,9 @@ void value_set_string(struct value *value, struct text text);
 void database_clear(struct database *db);
 uint64_t sim_used_bytes(const struct simredis *server);
 
+/* snapshot.c: commands that make the value, under that name */
+void snapshot_value(struct buf *out, struct text key, const struct value *value);
+
 /* cmd_sets.c: the members in the order of SMEMBERS; the caller frees the array, not the texts. */
 struct text *set_members(const struct value *set, size_t *ret_count);
 
@@ -227,6 +235,14 @@ struct acl_user *acl_log_in(const struct simredis *server, struct text name, str
 enum acl_verdict { ACL_FINE, ACL_NO_COMMAND, ACL_NO_KEY, ACL_NO_CHANNEL };
 /* *ret_at: the argument that it is about. */
 enum acl_verdict acl_judge(const struct acl_user *user, const struct call *call, size_t *ret_at);
+/* The arguments that are keys: *ret_first, and the one behind the last. */
+void cmd_keys_of(const struct call *call, size_t *ret_first, size_t *ret_end);
+
+/* cluster.c: whether its keys are here. If not, that is in out. */
+bool cluster_may(struct call *call);
+/* cluster_bus.c: what is due, and when the next is; UINT64_MAX: never */
+void cluster_run(struct simredis *server);
+uint64_t cluster_next_us(const struct simredis *server);
 
 /* cmd_replica.c: what INFO says of it */
 void replica_info(const struct simredis *server, struct buf *out);
@@ -239,4 +255,6 @@ void settings_init(struct simredis *server);
 /* cmd_pubsub.c */
 size_t publish(struct simredis *server, enum channel_kind kind, struct text channel, struct text message);
 size_t client_subscriptions(const struct simredis_client *client);
+/* Whoever hears shard channels of the slot is told that this has ended. */
+void pubsub_end_slot(struct simredis *server, unsigned slot);
 bool glob_matches(struct text pattern, struct text text, bool ignore_case);

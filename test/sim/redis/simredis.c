@@ -1,4 +1,5 @@
 /* The server and its clients. */
+#include "commands.h"
 #include "internal.h"
 
 #include <stdlib.h>
@@ -66,6 +67,7 @@ void simredis_free(struct simredis *server)
     dict_finish(&server->calls);
     buf_finish(&server->log);
     free(server->master_host);
+    free(server->cluster);
     free(server);
 }
 
@@ -94,7 +96,7 @@ void sim_close_client(struct simredis_client *client)
 }
 
 /* What all clients are due, in the order of their ids. */
-static void flush(struct simredis *server)
+void sim_flush(struct simredis *server)
 {
     struct list *next;
 
@@ -127,7 +129,7 @@ void sim_run_command(struct call *call)
         return;
     if (server->in_script)
         server->has_script_written = true;
-    if (server->log_count == logged_before)
+    if (server->log_count == logged_before && !(call->command->flags & CMD_LOGS_ITSELF))
         log_call(call);
 }
 
@@ -163,6 +165,7 @@ static bool run_request(struct simredis_client *client, size_t argc, struct text
     sim_run_command(&call);
     space_expire_some(&call);
     client->is_running = false;
+    client->is_asking = call.command && call.command->run == cmd_asking;
     return true;
 }
 
@@ -188,7 +191,7 @@ static bool run_requests(struct simredis_client *client)
         if (is_run && !is_gone)
             buf_consume(&client->in, request.bytes);
         request_finish(&request);
-        flush(server);
+        sim_flush(server);
         if (is_gone)
             return false;
         if (!is_run)
@@ -206,7 +209,7 @@ void simredis_receive(struct simredis_client *client, const char *bytes, size_t 
 
 uint64_t simredis_next_us(const struct simredis *server)
 {
-    uint64_t next = UINT64_MAX;
+    uint64_t next = cluster_next_us(server);
 
     for (struct list *node = server->clients.next; node != &server->clients; node = node->next) {
         const struct simredis_client *client = LIST_ENTRY(node, struct simredis_client, node);
@@ -229,7 +232,7 @@ static bool run_one(struct simredis *server)
         if (has_waited) {
             client->wait_until = 0;
             out_integer(&client->out, 0);
-            flush(server);
+            sim_flush(server);
         }
         if (has_waited || (client->is_held && server->pause_until_us <= server->now_us)) {
             run_requests(client);
@@ -242,6 +245,7 @@ static bool run_one(struct simredis *server)
 void simredis_run(struct simredis *server)
 {
     read_clock(server);
+    cluster_run(server);
     while (run_one(server))
         ;
 }

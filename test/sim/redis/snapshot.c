@@ -92,7 +92,7 @@ static void put_zset(struct buf *out, struct text key, const struct zset *zset)
     }
 }
 
-static void snapshot_value(struct buf *out, struct text key, const struct value *value)
+void snapshot_value(struct buf *out, struct text key, const struct value *value)
 {
     switch (value->type) {
     case VALUE_STRING:
