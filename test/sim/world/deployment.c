@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/clock.h"
+#include "cluster.h"
 #include "core/totp.h"
 #include "http.h"
 #include "schedule.h"
@@ -14,6 +15,7 @@
 
 enum {
     ARGS_MAX = 24,
+    SETTINGS_MAX = 2,
     NAME_BYTES = 24,
     PATH_BYTES = 300,
     URI_BYTES = 512,
@@ -28,7 +30,6 @@ enum {
 #define MOST_DELAY_NS (400 * NS_PER_US)
 #define WITHIN_NS (30 * NS_PER_S)
 #define SETTLE_NS (3 * NS_PER_S)
-#define REDIS "redis://10.0.0.100:6379"
 #define TABLE_KEYS "64"
 #define ORIGIN "http://console.test"
 #define PASSWORD "glacier umbrella tornado 51 quill"
@@ -39,6 +40,16 @@ static _Noreturn void give_up(const char *what, const char *said)
     fprintf(stderr, "%s: %s\n", what, said);
     _Exit(3);
 }
+
+/* The store: its address, and what is set for it in every process */
+
+static const char *const URLS[] = {
+    [SIM_STORE_SINGLE] = "redis://10.0.0.100:6379", [SIM_STORE_CLUSTER] = SIM_CLUSTER_URL};
+
+/* A cluster without replicas is none that the product would take by itself. */
+static const char *const ENVIRONMENTS[][SETTINGS_MAX + 1] = {
+    [SIM_STORE_SINGLE] = {NULL},
+    [SIM_STORE_CLUSTER] = {"CHATELAINE_PARTITIONS=4", "CHATELAINE_UNSAFE_REDIS=true", NULL}};
 
 /* Commands */
 
@@ -55,7 +66,6 @@ static void print_name(const struct sim_deployment *deployment, char *ret_name, 
 void sim_command_start(struct sim_deployment *deployment, const char *const *args, void (*ended)(void *arg, int code),
                        void *arg)
 {
-    static const char *const NOTHING[] = {NULL};
     const char *argv[ARGS_MAX] = {"chatelaine"};
     size_t count = 1;
     char name[NAME_BYTES];
@@ -64,7 +74,7 @@ void sim_command_start(struct sim_deployment *deployment, const char *const *arg
         argv[count++] = *args++;
     if (strcmp(argv[1], "master-key") != 0) {
         argv[count++] = "--redis";
-        argv[count++] = REDIS;
+        argv[count++] = URLS[deployment->store];
         argv[count++] = "--master-key-file";
         argv[count++] = deployment->master_key;
     }
@@ -75,7 +85,7 @@ void sim_command_start(struct sim_deployment *deployment, const char *const *arg
                                                  .printed = deployment->is_made ? "commands" : NULL,
                                                  .host = deployment->clients,
                                                  .argv = argv,
-                                                 .environment = NOTHING,
+                                                 .environment = ENVIRONMENTS[deployment->store],
                                                  .ended = ended,
                                                  .arg = arg});
 }
@@ -265,7 +275,7 @@ void sim_node_start(struct sim_node *node)
                                 "--listen",
                                 listen,
                                 "--redis",
-                                REDIS,
+                                URLS[deployment->store],
                                 "--internal-listen",
                                 internal,
                                 "--public-origin",
@@ -277,12 +287,16 @@ void sim_node_start(struct sim_node *node)
                                 "--table-keys",
                                 TABLE_KEYS,
                                 NULL};
-    const char *const environment[] = {deployment->broken ? broken : NULL, NULL};
+    const char *environment[SETTINGS_MAX + 2] = {NULL};
+    size_t settings = 0;
 
     snprintf(listen, sizeof listen, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT);
     snprintf(internal, sizeof internal, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT + 1);
     sim_table_path(node, table, sizeof table);
     snprintf(broken, sizeof broken, "CHATELAINE_BREAK=%s", deployment->broken ? deployment->broken : "");
+    while ((environment[settings] = ENVIRONMENTS[deployment->store][settings]))
+        settings++;
+    environment[settings] = deployment->broken ? broken : NULL;
     node->process = sim_process_start(&(struct sim_process_plan){.name = node->host->name,
                                                                  .host = node->host,
                                                                  .argv = argv,
@@ -299,11 +313,14 @@ void sim_node_kill(struct sim_node *node)
 
 static void make_hosts(struct sim_deployment *deployment)
 {
-    struct sim_host *hosts[SIM_NODES_MAX + 2];
+    struct sim_host *hosts[SIM_NODES_MAX + SIM_MASTERS + 1];
     unsigned count = 0;
     char name[SIM_HOST_NAME_BYTES], ip[32];
 
-    hosts[count++] = deployment->redis_host = sim_host_new("redis", "10.0.0.100");
+    if (deployment->store == SIM_STORE_CLUSTER)
+        memcpy(hosts, sim_cluster_hosts(deployment, &count), sizeof *hosts * SIM_MASTERS);
+    else
+        hosts[count++] = deployment->redis_host = sim_host_new("redis", "10.0.0.100");
     hosts[count++] = deployment->clients = sim_host_new("clients", "10.0.0.50");
     for (unsigned i = 0; i < deployment->node_count; i++) {
         snprintf(name, sizeof name, "node%u", i + 1);
@@ -317,16 +334,21 @@ static void make_hosts(struct sim_deployment *deployment)
 }
 
 void sim_deployment_start(struct sim_deployment *deployment, const char *image, const char *folder, unsigned nodes,
-                          const char *broken)
+                          const char *broken, enum sim_store store)
 {
-    *deployment = (struct sim_deployment){.broken = broken, .node_count = nodes};
+    *deployment = (struct sim_deployment){.broken = broken, .node_count = nodes, .store = store};
     snprintf(deployment->folder, sizeof deployment->folder, "%s", folder);
     snprintf(deployment->master_key, sizeof deployment->master_key, "%s/master.key", folder);
     sim_network_begin();
     make_hosts(deployment);
     sim_processes_begin(image, deployment->folder);
-    deployment->redis = sim_server_start(deployment->redis_host);
+    if (store == SIM_STORE_CLUSTER)
+        sim_cluster_start(deployment);
+    else
+        deployment->redis = sim_server_start(deployment->redis_host);
     make_key(deployment);
+    if (store == SIM_STORE_CLUSTER)
+        run_for(SETTLE_NS);
     make_accounts(deployment);
     deployment->is_made = true;
 }

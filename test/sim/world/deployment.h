@@ -1,10 +1,19 @@
-/* What runs: a Redis, nodes, and clients on hosts of their own; with accounts, and a key of each that may manage keys,
- * made by the product's commands and its console. */
+/* What runs: a Redis or a cluster, nodes, and clients on hosts of their own; with accounts, and a key of each that may
+ * manage keys, made by the product's commands and its console. */
 #pragma once
 #include "process.h"
 #include "server.h"
 
-enum { SIM_NODES_MAX = 5, SIM_ACCOUNTS = 2, SIM_SECRET_BYTES = 128, SIM_ID_BYTES = 64, SIM_PORT = 8080 };
+enum sim_store { SIM_STORE_SINGLE, SIM_STORE_CLUSTER };
+
+enum {
+    SIM_NODES_MAX = 5,
+    SIM_MASTERS = 3,
+    SIM_ACCOUNTS = 2,
+    SIM_SECRET_BYTES = 128,
+    SIM_ID_BYTES = 64,
+    SIM_PORT = 8080
+};
 
 struct sim_node {
     struct sim_host *host;
@@ -16,11 +25,21 @@ struct sim_account {
     char id[SIM_ID_BYTES], manager[SIM_SECRET_BYTES]; /* manager: the key's secret */
 };
 
+/* A primary of a cluster. */
+struct sim_master {
+    struct sim_host *host;
+    struct sim_server *server;
+    char ip[16], id[41];
+    unsigned first_slot, last_slot; /* at the beginning */
+};
+
 struct sim_deployment {
     char folder[256], master_key[300];
     const char *broken; /* the rule that its nodes break; NULL: none */
-    struct sim_host *redis_host, *clients;
+    enum sim_store store;
+    struct sim_host *redis_host, *clients; /* redis_host, redis: of one Redis; else NULL */
     struct sim_server *redis;
+    struct sim_master masters[SIM_MASTERS]; /* of a cluster */
     struct sim_node nodes[SIM_NODES_MAX];
     unsigned node_count;
     struct sim_account accounts[SIM_ACCOUNTS];
@@ -30,7 +49,7 @@ struct sim_deployment {
 
 /* folder: empty. Once it returns, all nodes serve. */
 void sim_deployment_start(struct sim_deployment *deployment, const char *image, const char *folder, unsigned nodes,
-                          const char *broken);
+                          const char *broken, enum sim_store store);
 /* Runs a command of the product with this store. args: after the program's name, ending with NULL. */
 void sim_command_start(struct sim_deployment *deployment, const char *const *args, void (*ended)(void *arg, int code),
                        void *arg);

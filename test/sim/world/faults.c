@@ -1,4 +1,7 @@
 #include "faults.h"
+#include "base/check.h"
+#include "cluster.h"
+#include "faults_internal.h"
 #include "plan.h"
 #include "readers.h"
 #include "schedule.h"
@@ -10,6 +13,7 @@
  * fast or slow, as the product allows them. */
 enum {
     LANES = 3,
+    FAULTS_MAX = 40,
     REST_MOST_MS = 1500,
     LAST_MOST_MS = 3000,
     PACE_MOST_PPM = 100 * 1000,
@@ -22,28 +26,10 @@ enum {
 #define LEAST_DELAY_NS (NS_PER_MS / 32)
 #define MOST_DELAY_NS (NS_PER_MS / 2)
 
-/* What a fault needs for itself: something of its node, or Redis. */
-enum need {
-    NEEDS_PROCESS,
-    NEEDS_LINK,
-    NEEDS_DELAY,
-    NEEDS_CLIENTS,
-    NEEDS_CLOCK,
-    NEEDS_REDIS,
-    NEEDS_ALL,
-};
-
-struct fault {
-    const char *name;
-    enum need need;
-    void (*begin)(struct sim_node *node);
-    void (*end)(struct sim_node *node); /* NULL: it does not last */
-};
-
 struct lane {
     struct sim_event next;
     uint64_t next_ns;            /* when that is due, whether somebody was busy then or not */
-    const struct fault *present; /* NULL: none */
+    const struct sim_fault *present; /* NULL: none */
     unsigned number;             /* of the present one */
     struct sim_node *node;
 };
@@ -238,7 +224,7 @@ static void scripts_begin(struct sim_node *node)
 static void back_begins(struct sim_node *node)
 {
     (void)node;
-    sim_setback_start(of);
+    sim_setback_start(of, of->redis, true);
 }
 
 static void back_ends(struct sim_node *node)
@@ -247,35 +233,63 @@ static void back_ends(struct sim_node *node)
     sim_setback_stop();
 }
 
-static const struct fault FAULTS[] = {
-    {"pause", NEEDS_PROCESS, pause_begins, pause_ends},
-    {"kill", NEEDS_PROCESS, kill_begins, kill_ends},
-    {"power", NEEDS_PROCESS, power_fails, power_returns},
-    {"drain", NEEDS_PROCESS, drain_begins, drain_ends},
-    {"hang-up", NEEDS_PROCESS, hang_up_begins, NULL},
-    {"cut", NEEDS_LINK, cut_begins, cut_ends},
-    {"deaf", NEEDS_LINK, deafness_begins, cut_ends},
-    {"mute", NEEDS_LINK, muteness_begins, cut_ends},
-    {"burst", NEEDS_DELAY, burst_begins, delay_ends},
-    {"late", NEEDS_DELAY, lateness_begins, delay_ends},
-    {"reset", NEEDS_LINK, reset_begins, NULL},
-    {"unreachable", NEEDS_CLIENTS, unreachable_begins, unreachable_ends},
-    {"pace", NEEDS_CLOCK, pace_begins, NULL},
-    {"calendar", NEEDS_CLOCK, calendar_begins, NULL},
-    {"redis-kill", NEEDS_REDIS, redis_kill_begins, redis_kill_ends},
-    {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends},
-    {"redis-demoted", NEEDS_REDIS, demotion_begins, demotion_ends},
-    {"scripts", NEEDS_REDIS, scripts_begin, NULL},
-    {"goes-back", NEEDS_ALL, back_begins, back_ends},
+static const struct sim_fault FAULTS[] = {
+    {"pause", NEEDS_PROCESS, pause_begins, pause_ends, false},
+    {"kill", NEEDS_PROCESS, kill_begins, kill_ends, false},
+    {"power", NEEDS_PROCESS, power_fails, power_returns, false},
+    {"drain", NEEDS_PROCESS, drain_begins, drain_ends, false},
+    {"hang-up", NEEDS_PROCESS, hang_up_begins, NULL, false},
+    {"cut", NEEDS_LINK, cut_begins, cut_ends, true},
+    {"deaf", NEEDS_LINK, deafness_begins, cut_ends, true},
+    {"mute", NEEDS_LINK, muteness_begins, cut_ends, true},
+    {"burst", NEEDS_DELAY, burst_begins, delay_ends, true},
+    {"late", NEEDS_DELAY, lateness_begins, delay_ends, true},
+    {"reset", NEEDS_LINK, reset_begins, NULL, true},
+    {"unreachable", NEEDS_CLIENTS, unreachable_begins, unreachable_ends, false},
+    {"pace", NEEDS_CLOCK, pace_begins, NULL, false},
+    {"calendar", NEEDS_CLOCK, calendar_begins, NULL, false},
+    {"redis-kill", NEEDS_REDIS, redis_kill_begins, redis_kill_ends, true},
+    {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends, true},
+    {"redis-demoted", NEEDS_REDIS, demotion_begins, demotion_ends, true},
+    {"scripts", NEEDS_REDIS, scripts_begin, NULL, true},
+    {"goes-back", NEEDS_ALL, back_begins, back_ends, true},
 };
 
-static bool is_free(const struct fault *fault, const struct sim_node *node)
+/* Those of this store. */
+static const struct sim_fault *usable[FAULTS_MAX];
+static size_t usable_count;
+
+static void use(const struct sim_fault *faults, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        CHECK(usable_count < FAULTS_MAX);
+        if (!faults[i].of_one_redis || of->store == SIM_STORE_SINGLE)
+            usable[usable_count++] = &faults[i];
+    }
+}
+
+static void choose_faults(void)
+{
+    const struct sim_fault *faults;
+    size_t count;
+
+    usable_count = 0;
+    use(FAULTS, sizeof FAULTS / sizeof *FAULTS);
+    if (of->store != SIM_STORE_CLUSTER)
+        return;
+    sim_cluster_faults_begin(of);
+    faults = sim_cluster_faults(&count);
+    use(faults, count);
+}
+
+static bool is_free(const struct sim_fault *fault, const struct sim_node *node)
 {
     for (const struct lane *lane = lanes; lane < lanes + LANES; lane++) {
-        const struct fault *other = lane->present;
+        const struct sim_fault *other = lane->present;
 
         if (other && (other->need == NEEDS_ALL ||
-                      (other->need == fault->need && (lane->node == node || fault->need == NEEDS_REDIS))))
+                      (other->need == fault->need &&
+                       (lane->node == node || fault->need == NEEDS_REDIS || fault->need == NEEDS_SLOTS))))
             return false;
     }
     return true;
@@ -300,7 +314,7 @@ static struct sim_node *draw_node(void)
     return lane->present && sim_plan_draw_below(2) == 0 ? lane->node : &of->nodes[sim_plan_draw_below(of->node_count)];
 }
 
-static void begin(struct lane *lane, const struct fault *fault, struct sim_node *node)
+static void begin(struct lane *lane, const struct sim_fault *fault, struct sim_node *node)
 {
     for (struct lane *other = lanes; fault->need == NEEDS_ALL && other < lanes + LANES; other++)
         end_present(other);
@@ -322,7 +336,7 @@ static void go_on_in(struct lane *lane, uint64_t ns)
 static void on_next(struct sim_event *event)
 {
     struct lane *lane = LIST_ENTRY(event, struct lane, next);
-    const struct fault *fault = &FAULTS[sim_plan_draw_below(sizeof FAULTS / sizeof *FAULTS)];
+    const struct sim_fault *fault = usable[sim_plan_draw_below(usable_count)];
     struct sim_node *node = draw_node();
 
     if (lane->present) {
@@ -342,6 +356,7 @@ void sim_faults_start(struct sim_deployment *deployment, uint64_t seed)
     of = deployment;
     sim_plan_begin(seed);
     sim_readers_trouble(true);
+    choose_faults();
     for (struct lane *lane = lanes; lane < lanes + LANES; lane++) {
         *lane = (struct lane){.next.run = on_next, .next_ns = sim_now_ns() + (uint64_t)(lane - lanes)};
         go_on_in(lane, sim_plan_draw_between(1, REST_MOST_MS) * NS_PER_MS);

@@ -2,9 +2,11 @@
 #include "actor.h"
 #include "base/check.h"
 #include "base/mem.h"
+#include "bus.h"
 #include "schedule.h"
 #include "shift.h"
-#include "simredis.h"
+#include "simredis_cluster.h"
+#include "socket_internal.h"
 #include "trace.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,6 +18,8 @@
 #include <unistd.h>
 
 static const struct sim_actor ACTOR;
+
+#define NODE_TIMEOUT_MS "2000"
 
 enum { PORT = 6379, NS_PER_US = 1000, FIRST_ROOM = 4096 };
 
@@ -37,12 +41,19 @@ struct sim_server {
     struct list peers;
     struct sim_event turn;
     struct bytes disk, copy; /* disk: while it is down */
+    /* Of a cluster's member: */
+    struct list of_members;
+    struct sim_bus *bus;
+    char *nodes; /* its nodes.conf, while it is down; NULL: it is alone */
 };
+
+static struct list members = {&members, &members};
 
 struct peer {
     struct list of_server;
     struct sim_server *server;
     struct sim_socket *socket;      /* NULL: it is closed */
+    struct buf *replies;            /* of a peer that never had one; NULL: nobody reads them */
     struct simredis_client *client; /* likewise */
     bool is_busy;                   /* within a call of simredis */
     /* What the other end has no room for yet. */
@@ -66,6 +77,8 @@ static uint64_t unix_us(void *context)
     else
         now = sim_real_time();
     us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / NS_PER_US;
+    if (server->nodes)
+        return us + (uint64_t)(server->host->clock.off_ns / NS_PER_US);
     return us + (uint64_t)(clock ? clock->off_ns / NS_PER_US : 0);
 }
 
@@ -113,6 +126,8 @@ static void send_bytes(void *client, const char *bytes, size_t length)
 {
     struct peer *peer = client;
 
+    if (peer->replies)
+        buf_append(peer->replies, bytes, length);
     if (!peer->socket)
         return;
     while (peer->waiting_room < peer->waiting_len + length) {
@@ -230,6 +245,69 @@ static void append(void *context, const char *bytes, size_t length)
     CHECK(write(server->file, bytes, length) == (ssize_t)length);
 }
 
+/* Members */
+
+static void heard(void *arg, const char *bytes, size_t length)
+{
+    struct sim_server *server = arg;
+
+    simredis_hear(server->redis, bytes, length);
+    look_ahead(server);
+}
+
+static void tell_member(void *context, const char *host, uint16_t port, const char *bytes, size_t length)
+{
+    struct sim_server *server = context;
+    struct in_addr ip;
+
+    (void)port;
+    CHECK(inet_pton(AF_INET, host, &ip) == 1);
+    sim_bus_tell(server->bus, ip, bytes, length);
+}
+
+/* A peer without a connection. */
+static void ask_at_once(struct sim_server *server, const char *bytes, size_t length, struct buf *ret_replies)
+{
+    struct peer *peer = peer_new(server, NULL);
+
+    peer->replies = ret_replies;
+    peer_receive(peer, bytes, length);
+    if (peer->client)
+        simredis_disconnect(peer->client);
+    peer_free(peer);
+}
+
+/* MIGRATE, which takes no time. */
+static bool ask_member(void *context, const char *host, uint16_t port, const char *bytes, size_t length,
+                       struct buf *ret_replies)
+{
+    const struct sim_server *server = context;
+    struct in_addr ip;
+
+    (void)port;
+    CHECK(inet_pton(AF_INET, host, &ip) == 1);
+    for (struct list *node = members.next; node != &members; node = node->next) {
+        struct sim_server *other = LIST_ENTRY(node, struct sim_server, of_members);
+
+        if (other->host->ip.s_addr != ip.s_addr || !other->redis || sim_is_cut(server->host, other->host) ||
+            sim_is_cut(other->host, server->host))
+            continue;
+        ask_at_once(other, bytes, length, ret_replies);
+        return true;
+    }
+    return false;
+}
+
+static void join(struct sim_server *server)
+{
+    static const struct simredis_bus BUS = {tell_member, ask_member};
+
+    server->bus = sim_bus_start(server->host, heard, server);
+    CHECK(simredis_configure(server->redis, "cluster-node-timeout", NODE_TIMEOUT_MS) &&
+          simredis_configure(server->redis, "cluster-require-full-coverage", "no") &&
+          simredis_join(server->redis, &BUS, server->nodes));
+}
+
 static void begin(struct sim_server *server, const char *data, size_t len)
 {
     const struct simredis_host host = {.context = server,
@@ -244,6 +322,8 @@ static void begin(struct sim_server *server, const char *data, size_t len)
         CHECK(simredis_configure(server->redis, SETTINGS[i][0], SETTINGS[i][1]));
     if (data)
         CHECK(simredis_load(server->redis, data, len));
+    if (server->nodes)
+        join(server);
     if (server->host)
         server->listener = sim_actor_listen(server->host, PORT, &ACTOR, server);
     for (size_t i = 0; i < server->listener_count; i++)
@@ -267,6 +347,22 @@ struct sim_server *sim_server_start(struct sim_host *host)
     return server;
 }
 
+struct sim_server *sim_server_start_member(struct sim_host *host, const char *nodes)
+{
+    struct sim_server *server = mem_alloc(sizeof *server);
+
+    *server = (struct sim_server){.host = host, .turn.run = on_turn, .nodes = mem_copy_text(nodes, strlen(nodes))};
+    list_init(&server->peers);
+    list_append(&members, &server->of_members);
+    begin(server, NULL, 0);
+    return server;
+}
+
+const char *sim_server_name(const struct sim_server *server)
+{
+    return server->host->name;
+}
+
 void sim_server_copy(struct sim_server *server)
 {
     save(server, &server->copy);
@@ -274,13 +370,32 @@ void sim_server_copy(struct sim_server *server)
 
 void sim_server_tell(struct sim_server *server, const char *command)
 {
-    struct peer *peer = peer_new(server, NULL);
+    struct buf request;
 
     sim_trace(server->host->name, "redis is told: %s", command);
-    peer_receive(peer, command, strlen(command));
-    peer_receive(peer, "\r\n", 2);
-    simredis_disconnect(peer->client);
-    peer_free(peer);
+    buf_init(&request, SIZE_MAX / 2);
+    buf_append_str(&request, command);
+    buf_append_str(&request, "\r\n");
+    ask_at_once(server, request.ptr, request.len, NULL);
+    buf_finish(&request);
+}
+
+bool sim_server_ask(struct sim_server *server, const struct text *argv, size_t argc, struct buf *ret_reply)
+{
+    struct buf request;
+
+    if (!server->redis)
+        return false;
+    buf_init(&request, SIZE_MAX / 2);
+    buf_printf(&request, "*%zu\r\n", argc);
+    for (size_t i = 0; i < argc; i++) {
+        buf_printf(&request, "$%zu\r\n", argv[i].len);
+        buf_append_text(&request, argv[i]);
+        buf_append_str(&request, "\r\n");
+    }
+    ask_at_once(server, request.ptr, request.len, ret_reply);
+    buf_finish(&request);
+    return true;
 }
 
 void sim_server_empty(struct sim_server *server)
@@ -300,6 +415,11 @@ static void stop(struct sim_server *server)
 {
     struct list *node;
 
+    if (server->nodes) {
+        sim_bus_stop(server->bus);
+        free(server->nodes);
+        server->nodes = simredis_nodes(server->redis);
+    }
     if (server->listener)
         sim_actor_close(server->listener);
     for (size_t i = 0; i < server->listener_count; i++)

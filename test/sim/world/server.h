@@ -1,5 +1,7 @@
-/* A Redis (redis/simredis.h) on a host, at port 6379; or where there are no hosts, at sockets of the caller. */
+/* A Redis (redis/simredis.h) on a host, at port 6379, alone or in a cluster; or where there are no hosts, at sockets of
+ * the caller. */
 #pragma once
+#include "base/text.h"
 #include "network.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +15,10 @@ enum sim_disk {
 };
 
 struct sim_server *sim_server_start(struct sim_host *host);
+/* As a member of a cluster, which answers at its host's calendar. nodes: its nodes.conf. */
+struct sim_server *sim_server_start_member(struct sim_host *host, const char *nodes);
+/* Its host's. */
+const char *sim_server_name(const struct sim_server *server);
 void sim_server_copy(struct sim_server *server);
 /* Its connections end. */
 void sim_server_kill(struct sim_server *server);
@@ -21,6 +27,8 @@ void sim_server_empty(struct sim_server *server);
 void sim_server_refill(struct sim_server *server);
 /* Somebody sends it a command of one line, and does not look at the reply. */
 void sim_server_tell(struct sim_server *server, const char *command);
+/* The same, and the reply is appended, as Redis sends it. False: it is down. */
+bool sim_server_ask(struct sim_server *server, const struct text *argv, size_t argc, struct buf *ret_reply);
 void sim_server_restart(struct sim_server *server, enum sim_disk disk);
 
 /* Without hosts */

@@ -8,6 +8,8 @@ enum { SETTLE_MS = 2000, PART_MOST_MS = 1500, AWAY_MOST_MS = 800, FIRST_ONE_IN =
 #define NS_PER_MS UINT64_C(1000000)
 
 static struct sim_deployment *of;
+static struct sim_server *redis;
+static bool loses_keys;
 static struct sim_event next;
 static uint64_t copied_ns;
 static struct sim_node *first, *last; /* that are ended; NULL: none is */
@@ -29,9 +31,10 @@ static void strike(struct sim_event *event)
     (void)event;
     if (last)
         sim_node_kill(last);
-    sim_server_kill(of->redis);
-    sim_load_lost(copied_ns);
-    sim_server_restart(of->redis, SIM_DISK_COPY);
+    sim_server_kill(redis);
+    if (loses_keys)
+        sim_load_lost(copied_ns);
+    sim_server_restart(redis, SIM_DISK_COPY);
     if (last)
         after(come_back, 1, AWAY_MOST_MS);
 }
@@ -49,17 +52,19 @@ static void end_first(struct sim_event *event)
 static void copy(struct sim_event *event)
 {
     (void)event;
-    sim_trace(of->redis_host->name, "redis is copied");
+    sim_trace(sim_server_name(redis), "redis is copied");
     copied_ns = sim_now_ns();
-    sim_server_copy(of->redis);
+    sim_server_copy(redis);
     after(end_first, 1, PART_MOST_MS);
 }
 
-void sim_setback_start(struct sim_deployment *deployment)
+void sim_setback_start(struct sim_deployment *deployment, struct sim_server *server, bool has_keys)
 {
     const uint64_t number = sim_draw_below(deployment->node_count);
 
     of = deployment;
+    redis = server;
+    loses_keys = has_keys;
     first = sim_draw_below(FIRST_ONE_IN) == 0 && of->node_count > 2 ? &of->nodes[number] : NULL;
     last = sim_draw_below(LAST_ONE_IN) == 0 && of->node_count > 1 ? &of->nodes[(number + 1) % of->node_count] : NULL;
     after(copy, SETTLE_MS, SETTLE_MS);

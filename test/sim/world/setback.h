@@ -7,6 +7,7 @@
 /* From beginning to end, with time for nodes to come to themselves before and after. */
 #define SIM_SETBACK_NS (UINT64_C(9) * 1000 * 1000 * 1000)
 
-void sim_setback_start(struct sim_deployment *deployment);
+/* has_keys: those that clients make are there. */
+void sim_setback_start(struct sim_deployment *deployment, struct sim_server *server, bool has_keys);
 /* Whatever it has come to. */
 void sim_setback_stop(void);

@@ -1,4 +1,5 @@
-/* simulate [--seed N] [--seconds S] [--nodes N] [--rate N] [--break RULE] [--no-faults] [--without LIST]
+/* simulate [--seed N] [--seconds S] [--nodes N] [--rate N] [--store single|cluster] [--break RULE] [--no-faults]
+ * [--without LIST]
  * [--trace] [--first]: a deployment under a seed; see README.md. Prints one line. Exit status: 0 nothing was found, 1
  * the promise was broken, 2 wrong usage, 3 the simulation failed, or a process did. */
 #include "base/check.h"
@@ -31,6 +32,7 @@ enum { NODES = 3, RATE = 10, SECONDS = 60, REST_S = 5, PROOF_S = 3, FOUND = 1, U
 struct options {
     uint64_t seed, seconds, nodes, rate;
     const char *broken;
+    enum sim_store store;
     bool no_faults, is_traced, stops_at_first;
 };
 
@@ -70,6 +72,16 @@ static bool is_rule(const char *name)
     return false;
 }
 
+static enum sim_store store_of(const char *name)
+{
+    if (strcmp(name, "cluster") == 0)
+        return SIM_STORE_CLUSTER;
+    if (strcmp(name, "single") == 0)
+        return SIM_STORE_SINGLE;
+    fprintf(stderr, "no such store: %s\n", name);
+    exit(USAGE);
+}
+
 static void read_options(struct options *options, char **argv)
 {
     const struct {
@@ -90,6 +102,8 @@ static void read_options(struct options *options, char **argv)
         } else if (strcmp(*argv, "--without") == 0 && argv[1]) {
             if (!sim_plan_leave_out(*++argv))
                 exit(USAGE);
+        } else if (strcmp(*argv, "--store") == 0 && argv[1]) {
+            options->store = store_of(*++argv);
         } else if (i == sizeof known / sizeof *known) {
             fprintf(stderr, "no such option: %s\n", *argv);
             exit(USAGE);
@@ -177,7 +191,7 @@ static void simulate(const struct options *options, const char *folder)
     sim_schedule_begin(options->seed);
     sim_trace_begin(options->is_traced);
     sim_judge_begin(options->broken);
-    sim_deployment_start(&deployment, IMAGE, folder, (unsigned)options->nodes, options->broken);
+    sim_deployment_start(&deployment, IMAGE, folder, (unsigned)options->nodes, options->broken, options->store);
     sim_load_start(&deployment, (unsigned)options->rate);
     sim_readers_start(&deployment, READER_IMAGE);
     if (options->no_faults) {
