@@ -1,5 +1,6 @@
 #include "cluster.h"
 #include "mover.h"
+#include "plan.h"
 #include "schedule.h"
 #include "setback.h"
 #include "trace.h"
@@ -67,7 +68,8 @@ void sim_cluster_faults_begin(struct sim_deployment *deployment)
 /* Often the one that has the keys. */
 static struct sim_master *draw_master(void)
 {
-    return sim_draw_below(2) == 0 ? sim_mover_owner_of(of->accounts[0].id) : &of->masters[sim_draw_below(SIM_MASTERS)];
+    return sim_plan_draw_strength(0, 1) == 0 ? sim_mover_owner_of(of->accounts[0].id)
+                                             : &of->masters[sim_plan_draw_strength(0, SIM_MASTERS - 1)];
 }
 
 /* Between a node and primaries */
@@ -82,7 +84,7 @@ static void set_cut(struct sim_host *a, struct sim_host *b, bool there, bool bac
 static void cut(const struct sim_node *node, bool there, bool back)
 {
     struct sim_master *master = draw_master();
-    const bool is_all = sim_draw_below(3) == 0;
+    const bool is_all = sim_plan_draw_strength(0, 2) == 0;
 
     for (unsigned i = 0; i < SIM_MASTERS; i++)
         if (is_all || &of->masters[i] == master)
@@ -113,7 +115,7 @@ static void cut_ends(struct sim_node *node)
 static void burst_begins(struct sim_node *node)
 {
     struct sim_master *master = draw_master();
-    const uint64_t most_ns = sim_draw_between(1, BURST_MOST_MS) * NS_PER_MS;
+    const uint64_t most_ns = sim_plan_draw_strength(1, BURST_MOST_MS) * NS_PER_MS;
 
     sim_link_delay(node->host, master->host, 0, most_ns);
     sim_link_delay(master->host, node->host, 0, most_ns);
@@ -121,7 +123,7 @@ static void burst_begins(struct sim_node *node)
 
 static void lateness_begins(struct sim_node *node)
 {
-    const uint64_t most_ns = sim_draw_between(1, BURST_MOST_MS) * NS_PER_MS;
+    const uint64_t most_ns = sim_plan_draw_strength(1, BURST_MOST_MS) * NS_PER_MS;
 
     sim_link_delay(draw_master()->host, node->host, most_ns / 2, most_ns);
 }
@@ -217,7 +219,7 @@ static void alone_ends(struct sim_node *node)
 
 static void calendar_begins(struct sim_node *node)
 {
-    const int64_t off_s = (int64_t)sim_draw_between(0, 2 * CALENDAR_MOST_S) - CALENDAR_MOST_S;
+    const int64_t off_s = (int64_t)sim_plan_draw_strength(0, 2 * CALENDAR_MOST_S) - CALENDAR_MOST_S;
 
     (void)node;
     strike()->host->clock.off_ns = off_s * NS_PER_S;

@@ -28,9 +28,9 @@ enum {
 
 struct lane {
     struct sim_event next;
-    uint64_t next_ns;            /* when that is due, whether somebody was busy then or not */
+    uint64_t next_ns;                /* when that is due, whether somebody was busy then or not */
     const struct sim_fault *present; /* NULL: none */
-    unsigned number;             /* of the present one */
+    unsigned number;                 /* of the present one */
     struct sim_node *node;
 };
 
