@@ -110,11 +110,13 @@ size_t publish(struct simredis *server, enum channel_kind kind, struct text chan
 
 void cmd_publish(struct call *call)
 {
+    log_message(call);
     say_integer(call, (int64_t)publish(call->server, CHANNEL, call->argv[1], call->argv[2]));
 }
 
 void cmd_spublish(struct call *call)
 {
+    log_message(call);
     say_integer(call, (int64_t)publish(call->server, SHARD_CHANNEL, call->argv[1], call->argv[2]));
 }
 

@@ -180,11 +180,18 @@ void cmd_info(struct call *call)
     buf_finish(&out);
 }
 
-/* There are no replicas. */
 void cmd_wait(struct call *call)
 {
+    struct simredis_client *client = call->client;
     int64_t replicas, timeout_ms;
 
+    if (call->server->master_host) {
+        say_error(call,
+                  "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica "
+                  "is configured to be writable (which is not the default) writes to replicas are just local and "
+                  "are not propagated.");
+        return;
+    }
     if (!arg_i64(call, 1, &replicas))
         return;
     if (!number_parse_i64(call->argv[2], &timeout_ms)) {
@@ -195,10 +202,15 @@ void cmd_wait(struct call *call)
         say_error(call, "ERR timeout is negative");
         return;
     }
-    if ((int32_t)replicas <= 0) /* Redis keeps the number of a client that waits in an int */
-        say_integer(call, 0);
-    else
-        call->client->wait_until = timeout_ms == 0 ? UINT64_MAX : call->server->now_us + (uint64_t)timeout_ms * 1000;
+    const int64_t acked = replicas_acked(call->server, client->write_offset);
+    if (acked >= (int32_t)replicas) { /* Redis keeps the number of a client that waits in an int */
+        say_integer(call, acked);
+        return;
+    }
+    client->wait_replicas = replicas;
+    client->wait_offset = client->write_offset;
+    client->wait_until = timeout_ms == 0 ? UINT64_MAX : call->server->now_us + (uint64_t)timeout_ms * 1000;
+    call->server->asks_acks = replicas_are_there(call->server);
 }
 
 void cmd_client_setname(struct call *call)
@@ -231,6 +243,8 @@ void cmd_client_id(struct call *call)
 
 static const char *kind_of(const struct simredis_client *client)
 {
+    if (client->is_replica)
+        return "replica";
     return client_subscriptions(client) > 0 ? "pubsub" : "normal";
 }
 

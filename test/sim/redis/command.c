@@ -175,11 +175,19 @@ static bool user_may(struct call *call)
     return verdict == ACL_FINE;
 }
 
+/* Redis does not ask for replicas again once a script has written. */
 static bool replica_may(struct call *call)
 {
-    if (!call->server->master_host || call->server->is_loading || !(script_call_flags(call) & CMD_WRITE))
+    struct simredis *server = call->server;
+
+    if (server->is_loading || !(script_call_flags(call) & CMD_WRITE))
         return true;
-    say_error(call, "READONLY You can't write against a read only replica.");
+    if (server->master_host)
+        say_error(call, "READONLY You can't write against a read only replica.");
+    else if (!(server->in_script && server->has_script_written) && !replicas_suffice(server))
+        say_error(call, "NOREPLICAS Not enough good replicas to write.");
+    else
+        return true;
     return false;
 }
 

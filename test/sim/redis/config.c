@@ -31,6 +31,11 @@ static const char *const USUAL[][2] = {
     {"jemalloc-bg-thread", "yes"},
     {"replica-announce-ip", ""},
     {"replica-announce-port", "0"},
+    {"enable-debug-command", "no"},
+    {"replicaof", ""},
+    {"masterauth", ""},
+    {"repl-timeout", "60"},
+    {"repl-ping-replica-period", "10"},
 };
 
 void settings_init(struct simredis *server)
@@ -87,6 +92,22 @@ static bool read_bytes(struct text text, uint64_t *ret_bytes)
     return true;
 }
 
+/* "host port"; "": nobody */
+static bool follow(struct simredis *server, struct text value)
+{
+    struct text host;
+    uint64_t port;
+
+    if (value.len == 0) {
+        replica_follow(server, (struct text){0}, 0);
+        return true;
+    }
+    if (!text_next(&value, ' ', &host) || !text_to_u64(value, UINT16_MAX, &port))
+        return false;
+    replica_follow(server, host, (uint16_t)port);
+    return true;
+}
+
 bool simredis_configure(struct simredis *server, const char *name, const char *value)
 {
     struct dict_entry *entry = dict_find(&server->settings, text_of(name));
@@ -96,6 +117,8 @@ bool simredis_configure(struct simredis *server, const char *name, const char *v
         return false;
     if (strcmp(name, "requirepass") == 0)
         acl_set_password(server, text_of(value));
+    if (strcmp(name, "replicaof") == 0)
+        return follow(server, text_of(value));
     if (strcmp(name, "maxmemory") != 0) {
         dict_set_text(entry, text_of(value));
         return true;

@@ -11,6 +11,8 @@
 #include "stream.h"
 #include "zset.h"
 
+#include <limits.h>
+
 enum { SIM_BULK_MAX_BYTES = 512 * 1024 * 1024, SIM_RUN_ID_CHARS = 40, SIM_DATABASES = 16 };
 
 enum value_type { VALUE_STRING, VALUE_LIST, VALUE_SET, VALUE_ZSET, VALUE_HASH, VALUE_STREAM };
@@ -47,11 +49,43 @@ struct simredis_client {
     bool is_asking;      /* the command before was ASKING */
     bool is_held;        /* by CLIENT PAUSE: its input waits */
     uint64_t wait_until; /* us: WAIT answers then; 0: it does not wait, UINT64_MAX: without end */
+    int64_t wait_replicas;
+    uint64_t wait_offset, write_offset; /* of the stream: what WAIT waits for, what the last command made it */
+    /* A replica: it has said PSYNC, and hears the stream. Online: it has the data, and has said so. */
+    bool is_replica, is_online;
+    uint64_t acked_offset, acked_us;
+    char *replica_ip; /* NULL: it did not say */
+    uint16_t replica_port;
 };
 
 enum channel_kind { CHANNEL, PATTERN, SHARD_CHANNEL };
 
 struct lua_State;
+
+/* What commands have written and nobody was told yet. */
+struct log {
+    struct buf bytes;
+    unsigned count, db; /* db: UINT_MAX: none was named yet */
+};
+
+enum upstream_state {
+    UPSTREAM_NONE,    /* it is a master */
+    UPSTREAM_CONNECT, /* it looks for its master each second */
+    UPSTREAM_CONNECTING,
+    UPSTREAM_HANDSHAKE,
+    UPSTREAM_SYNC, /* all data are on their way */
+    UPSTREAM_CONNECTED,
+};
+
+/* A replica's connection to its master. */
+struct upstream {
+    enum upstream_state state;
+    void *link; /* NULL: none */
+    struct buf in;
+    char replid[SIM_RUN_ID_CHARS + 1]; /* of the data that come */
+    uint64_t offset, heard_us, lost_us;
+    unsigned db;
+};
 
 struct simredis {
     struct simredis_host host;
@@ -68,14 +102,23 @@ struct simredis {
     bool pauses_writes_only, is_loading, in_script, has_script_written;
     unsigned script_flags;
     struct call *script_call; /* EVAL or EVALSHA, while it runs */
-    struct buf log;           /* what the command that runs wrote */
-    unsigned log_count, logged_db;
-    size_t expire_place;    /* in the key space: see space_expire_some() */
-    bool expires_only_seen; /* DEBUG SET-ACTIVE-EXPIRE 0 */
-    char *master_host;      /* REPLICAOF; NULL: it is a master */
+    struct log disk, stream;  /* stream: to replicas */
+    uint64_t logged;          /* commands, ever */
+    size_t expire_place;      /* in the key space: see space_expire_some() */
+    bool expires_only_seen;   /* DEBUG SET-ACTIVE-EXPIRE 0 */
+    char *master_host;        /* REPLICAOF; NULL: it is a master */
     uint16_t master_port;
-    struct dict calls;       /* by name of a command; number of calls in score */
     struct cluster *cluster; /* NULL: it is no member of one */
+    struct upstream upstream;
+    /* The history that its data belong to, and the one before; offset: bytes of the stream. Without has_stream nothing
+     * is counted: no replica has ever come. */
+    char replid[SIM_RUN_ID_CHARS + 1], replid2[SIM_RUN_ID_CHARS + 1];
+    uint64_t offset;
+    int64_t second_offset; /* up to which replid2 counts; -1: never */
+    bool has_stream, asks_acks;
+    uint64_t cron_us, pinged_us; /* cron: once a second */
+    int64_t good_replicas;       /* as they were then */
+    struct dict calls;           /* by name of a command; number of calls in score */
 };
 
 /* One command. */
@@ -124,7 +167,10 @@ void cmd_unknown(struct call *call); /* "ERR unknown subcommand" */
 /* simredis.c */
 void sim_run_command(struct call *call);
 int64_t sim_now_ms(const struct simredis *server);
-void sim_new_run_id(struct simredis *server);
+void sim_new_run_id(struct simredis *server, char ret_id[SIM_RUN_ID_CHARS + 1]);
+/* What all clients are due is sent, in the order of their ids. */
+void sim_flush(struct simredis *server);
+void sim_read_clock(struct simredis *server);
 /* The client goes after the command that runs. */
 void sim_close_client(struct simredis_client *client);
 uint64_t sim_random(struct simredis *server);
@@ -137,7 +183,18 @@ void log_argv(struct simredis *server, unsigned db, size_t argc, const struct te
 #define LOG_ARGV(call, ...)                                                      \
     log_argv((call)->server, (unsigned)((call)->db - (call)->server->databases), \
              sizeof((struct text[]){__VA_ARGS__}) / sizeof(struct text), (struct text[]){__VA_ARGS__})
+/* Into one of the two. */
+void log_put(struct log *log, unsigned db, size_t argc, const struct text *argv);
+/* Replicas alone hear of it. */
+void log_message(struct call *call);
 void log_send(struct simredis *server);
+
+/* snapshot.c: a stream of such commands. The bytes up to the end of the last group that is whole. */
+size_t commands_whole(struct text bytes);
+/* Runs one, without a log. *db: which SELECT changes. False: it is none of those. */
+bool commands_run(struct simredis *server, unsigned *db, const struct request *request);
+/* All data, and which database commands that follow are about. */
+struct buf snapshot_take(struct simredis *server, unsigned db);
 
 /* reply.c: RESP2 */
 void say_error(struct call *call, const char *text); /* with its kind, without "-" */
@@ -244,8 +301,26 @@ bool cluster_may(struct call *call);
 void cluster_run(struct simredis *server);
 uint64_t cluster_next_us(const struct simredis *server);
 
-/* cmd_replica.c: what INFO says of it */
+/* cmd_replica.c: a replica, which follows another server */
 void replica_info(const struct simredis *server, struct buf *out);
+void replica_finish(struct simredis *server);
+void replica_cron(struct simredis *server);
+/* As REPLICAOF; host NULL: it is a master from now on. */
+void replica_follow(struct simredis *server, struct text host, uint16_t port);
+
+/* cmd_master.c: a server with replicas */
+void replicas_print(const struct simredis *server, struct buf *out);
+void replicas_say_role(struct call *call);
+void replicas_feed(struct simredis *server, struct text bytes);
+/* How many have that much of the stream. */
+int64_t replicas_acked(const struct simredis *server, uint64_t offset);
+bool replicas_suffice(const struct simredis *server); /* for min-replicas-to-write */
+void replicas_count(struct simredis *server);
+void replicas_close(struct simredis *server);
+void replicas_cron(struct simredis *server);
+/* Those that wait for replicas no longer do: it is none of a master any more. */
+void replicas_unblock(struct simredis *server);
+bool replicas_are_there(const struct simredis *server);
 
 /* config.c */
 struct text setting(const struct simredis *server, const char *name);

@@ -1,6 +1,6 @@
 /* A program that takes the place of redis-server in tests: simredis behind sockets, with its data in a file.
  *   simredis-server --NAME VALUE...   as redis-server; of the settings, dir, port, bind, unixsocket, appendonly and
- * those of simredis itself count. It has no TLS, replicas or cluster, and refuses to start as one. */
+ * those of simredis itself count. It has no TLS, and refuses to start in a cluster. */
 #include "base/mem.h"
 #include "base/text.h"
 #include "simredis.h"
@@ -25,7 +25,9 @@ struct peer {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } on;
-    struct simredis_client *client; /* NULL: the server closed it */
+    struct simredis_client *client; /* NULL: the server closed it, or it leads to a master */
+    bool is_master;                 /* and the server has not closed it */
+    uv_connect_t request;
 };
 
 struct sent {
@@ -94,6 +96,7 @@ static void close_client(void *client)
     struct peer *peer = client;
 
     peer->client = NULL;
+    peer->is_master = false;
     if (!uv_is_closing(&peer->on.handle))
         uv_close(&peer->on.handle, on_closed);
 }
@@ -146,11 +149,50 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     if (count > 0 && peer->client) {
         simredis_receive(peer->client, buffer->base, (size_t)count);
         look_ahead();
+    } else if (count > 0 && peer->is_master) {
+        simredis_master_receive(server, buffer->base, (size_t)count);
+        look_ahead();
     } else if (count < 0) {
         if (peer->client)
             simredis_disconnect(peer->client);
+        if (peer->is_master)
+            simredis_master_lost(server);
+        close_client(peer);
+        look_ahead();
+    }
+}
+
+static void on_dialled(uv_connect_t *request, int status)
+{
+    struct peer *peer = request->data;
+
+    if (!peer->is_master)
+        return;
+    if (status == 0) {
+        uv_read_start(&peer->on.stream, on_alloc, on_read);
+        simredis_master_up(server);
+    } else {
+        simredis_master_lost(server);
         close_client(peer);
     }
+    look_ahead();
+}
+
+static void *dial(void *context, const char *host, uint16_t port)
+{
+    struct peer *peer = mem_alloc(sizeof *peer);
+    struct sockaddr_in address;
+
+    (void)context;
+    uv_tcp_init(&loop, &peer->on.tcp);
+    uv_tcp_nodelay(&peer->on.tcp, 1);
+    peer->request.data = peer;
+    peer->is_master = true;
+    if (uv_ip4_addr(host, port, &address) == 0 &&
+        uv_tcp_connect(&peer->request, &peer->on.tcp, (const struct sockaddr *)&address, on_dialled) == 0)
+        return peer;
+    close_client(peer);
+    return NULL;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -240,10 +282,15 @@ static void open_file(void)
 
 int main(int argc, char **argv)
 {
-    static const struct simredis_host HOST = {
-        .unix_us = unix_us, .random = random_number, .send = send_bytes, .close = close_client, .log = write_log};
+    static const struct simredis_host HOST = {.unix_us = unix_us,
+                                              .random = random_number,
+                                              .send = send_bytes,
+                                              .close = close_client,
+                                              .log = write_log,
+                                              .dial = dial};
 
     signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&loop);
     server = simredis_new(&HOST);
     for (int i = 1; i + 1 < argc; i += 2)
         if (strncmp(argv[i], "--", 2) != 0 || !simredis_configure(server, argv[i] + 2, argv[i + 1]))
@@ -251,9 +298,9 @@ int main(int argc, char **argv)
     if (strcmp(simredis_setting(server, "cluster-enabled"), "yes") == 0)
         fail("it is no cluster");
     open_file();
-    uv_loop_init(&loop);
     uv_timer_init(&loop, &timer);
     open_socket();
     open_port();
+    look_ahead();
     return uv_run(&loop, UV_RUN_DEFAULT);
 }

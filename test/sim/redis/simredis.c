@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CRON_US = 1000 * 1000 };
+
 int64_t sim_now_ms(const struct simredis *server)
 {
     return (int64_t)(server->now_us / 1000);
@@ -15,15 +17,16 @@ uint64_t sim_random(struct simredis *server)
     return server->host.random(server->host.context);
 }
 
-static void read_clock(struct simredis *server)
+void sim_read_clock(struct simredis *server)
 {
     server->now_us = server->host.unix_us(server->host.context);
 }
 
-void sim_new_run_id(struct simredis *server)
+void sim_new_run_id(struct simredis *server, char ret_id[SIM_RUN_ID_CHARS + 1])
 {
     for (size_t i = 0; i < SIM_RUN_ID_CHARS; i++)
-        server->run_id[i] = "0123456789abcdef"[sim_random(server) % 16];
+        ret_id[i] = "0123456789abcdef"[sim_random(server) % 16];
+    ret_id[SIM_RUN_ID_CHARS] = '\0';
 }
 
 struct simredis *simredis_new(const struct simredis_host *host)
@@ -33,12 +36,17 @@ struct simredis *simredis_new(const struct simredis_host *host)
     server->host = *host;
     server->next_client_id = 1;
     list_init(&server->clients);
-    buf_init(&server->log, SIZE_MAX / 2);
+    buf_init(&server->disk.bytes, SIZE_MAX / 2);
+    buf_init(&server->stream.bytes, SIZE_MAX / 2);
+    buf_init(&server->upstream.in, SIZE_MAX / 2);
     settings_init(server);
     acl_init(server);
-    read_clock(server);
+    sim_read_clock(server);
     server->started_us = server->now_us;
-    sim_new_run_id(server);
+    sim_new_run_id(server, server->replid);
+    sim_new_run_id(server, server->run_id);
+    memset(server->replid2, '0', SIM_RUN_ID_CHARS);
+    server->second_offset = -1;
     return server;
 }
 
@@ -50,6 +58,7 @@ static void client_free(struct simredis_client *client)
     buf_finish(&client->in);
     buf_finish(&client->out);
     free(client->name);
+    free(client->replica_ip);
     free(client);
 }
 
@@ -65,8 +74,9 @@ void simredis_free(struct simredis *server)
     acl_finish(server);
     dict_finish(&server->settings);
     dict_finish(&server->calls);
-    buf_finish(&server->log);
-    free(server->master_host);
+    buf_finish(&server->disk.bytes);
+    buf_finish(&server->stream.bytes);
+    replica_finish(server);
     free(server->cluster);
     free(server);
 }
@@ -87,7 +97,12 @@ struct simredis_client *simredis_connect(struct simredis *server, void *host_cli
 
 void simredis_disconnect(struct simredis_client *client)
 {
+    struct simredis *server = client->server;
+    bool was_replica = client->is_replica;
+
     client_free(client);
+    if (was_replica)
+        replicas_count(server);
 }
 
 void sim_close_client(struct simredis_client *client)
@@ -119,7 +134,7 @@ void sim_run_command(struct call *call)
 {
     struct simredis *server = call->server;
     size_t out_before = call->out->len;
-    unsigned logged_before = server->log_count;
+    uint64_t logged_before = server->logged;
 
     if (!cmd_may_run(call))
         return;
@@ -129,7 +144,7 @@ void sim_run_command(struct call *call)
         return;
     if (server->in_script)
         server->has_script_written = true;
-    if (server->log_count == logged_before && !(call->command->flags & CMD_LOGS_ITSELF))
+    if (server->logged == logged_before && !(call->command->flags & CMD_LOGS_ITSELF))
         log_call(call);
 }
 
@@ -157,13 +172,18 @@ static bool run_request(struct simredis_client *client, size_t argc, struct text
                         .out = &client->out,
                         .db = &server->databases[client->db]};
 
-    read_clock(server);
+    sim_read_clock(server);
     client->is_held = is_held(&call);
     if (client->is_held)
         return false;
     client->is_running = true;
     sim_run_command(&call);
     space_expire_some(&call);
+    log_send(server);
+    client->write_offset = server->offset;
+    if (server->asks_acks)
+        replicas_feed(server, TEXT("*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n"));
+    server->asks_acks = false;
     client->is_running = false;
     client->is_asking = call.command && call.command->run == cmd_asking;
     return true;
@@ -219,6 +239,8 @@ uint64_t simredis_next_us(const struct simredis *server)
         if (client->wait_until > 0 && client->wait_until < next)
             next = client->wait_until;
     }
+    if ((server->upstream.state != UPSTREAM_NONE || replicas_are_there(server)) && server->cron_us < next)
+        next = server->cron_us;
     return next;
 }
 
@@ -231,7 +253,7 @@ static bool run_one(struct simredis *server)
 
         if (has_waited) {
             client->wait_until = 0;
-            out_integer(&client->out, 0);
+            out_integer(&client->out, replicas_acked(server, client->wait_offset));
             sim_flush(server);
         }
         if (has_waited || (client->is_held && server->pause_until_us <= server->now_us)) {
@@ -244,8 +266,14 @@ static bool run_one(struct simredis *server)
 
 void simredis_run(struct simredis *server)
 {
-    read_clock(server);
+    sim_read_clock(server);
     cluster_run(server);
     while (run_one(server))
         ;
+    if (server->cron_us > server->now_us)
+        return;
+    server->cron_us = server->now_us + CRON_US;
+    replica_cron(server);
+    replicas_cron(server);
+    sim_flush(server);
 }

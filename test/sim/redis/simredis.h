@@ -23,6 +23,10 @@ struct simredis_host {
     /* What a write did, as commands that do the same whenever they are run: those of a script in one call. NULL: nobody
      * wants to know. Called before the reply is sent, as with appendfsync always. */
     void (*log)(void *context, const char *bytes, size_t length);
+    /* A replica's connection to its master: the host's name for it, which `send` and `close` get as theirs. Later the
+     * host calls simredis_master_up(), or simredis_master_lost(). NULL: there is none; it asks again in a second. dial
+     * NULL: REPLICAOF changes what the server says of itself, and nothing arrives. */
+    void *(*dial)(void *context, const char *host, uint16_t port);
 };
 
 /* host is copied. */
@@ -44,6 +48,11 @@ struct simredis_client *simredis_connect(struct simredis *server, void *client);
 void simredis_receive(struct simredis_client *client, const char *bytes, size_t length);
 /* The connection broke or was closed at the other end. */
 void simredis_disconnect(struct simredis_client *client);
+
+/* The connection that host->dial began is there; bytes have come; it broke, or never came about. */
+void simredis_master_up(struct simredis *server);
+void simredis_master_receive(struct simredis *server, const char *bytes, size_t length);
+void simredis_master_lost(struct simredis *server);
 
 /* When the server next has something to do by itself, in us of host->unix_us; UINT64_MAX: never. */
 uint64_t simredis_next_us(const struct simredis *server);

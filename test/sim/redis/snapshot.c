@@ -124,7 +124,7 @@ void snapshot_value(struct buf *out, struct text key, const struct value *value)
     put_number(out, value->expires_ms);
 }
 
-char *simredis_save(struct simredis *server, size_t *ret_length)
+struct buf snapshot_take(struct simredis *server, unsigned db)
 {
     struct buf out;
     struct dict_entry *entry;
@@ -141,12 +141,19 @@ char *simredis_save(struct simredis *server, size_t *ret_length)
     }
     out_array(&out, 2);
     out_text(&out, TEXT("SELECT"));
-    put_number(&out, server->logged_db);
+    put_number(&out, db);
+    return out;
+}
+
+char *simredis_save(struct simredis *server, size_t *ret_length)
+{
+    struct buf out = snapshot_take(server, server->disk.db);
+
     *ret_length = out.len;
     return out.ptr;
 }
 
-static bool load_command(struct simredis *server, unsigned *db, const struct request *request)
+bool commands_run(struct simredis *server, unsigned *db, const struct request *request)
 {
     struct buf out;
     int64_t number;
@@ -166,14 +173,15 @@ static bool load_command(struct simredis *server, unsigned *db, const struct req
         return true;
     }
     buf_init(&out, SIZE_MAX / 2);
+    server->is_loading = true;
     sim_run_command(&call);
+    server->is_loading = false;
     bool is_done = call.command && (call.command->flags & CMD_WRITE) && out.len > 0 && out.ptr[0] != '-';
     buf_finish(&out);
     return is_done;
 }
 
-/* The bytes up to the end of the last group that is whole. */
-static size_t whole_bytes(struct text bytes)
+size_t commands_whole(struct text bytes)
 {
     struct request request;
     size_t at = 0, whole = 0;
@@ -193,18 +201,16 @@ static size_t whole_bytes(struct text bytes)
 
 bool simredis_load(struct simredis *server, const char *bytes, size_t length)
 {
-    struct text rest = {bytes, whole_bytes((struct text){bytes, length})};
+    struct text rest = {bytes, commands_whole((struct text){bytes, length})};
     struct request request;
     unsigned db = 0;
     bool is_good = true;
 
-    server->is_loading = true;
     while (is_good && request_read(rest, &request) == REQUEST_WHOLE) {
-        is_good = request.argc > 0 && load_command(server, &db, &request);
+        is_good = request.argc > 0 && commands_run(server, &db, &request);
         rest = text_skip(rest, request.bytes);
         request_finish(&request);
     }
-    server->is_loading = false;
-    server->logged_db = db;
+    server->disk.db = db;
     return is_good && rest.len == 0;
 }

@@ -86,6 +86,8 @@ struct value *space_find(struct call *call, struct text key)
 
     if (!value || value->expires_ms > sim_now_ms(call->server) || call->server->is_loading)
         return value;
+    if (call->server->master_host) /* its master says when it goes */
+        return NULL;
     LOG_ARGV(call, TEXT("DEL"), entry->key);
     remove_entry(call->db, entry);
     return NULL;
@@ -96,7 +98,7 @@ void space_expire_some(struct call *call)
     enum { LOOKED_AT = 2 };
     struct simredis *server = call->server;
 
-    for (int i = 0; i < LOOKED_AT && !server->expires_only_seen; i++) {
+    for (int i = 0; i < LOOKED_AT && !server->expires_only_seen && !server->master_host; i++) {
         struct dict_entry *entry = dict_next(&call->db->values, &server->expire_place);
 
         if (!entry) {

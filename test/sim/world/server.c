@@ -55,6 +55,7 @@ struct peer {
     struct sim_socket *socket;      /* NULL: it is closed */
     struct buf *replies;            /* of a peer that never had one; NULL: nobody reads them */
     struct simredis_client *client; /* likewise */
+    bool is_master;                 /* it leads to the master; else likewise */
     bool is_busy;                   /* within a call of simredis */
     /* What the other end has no room for yet. */
     char *waiting;
@@ -98,11 +99,13 @@ static void peer_free(struct peer *peer)
 /* Frees it if nothing is left of it. */
 static void peer_look(struct peer *peer)
 {
-    if (!peer->client && peer->socket && peer->waiting_len == 0) {
+    const bool is_open = peer->client || peer->is_master;
+
+    if (!is_open && peer->socket && peer->waiting_len == 0) {
         sim_actor_close(peer->socket);
         peer->socket = NULL;
     }
-    if (!peer->client && !peer->socket && !peer->is_busy)
+    if (!is_open && !peer->socket && !peer->is_busy)
         peer_free(peer);
 }
 
@@ -144,6 +147,7 @@ static void close_client(void *client)
     struct peer *peer = client;
 
     peer->client = NULL;
+    peer->is_master = false;
     peer_look(peer);
 }
 
@@ -238,6 +242,70 @@ static void on_closed(struct sim_socket *socket, void *arg)
 static const struct sim_actor ACTOR = {
     .connected = on_connected, .received = on_received, .closed = on_closed, .has_room = on_room};
 
+/* A replica's connection to its master */
+
+static void on_master_up(struct sim_socket *socket, void *arg)
+{
+    struct peer *peer = arg;
+
+    if (peer->server->is_frozen)
+        sim_actor_hold(socket, true);
+    if (!peer->is_master)
+        return;
+    simredis_master_up(peer->server->redis);
+    look_ahead(peer->server);
+}
+
+static void on_master_received(struct sim_socket *socket, void *arg, const char *bytes, size_t length)
+{
+    struct peer *peer = arg;
+
+    (void)socket;
+    if (!peer->is_master)
+        return;
+    peer->is_busy = true;
+    simredis_master_receive(peer->server->redis, bytes, length);
+    peer->is_busy = false;
+    look_ahead(peer->server);
+    peer_look(peer);
+}
+
+static void on_master_closed(struct sim_socket *socket, void *arg)
+{
+    struct peer *peer = arg;
+    struct sim_server *server = peer->server;
+    const bool was_master = peer->is_master;
+
+    (void)socket;
+    peer->socket = NULL;
+    peer->is_master = false;
+    peer->waiting_len = 0;
+    peer_look(peer);
+    if (!was_master)
+        return;
+    simredis_master_lost(server->redis);
+    look_ahead(server);
+}
+
+static const struct sim_actor UPSTREAM = {
+    .connected = on_master_up, .received = on_master_received, .closed = on_master_closed, .has_room = on_room};
+
+/* Only hosts have replicas. */
+static void *dial(void *context, const char *host, uint16_t port)
+{
+    struct sim_server *server = context;
+    struct peer *peer;
+    struct in_addr ip;
+
+    if (!server->host || inet_pton(AF_INET, host, &ip) != 1 || !sim_host_at(ip))
+        return NULL;
+    peer = mem_alloc(sizeof *peer);
+    *peer = (struct peer){.server = server, .is_master = true};
+    list_append(&server->peers, &peer->of_server);
+    peer->socket = sim_actor_connect(server->host, ip, port, &UPSTREAM, peer);
+    return peer;
+}
+
 static void append(void *context, const char *bytes, size_t length)
 {
     const struct sim_server *server = context;
@@ -315,6 +383,7 @@ static void begin(struct sim_server *server, const char *data, size_t len)
                                        .random = draw,
                                        .send = send_bytes,
                                        .close = close_client,
+                                       .dial = dial,
                                        .log = server->host || server->file < 0 ? NULL : append};
 
     server->redis = simredis_new(&host);

@@ -377,6 +377,16 @@ Test(simredis, pauses_and_waits_end_by_its_clock)
     cr_expect_str_eq(take(&w.peers[0]), "+OK/$1/1/");
 }
 
+Test(simredis, who_waits_for_replicas_is_told_that_it_is_none_of_a_master)
+{
+    send(&w.peers[1], "WAIT 1 0");
+    STEPS({"REPLICAOF 127.0.0.1 6379", "+OK/"});
+    cr_expect_str_eq(take(&w.peers[1]),
+                     "-UNBLOCKED force unblock from blocking operation, instance state changed (master "
+                     "-> replica?)/");
+    cr_expect_null(w.peers[1].client);
+}
+
 /* What its log says, and what it saves, is what it holds. */
 Test(simredis, restarts)
 {
