@@ -9,6 +9,7 @@
 #include "socket_internal.h"
 #include "trace.h"
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <arpa/inet.h>
 #include <string.h>
@@ -21,7 +22,11 @@ static const struct sim_actor ACTOR;
 
 #define NODE_TIMEOUT_MS "2000"
 
-enum { PORT = 6379, NS_PER_US = 1000, FIRST_ROOM = 4096 };
+enum { PORT = 6379, NS_PER_US = 1000, FIRST_ROOM = 4096, SETTINGS_MAX = 12, NAME_BYTES = 40, VALUE_BYTES = 64 };
+
+struct setting {
+    char name[NAME_BYTES], value[VALUE_BYTES];
+};
 
 struct bytes {
     char *ptr;
@@ -38,6 +43,8 @@ struct sim_server {
     uint16_t port;
     struct sim_shift shift;
     bool is_frozen;
+    struct setting settings[SETTINGS_MAX]; /* when it starts again */
+    size_t setting_count;
     struct list peers;
     struct sim_event turn;
     struct bytes disk, copy; /* disk: while it is down */
@@ -391,6 +398,8 @@ static void begin(struct sim_server *server, const char *data, size_t len)
         CHECK(simredis_configure(server->redis, SETTINGS[i][0], SETTINGS[i][1]));
     if (data)
         CHECK(simredis_load(server->redis, data, len));
+    for (size_t i = 0; i < server->setting_count; i++)
+        CHECK(simredis_configure(server->redis, server->settings[i].name, server->settings[i].value));
     if (server->nodes)
         join(server);
     if (server->host)
@@ -467,6 +476,45 @@ bool sim_server_ask(struct sim_server *server, const struct text *argv, size_t a
     return true;
 }
 
+bool sim_server_is_up(const struct sim_server *server)
+{
+    return server->redis;
+}
+
+bool sim_server_has(struct sim_server *server, const char *key)
+{
+    const struct text argv[] = {TEXT("EXISTS"), text_of(key)};
+    struct buf reply;
+    bool has;
+
+    buf_init(&reply, SIZE_MAX / 2);
+    has = sim_server_ask(server, argv, 2, &reply) && text_equal(buf_text(&reply), TEXT(":1\r\n"));
+    buf_finish(&reply);
+    return has;
+}
+
+static void keep_setting(struct sim_server *server, const char *name, const char *value)
+{
+    struct setting *setting = server->settings;
+
+    while (setting < server->settings + server->setting_count && strcmp(setting->name, name) != 0)
+        setting++;
+    CHECK(setting < server->settings + SETTINGS_MAX);
+    if (setting == server->settings + server->setting_count)
+        server->setting_count++;
+    snprintf(setting->name, sizeof setting->name, "%s", name);
+    snprintf(setting->value, sizeof setting->value, "%s", value);
+}
+
+void sim_server_configure(struct sim_server *server, const char *name, const char *value)
+{
+    keep_setting(server, name, value);
+    if (!server->redis)
+        return;
+    CHECK(simredis_configure(server->redis, name, value));
+    look_ahead(server);
+}
+
 void sim_server_empty(struct sim_server *server)
 {
     save(server, &server->disk);
@@ -511,6 +559,8 @@ void sim_server_kill(struct sim_server *server)
 {
     sim_trace(server->host->name, "redis is killed");
     save(server, &server->disk);
+    keep_setting(server, "replicaof", simredis_setting(server->redis, "replicaof"));
+    server->is_frozen = false;
     stop(server);
 }
 
@@ -554,11 +604,6 @@ struct sim_server *sim_server_start_here(const int *listeners, size_t count, con
     sim_server_configure(server, "port", "0");
     free(data.ptr);
     return server;
-}
-
-void sim_server_configure(struct sim_server *server, const char *name, const char *value)
-{
-    CHECK(simredis_configure(server->redis, name, value));
 }
 
 void sim_server_freeze(struct sim_server *server, bool is_frozen)

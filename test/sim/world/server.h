@@ -19,6 +19,12 @@ struct sim_server *sim_server_start(struct sim_host *host);
 struct sim_server *sim_server_start_member(struct sim_host *host, const char *nodes);
 /* Its host's. */
 const char *sim_server_name(const struct sim_server *server);
+/* As in redis.conf, also when it starts again. On hosts, whom it follows is kept as well. */
+void sim_server_configure(struct sim_server *server, const char *name, const char *value);
+/* Whether it runs. */
+bool sim_server_is_up(const struct sim_server *server);
+/* Whether it has that key; false: it does not run. */
+bool sim_server_has(struct sim_server *server, const char *key);
 void sim_server_copy(struct sim_server *server);
 /* Its connections end. */
 void sim_server_kill(struct sim_server *server);
@@ -37,8 +43,6 @@ enum { SIM_SERVER_LISTENERS = 2 };
 /* listeners: descriptors of sockets that listen, which the server closes; count: of them. file: where it keeps its
  * data, as appendonly says, and finds them. NULL: nowhere. */
 struct sim_server *sim_server_start_here(const int *listeners, size_t count, const char *file);
-/* As in redis.conf. */
-void sim_server_configure(struct sim_server *server, const char *name, const char *value);
 /* It reads nothing, and does nothing, until it goes on. */
 void sim_server_freeze(struct sim_server *server, bool is_frozen);
 /* Its connections end, and it is gone. */
