@@ -339,3 +339,14 @@ void sim_host_pace(struct sim_host *host, int64_t ppm)
     host->clock.lead_ns += (int64_t)((__int128)(int64_t)sim_spent_ns() * (before - ppm) / PPM);
     host->clock.pace_ppm = ppm;
 }
+
+int64_t sim_host_calendar(const struct sim_host *host)
+{
+    return (int64_t)((__int128)(int64_t)sim_spent_ns() * host->clock.pace_ppm / PPM) + host->clock.lead_ns +
+           host->clock.off_ns;
+}
+
+void sim_host_set_calendar(struct sim_host *host, int64_t wrong_ns)
+{
+    host->clock.off_ns += wrong_ns - sim_host_calendar(host);
+}

@@ -36,3 +36,6 @@ void sim_host_power(struct sim_host *host, bool is_on);
 void sim_connections_reset(const struct sim_host *a, const struct sim_host *b);
 /* The clocks of the host go by so many millionths faster from now on. */
 void sim_host_pace(struct sim_host *host, int64_t ppm);
+/* By how much its calendar is wrong, which only that changes. */
+int64_t sim_host_calendar(const struct sim_host *host);
+void sim_host_set_calendar(struct sim_host *host, int64_t wrong_ns);

@@ -18,7 +18,6 @@ enum {
     SETTINGS_MAX = 2,
     NAME_BYTES = 24,
     PATH_BYTES = 300,
-    URI_BYTES = 512,
     OUT_BYTES = 8192,
     REQUEST_BYTES = 1024,
     TOTP_CODE_BYTES = 8
@@ -31,8 +30,6 @@ enum {
 #define WITHIN_NS (30 * NS_PER_S)
 #define SETTLE_NS (3 * NS_PER_S)
 #define TABLE_KEYS "64"
-#define ORIGIN "http://console.test"
-#define PASSWORD "glacier umbrella tornado 51 quill"
 
 static _Noreturn void give_up(const char *what, const char *said)
 {
@@ -140,11 +137,11 @@ static void answered(void *arg, const struct sim_answer *answer)
 static void ask(struct sim_deployment *deployment, const char *target, const char *fields, const char *body, int status)
 {
     char bytes[REQUEST_BYTES];
-    int len =
-        snprintf(bytes, sizeof bytes,
-                 "POST %s HTTP/1.1\r\nHost: console.test\r\nOrigin: " ORIGIN "\r\nContent-Type: application/json\r\n"
-                 "%sContent-Length: %zu\r\n\r\n%s",
-                 target, fields, strlen(body), body);
+    int len = snprintf(bytes, sizeof bytes,
+                       "POST %s HTTP/1.1\r\nHost: console.test\r\nOrigin: " SIM_ORIGIN
+                       "\r\nContent-Type: application/json\r\n"
+                       "%sContent-Length: %zu\r\n\r\n%s",
+                       target, fields, strlen(body), body);
 
     status_of_last = -1;
     sim_http_ask(&(struct sim_request){.from = deployment->clients,
@@ -184,16 +181,16 @@ static void make_manager(struct sim_deployment *deployment, struct sim_account *
     char code[TOTP_CODE_BYTES], body[REQUEST_BYTES / 4], fields[REQUEST_BYTES / 2], csrf[SIM_SECRET_BYTES];
 
     print_code(totp_uri, -1, code);
-    snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"" PASSWORD "\",\"totp\":\"%s\"}", email, code);
+    snprintf(body, sizeof body, "{\"email\":\"%s\",\"password\":\"" SIM_PASSWORD "\",\"totp\":\"%s\"}", email, code);
     ask(deployment, "/v1/auth/login", "", body, 200);
     copy_after(answer_of_last, "\"csrf_token\":\"", csrf, sizeof csrf);
     print_fields(fields, sizeof fields, csrf);
     print_code(totp_uri, 0, code);
-    snprintf(body, sizeof body, "{\"password\":\"" PASSWORD "\",\"totp\":\"%s\"}", code);
+    snprintf(body, sizeof body, "{\"password\":\"" SIM_PASSWORD "\",\"totp\":\"%s\"}", code);
     ask(deployment, "/v1/console/step_up", fields, body, 200);
     print_fields(fields, sizeof fields, csrf);
     ask(deployment, "/v1/console/api_keys", fields,
-        "{\"name\":\"manager\",\"mode\":\"live\",\"scopes\":[\"keys:manage\",\"patients:read\"]}", 201);
+        "{\"name\":\"manager\",\"mode\":\"live\",\"scopes\":[\"keys:manage\",\"patients:read\",\"usage:read\"]}", 201);
     copy_after(answer_of_last, "\"secret\":\"", account->manager, sizeof account->manager);
 }
 
@@ -201,23 +198,39 @@ static void write_password(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-    CHECK(fd >= 0 && write(fd, PASSWORD "\n", strlen(PASSWORD "\n")) > 0);
+    CHECK(fd >= 0 && write(fd, SIM_PASSWORD "\n", strlen(SIM_PASSWORD "\n")) > 0);
     close(fd);
 }
 
-static void make_account(struct sim_deployment *deployment, struct sim_account *account, const char *email,
-                         const char *password_path, char *ret_uri)
+static void make_user(struct sim_deployment *deployment, const struct sim_account *account, const char *email,
+                      const char *password_path, char *ret_uri)
 {
-    const char *const create[] = {"account", "create", "--name", "North Clinic", "--json", NULL};
     const char *const user[] = {"user", "create", "--account",       account->id,   "--email",
                                 email,  "--json", "--password-file", password_path, "--permanent-password",
                                 NULL};
     char out[OUT_BYTES];
 
+    run_command(deployment, user, out);
+    copy_after(out, "\"totp_uri\":\"", ret_uri, SIM_URI_BYTES);
+}
+
+static void make_account(struct sim_deployment *deployment, struct sim_account *account)
+{
+    const char *const create[] = {"account", "create", "--name", "North Clinic", "--json", NULL};
+    char out[OUT_BYTES];
+
     run_command(deployment, create, out);
     copy_after(out, "\"id\":\"", account->id, sizeof account->id);
-    run_command(deployment, user, out);
-    copy_after(out, "\"totp_uri\":\"", ret_uri, URI_BYTES);
+}
+
+static void make_people(struct sim_deployment *deployment, const char *password_path)
+{
+    for (unsigned i = 0; i < SIM_PEOPLE; i++) {
+        struct sim_person *person = &deployment->people[i];
+
+        snprintf(person->email, sizeof person->email, "person%u@clinic.test", i + 1);
+        make_user(deployment, &deployment->accounts[0], person->email, password_path, person->totp_uri);
+    }
 }
 
 static void run_for(uint64_t ns)
@@ -230,12 +243,15 @@ static void run_for(uint64_t ns)
 static void make_accounts(struct sim_deployment *deployment)
 {
     static const char *const EMAILS[SIM_ACCOUNTS] = {"ada@clinic.test", "bob@clinic.test"};
-    char password[PATH_BYTES], uris[SIM_ACCOUNTS][URI_BYTES];
+    char password[PATH_BYTES], uris[SIM_ACCOUNTS][SIM_URI_BYTES];
 
     snprintf(password, sizeof password, "%s/password", deployment->folder);
     write_password(password);
-    for (unsigned i = 0; i < SIM_ACCOUNTS; i++)
-        make_account(deployment, &deployment->accounts[i], EMAILS[i], password, uris[i]);
+    for (unsigned i = 0; i < SIM_ACCOUNTS; i++) {
+        make_account(deployment, &deployment->accounts[i]);
+        make_user(deployment, &deployment->accounts[i], EMAILS[i], password, uris[i]);
+    }
+    make_people(deployment, password);
     for (unsigned i = 0; i < deployment->node_count; i++)
         sim_node_start(&deployment->nodes[i]);
     run_for(SETTLE_NS);
@@ -279,7 +295,7 @@ void sim_node_start(struct sim_node *node)
                                 "--internal-listen",
                                 internal,
                                 "--public-origin",
-                                ORIGIN,
+                                SIM_ORIGIN,
                                 "--master-key-file",
                                 deployment->master_key,
                                 "--table",

@@ -10,10 +10,15 @@ enum {
     SIM_NODES_MAX = 5,
     SIM_MASTERS = 3,
     SIM_ACCOUNTS = 2,
+    SIM_PEOPLE = 4,
     SIM_SECRET_BYTES = 128,
     SIM_ID_BYTES = 64,
-    SIM_PORT = 8080
+    SIM_PORT = 8080,
+    SIM_URI_BYTES = 512
 };
+
+#define SIM_ORIGIN "http://console.test"
+#define SIM_PASSWORD "glacier umbrella tornado 51 quill"
 
 struct sim_node {
     struct sim_host *host;
@@ -33,6 +38,11 @@ struct sim_master {
     unsigned first_slot, last_slot; /* at the beginning */
 };
 
+/* Of the first account. */
+struct sim_person {
+    char email[32], totp_uri[SIM_URI_BYTES];
+};
+
 struct sim_deployment {
     char folder[256], master_key[300];
     const char *broken; /* the rule that its nodes break; NULL: none */
@@ -43,6 +53,7 @@ struct sim_deployment {
     struct sim_node nodes[SIM_NODES_MAX];
     unsigned node_count;
     struct sim_account accounts[SIM_ACCOUNTS];
+    struct sim_person people[SIM_PEOPLE];
     unsigned commands; /* that were begun */
     bool is_made;      /* from then on commands print into the same files */
 };

@@ -55,6 +55,14 @@ static void trace_end(const struct sim_life *life, const struct sim_node *node, 
         sim_trace("clients", FORMAT, life->name, kind, node->host->name, answer->status);
 }
 
+/* A key that was made is not lost. */
+static void judge_status(const struct sim_life *life, const struct sim_node *node, const struct sim_answer *answer)
+{
+    if (answer->status == SIM_MISSING && !life->may_be_lost)
+        sim_judge_violation("%s does not know %s, which was made", node->host->name, life->name);
+    sim_judge_answer("an end", node->host->name, answer->asked_ns, answer->status);
+}
+
 static void ended(struct sim_life *life, const struct sim_node *node, const struct sim_answer *answer, uint64_t due_ns)
 {
     trace_end(life, node, answer, "");
@@ -62,6 +70,7 @@ static void ended(struct sim_life *life, const struct sim_node *node, const stru
         told(life, answer, due_ns);
     else
         not_told(life, answer->status);
+    judge_status(life, node, answer);
 }
 
 static void revoke_answered(void *arg, const struct sim_answer *answer)
@@ -78,7 +87,7 @@ static void revoke_at(struct sim_life *life, struct sim_node *node)
     char target[TARGET_BYTES];
 
     snprintf(target, sizeof target, "/v1/api_keys/%s", life->id);
-    life->verdict.is_tried = true;
+    life->verdict.is_tried = life->is_asked = true;
     sim_load_ask(&(struct sim_asking){.life = life, .node = node, .is_change = true}, "DELETE", target,
                  sim_load_of->accounts[0].manager, NULL, 0, revoke_answered);
 }
@@ -96,6 +105,7 @@ static void schedule_answered(void *arg, const struct sim_answer *answer)
         told(life, answer, asking->due_ns);
     else
         not_told(life, answer->status);
+    judge_status(life, asking->node, answer);
     free(asking);
 }
 
@@ -109,9 +119,9 @@ static void schedule(struct sim_life *life, struct sim_node *node)
     clock_print_rfc3339(clock_wall_ms() + (int64_t)ahead_ms, at);
     snprintf(body, sizeof body, "{\"revoke_at\":\"%s\"}", at);
     life->verdict.is_tried = true;
-    sim_load_ask(
-        &(struct sim_asking){.life = life, .node = node, .due_ns = sim_now_ns() + (ahead_ms + 1) * SIM_NS_PER_MS},
-        "PUT", target, sim_load_of->accounts[0].manager, body, 0, schedule_answered);
+    life->due_ns = sim_now_ns() + (ahead_ms + 1) * SIM_NS_PER_MS;
+    sim_load_ask(&(struct sim_asking){.life = life, .node = node, .due_ns = life->due_ns}, "PUT", target,
+                 sim_load_of->accounts[0].manager, body, 0, schedule_answered);
 }
 
 /* Together */
@@ -144,8 +154,6 @@ static void list_answered(void *arg, const struct sim_answer *answer)
             meant.status = SIM_MISSING;
         life->open--;
         ended(life, asking->node, &meant, 0);
-        if (meant.status == SIM_MISSING && !life->may_be_lost)
-            sim_judge_violation("a list that was revoked leaves out %s", life->name);
     }
     free(company);
     free(asking);
@@ -160,7 +168,7 @@ static void revoke_list(struct sim_node *node, const struct sim_company *company
     *copy = *company;
     for (size_t i = 0; i < company->count; i++) {
         company->lives[i]->open++;
-        company->lives[i]->verdict.is_tried = true;
+        company->lives[i]->verdict.is_tried = company->lives[i]->is_asked = true;
         len += snprintf(body + len, sizeof body - (size_t)len, "%s\"%s\"", i > 0 ? "," : "", company->lives[i]->id);
     }
     snprintf(body + len, sizeof body - (size_t)len, "]}");
@@ -198,7 +206,7 @@ void sim_life_end(struct sim_event *death)
     struct sim_life *life = LIST_ENTRY(death, struct sim_life, death);
     const bool is_first = !life->verdict.is_tried;
 
-    if (life->told_ns > 0)
+    if (life->told_ns > 0 || sim_load_is_stopped())
         return;
     begin_successor(life);
     if (is_first && sim_draw_below(TOGETHER_ONE_IN) == 0) {

@@ -174,7 +174,8 @@ static void pace_begins(struct sim_node *node)
 /* The calendar alone, which leases must not ask. */
 static void calendar_begins(struct sim_node *node)
 {
-    node->host->clock.off_ns = ((int64_t)sim_plan_draw_strength(0, 2 * CALENDAR_MOST_S) - CALENDAR_MOST_S) * NS_PER_S;
+    sim_host_set_calendar(node->host,
+                          ((int64_t)sim_plan_draw_strength(0, 2 * CALENDAR_MOST_S) - CALENDAR_MOST_S) * NS_PER_S);
 }
 
 /* Redis */
@@ -372,6 +373,6 @@ void sim_faults_stop(void)
     }
     for (unsigned i = 0; i < of->node_count; i++) {
         sim_host_pace(of->nodes[i].host, 0);
-        of->nodes[i].host->clock.off_ns = 0;
+        sim_host_set_calendar(of->nodes[i].host, 0);
     }
 }

@@ -182,6 +182,18 @@ static struct conn *conn_for(const struct sim_request *request)
     return conn;
 }
 
+void sim_http_forget_idle(void)
+{
+    struct list *node;
+
+    while ((node = list_first(&idle))) {
+        struct conn *conn = LIST_ENTRY(node, struct conn, of_idle);
+
+        sim_actor_close(conn->socket);
+        conn_free(conn);
+    }
+}
+
 void sim_http_ask(const struct sim_request *request)
 {
     struct conn *conn = conn_for(request);

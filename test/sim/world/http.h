@@ -21,6 +21,8 @@ struct sim_request {
     void *arg;
 };
 
+/* Later requests have new connections: those that wait may have ended without a word. */
+void sim_http_forget_idle(void);
 void sim_http_ask(const struct sim_request *request);
 /* Copies the text between `before` and the next quotation mark. False: there is none. */
 bool sim_http_copy_after(const char *text, const char *before, char *ret_value, size_t size);

@@ -11,11 +11,13 @@ enum { TEXT_BYTES = 260, ACCEPTED = 200, REFUSED = 401, UNAVAILABLE = 503 };
 struct sim_counts sim_counts;
 
 static const char *broken;
+static uint64_t calm_from_ns, calm_until_ns;
 
 void sim_judge_begin(const char *broken_rule)
 {
     sim_counts = (struct sim_counts){0};
     broken = broken_rule;
+    sim_judge_calm(UINT64_MAX, UINT64_MAX);
 }
 
 void sim_judge_violation(const char *format, ...)
@@ -28,6 +30,23 @@ void sim_judge_violation(const char *format, ...)
     va_end(values);
     sim_counts.violations++;
     sim_trace("judge", "VIOLATION: %s%s%s", text, broken ? "; what is broken: " : "", broken ? broken : "");
+}
+
+void sim_judge_calm(uint64_t from_ns, uint64_t until_ns)
+{
+    calm_from_ns = from_ns;
+    calm_until_ns = until_ns;
+}
+
+bool sim_judge_is_calm(uint64_t ns)
+{
+    return ns >= calm_from_ns && ns < calm_until_ns;
+}
+
+void sim_judge_answer(const char *what, const char *node, uint64_t asked_ns, int status)
+{
+    if ((status == 0 || status == UNAVAILABLE) && sim_judge_is_calm(asked_ns))
+        sim_judge_violation("%s at %s is answered %d although nothing is wrong", what, node, status);
 }
 
 void sim_judge_use(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, bool is_done)

@@ -27,5 +27,10 @@ void sim_judge_check(const struct sim_verdict *of, const char *key, const char *
 void sim_judge_use(const struct sim_verdict *of, const char *key, const char *node, uint64_t begun_ns, bool is_done);
 /* from_ns: from when on it must be refused. */
 void sim_judge_revoked(struct sim_verdict *of, uint64_t asked_ns, uint64_t answered_ns, uint64_t from_ns);
+/* Nothing is wrong from then until then, and has not been for a while: whatever is asked meanwhile is answered. */
+void sim_judge_calm(uint64_t from_ns, uint64_t until_ns);
+bool sim_judge_is_calm(uint64_t ns);
+/* status: of a request that was asked then; 0: none. */
+void sim_judge_answer(const char *what, const char *node, uint64_t asked_ns, int status);
 /* Anything else that must not be. */
 __attribute__((format(printf, 1, 2))) void sim_judge_violation(const char *format, ...);

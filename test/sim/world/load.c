@@ -18,6 +18,7 @@ enum {
     LATE_ONE_IN = 20,
     LATE_MOST_MS = 150,
     CHECK_WITHIN_MS = 3000,
+    EARLY_MOST_MS = 300, /* the product says 200 */
 };
 
 struct sim_deployment *sim_load_of;
@@ -27,6 +28,7 @@ static uint64_t create_every_ns;
 static struct sim_event creation;
 static unsigned life_count;
 static uint64_t made;
+static bool is_stopped;
 static uint64_t lost_from_ns, lost_until_ns; /* what was made between may be lost */
 
 struct sim_node *sim_draw_node(void)
@@ -81,6 +83,15 @@ static bool is_retired(const struct sim_life *life)
     return life->retires_ns > 0 && sim_now_ns() >= life->retires_ns && life->open == 0;
 }
 
+/* Of its end, only a time was said, and that has not come. */
+static void judge_early(const struct sim_life *life, const struct sim_node *node, const struct sim_answer *answer)
+{
+    if (answer->status == SIM_REFUSED && life->due_ns > 0 && !life->is_asked && !life->may_be_lost &&
+        answer->answered_ns + EARLY_MOST_MS * SIM_NS_PER_MS < life->due_ns)
+        sim_judge_violation("%s refuses %s %.6f s before its end", node->host->name, life->name,
+                            (double)(life->due_ns - answer->answered_ns) / 1e9);
+}
+
 static void check_answered(void *arg, const struct sim_answer *answer)
 {
     struct sim_asking *asking = arg;
@@ -88,6 +99,9 @@ static void check_answered(void *arg, const struct sim_answer *answer)
 
     life->open--;
     sim_judge_check(&life->verdict, life->name, asking->node->host->name, answer->begun_ns, answer->status);
+    judge_early(life, asking->node, answer);
+    sim_judge_answer("a check", asking->node->host->name, answer->asked_ns, answer->status);
+    sim_uses_note(life->uses, answer->status, answer->asked_ns);
     free(asking);
 }
 
@@ -109,6 +123,8 @@ static void on_check(struct sim_event *next)
         life_free(life);
         return;
     }
+    if (is_stopped)
+        return;
     if (!life->is_quiet || !life->verdict.is_tried || life->verdict.revoked_ns > 0)
         sim_load_ask(&asking, "GET", "/v1/whoami", life->secret, NULL,
                      sim_draw_below(LATE_ONE_IN) == 0 ? sim_draw_between(1, LATE_MOST_MS) * SIM_NS_PER_MS : 0,
@@ -144,7 +160,8 @@ static void life_begin(const struct sim_life *by, const struct sim_answer *answe
     CHECK(sim_http_copy_after(answer->body, "\"id\":\"", life->id, sizeof life->id) &&
           sim_http_copy_after(answer->body, "\"secret\":\"", life->secret, sizeof life->secret));
     snprintf(life->name, sizeof life->name, "key %llu", (unsigned long long)++made);
-    life->may_be_lost = answer->answered_ns >= lost_from_ns && answer->asked_ns <= lost_until_ns;
+    life->uses = sim_uses_of(life->id, life->name);
+    life->may_be_lost = sim_load_may_be_lost(answer->asked_ns, answer->answered_ns);
     life->verdict.is_tried = life->may_be_lost;
     inherit(life, by, answer);
     list_append(&sim_lives, &life->of_lives);
@@ -167,7 +184,10 @@ static void create_answered(void *arg, const struct sim_answer *answer)
         by->open--;
         sim_judge_use(&by->verdict, by->name, asking->node->host->name, answer->begun_ns,
                       answer->status == SIM_CREATED);
+        /* Accepted with its head, the key may have ended before its body came. */
+        sim_uses_note(by->uses, answer->status == SIM_REFUSED ? 0 : answer->status, answer->asked_ns);
     }
+    sim_judge_answer("a creation", asking->node->host->name, answer->asked_ns, answer->status);
     free(asking);
     if (answer->status == SIM_CREATED)
         life_begin(by, answer);
@@ -185,9 +205,26 @@ void sim_load_create(struct sim_node *node, struct sim_life *by, uint64_t late_n
 
 static void on_creation(struct sim_event *event)
 {
+    if (is_stopped)
+        return;
     if (life_count < LIVES_MAX)
         sim_load_create(sim_draw_node(), NULL, 0);
     sim_event_in(event, 1 + sim_draw_below(2 * create_every_ns));
+}
+
+void sim_load_stop(void)
+{
+    is_stopped = true;
+}
+
+bool sim_load_is_stopped(void)
+{
+    return is_stopped;
+}
+
+bool sim_load_may_be_lost(uint64_t asked_ns, uint64_t answered_ns)
+{
+    return answered_ns >= lost_from_ns && asked_ns <= lost_until_ns;
 }
 
 void sim_load_lost(uint64_t from_ns)
@@ -210,7 +247,9 @@ void sim_load_start(struct sim_deployment *deployment, unsigned checks_per_s)
     CHECK(list_empty(&sim_lives));
     sim_load_of = deployment;
     life_count = 0;
+    is_stopped = false;
     made = 0;
+    sim_uses_begin();
     lost_from_ns = UINT64_MAX;
     lost_until_ns = 0;
     create_every_ns = CHECKED_MS * (SIM_NS_PER_MS * 1000 / CHECK_EVERY_MS) / checks_per_s;

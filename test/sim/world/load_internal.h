@@ -4,6 +4,7 @@
 #include "http.h"
 #include "judge.h"
 #include "load.h"
+#include "uses.h"
 #include "schedule.h"
 
 enum {
@@ -11,6 +12,7 @@ enum {
     SIM_AFTERLIFE_MS = 1800,
     SIM_DONE = 200,
     SIM_CREATED = 201,
+    SIM_REFUSED = 401,
     SIM_MISSING = 404,
     SIM_UNAVAILABLE = 503,
     SIM_CHANGE_WITHIN_MS = 8000,
@@ -37,6 +39,9 @@ struct sim_life {
     bool is_scheduled;                     /* its end, or somebody has asked for that: what it makes inherits it */
     unsigned open;                         /* requests under way */
     uint64_t made_ns, told_ns, retires_ns; /* told: of its end. 0: not yet */
+    uint64_t due_ns;                       /* when it is to end, as somebody asked; 0: nobody did */
+    bool is_asked;                         /* somebody has asked that it end at once */
+    struct sim_uses *uses;
     struct sim_event death;
     struct sim_checker checkers[SIM_NODES_MAX];
 };
@@ -53,6 +58,7 @@ struct sim_asking {
     struct sim_company *company;
     bool is_change;  /* it may take longer */
     uint64_t due_ns; /* when the key is to end */
+    void *arg;
 };
 
 extern struct sim_deployment *sim_load_of;

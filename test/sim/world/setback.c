@@ -1,5 +1,6 @@
 #include "setback.h"
 #include "load.h"
+#include "people.h"
 #include "schedule.h"
 #include "trace.h"
 
@@ -11,6 +12,7 @@ static struct sim_deployment *of;
 static struct sim_server *redis;
 static bool loses_keys;
 static struct sim_event next;
+static bool is_on;
 static uint64_t copied_ns;
 static struct sim_node *first, *last; /* that are ended; NULL: none is */
 
@@ -34,6 +36,7 @@ static void strike(struct sim_event *event)
     sim_server_kill(redis);
     if (loses_keys)
         sim_load_lost(copied_ns);
+    sim_people_lost(copied_ns);
     sim_server_restart(redis, SIM_DISK_COPY);
     if (last)
         after(come_back, 1, AWAY_MOST_MS);
@@ -65,15 +68,22 @@ void sim_setback_start(struct sim_deployment *deployment, struct sim_server *ser
     of = deployment;
     redis = server;
     loses_keys = has_keys;
+    is_on = true;
     first = sim_draw_below(FIRST_ONE_IN) == 0 && of->node_count > 2 ? &of->nodes[number] : NULL;
     last = sim_draw_below(LAST_ONE_IN) == 0 && of->node_count > 1 ? &of->nodes[(number + 1) % of->node_count] : NULL;
     after(copy, SETTLE_MS, SETTLE_MS);
+}
+
+bool sim_setback_is_on(void)
+{
+    return is_on;
 }
 
 void sim_setback_stop(void)
 {
     const bool is_away = sim_event_waits(&next) && next.run == come_back;
 
+    is_on = false;
     sim_event_cancel(&next);
     if (is_away)
         come_back(&next);

@@ -10,4 +10,5 @@
 /* has_keys: those that clients make are there. */
 void sim_setback_start(struct sim_deployment *deployment, struct sim_server *server, bool has_keys);
 /* Whatever it has come to. */
+bool sim_setback_is_on(void);
 void sim_setback_stop(void);

@@ -4,13 +4,22 @@
 #include "trace.h"
 #include <stdlib.h>
 
-enum { SUBJECT = 1, CHECK_EVERY_MS = 600, OFTENER = 4, LASTS_MOST_MS = 4000, AGAIN_MS = 200, MORE_KEYS = 2 };
+enum {
+    SUBJECT = 1,
+    CHECK_EVERY_MS = 600,
+    OFTENER = 4,
+    LASTS_MOST_MS = 4000,
+    AGAIN_MS = 200,
+    HEARD_WITHIN_MS = 500,
+    MORE_KEYS = 2
+};
 
 static struct sim_deployment *of;
 static struct sim_verdict verdict; /* revoked: suspended */
 static struct sim_checker checkers[SIM_NODES_MAX];
 static struct sim_event turn;
 static bool must_suspend;
+static uint64_t resumed_ns;                         /* 0: it is suspended, or about to be */
 static char more_keys[MORE_KEYS][SIM_SECRET_BYTES]; /* of the account, beside its manager's */
 static unsigned more_count;
 
@@ -51,6 +60,10 @@ static void check_answered(void *arg, const struct sim_answer *answer)
 
     sim_judge_use(&verdict, "the suspended account's key", asking->node->host->name, answer->begun_ns,
                   answer->status == SIM_DONE);
+    if (resumed_ns > 0 && answer->asked_ns > resumed_ns + HEARD_WITHIN_MS * SIM_NS_PER_MS &&
+        sim_judge_is_calm(answer->asked_ns) && answer->status != SIM_DONE)
+        sim_judge_violation("%s answers %d to a key of an account that was resumed", asking->node->host->name,
+                            answer->status);
     free(asking);
 }
 
@@ -59,6 +72,8 @@ static void on_check(struct sim_event *next)
     struct sim_checker *checker = LIST_ENTRY(next, struct sim_checker, next);
     uint64_t mean_ms;
 
+    if (sim_load_is_stopped())
+        return;
     sim_load_ask(&(struct sim_asking){.node = checker->node}, "GET", "/v1/whoami", sim_suspension_secret(), NULL, 0,
                  check_answered);
     mean_ms = verdict.revoked_ns > 0 ? CHECK_EVERY_MS / OFTENER : CHECK_EVERY_MS;
@@ -79,6 +94,8 @@ static void ended(void *arg, int code)
         sim_trace("clients", "the account is suspended");
         for (unsigned i = 0; i < of->node_count; i++)
             sim_event_in(&checkers[i].next, 1);
+    } else {
+        resumed_ns = sim_now_ns();
     }
     must_suspend = !must_suspend;
     sim_event_in(&turn, sim_draw_between(1, LASTS_MOST_MS) * SIM_NS_PER_MS);
@@ -87,7 +104,9 @@ static void ended(void *arg, int code)
 static void on_turn(struct sim_event *event)
 {
     (void)event;
-    verdict.revoked_ns = 0;
+    if (sim_load_is_stopped())
+        return;
+    verdict.revoked_ns = resumed_ns = 0;
     sim_command_start(
         of, (const char *const[]){"account", must_suspend ? "suspend" : "resume", of->accounts[SUBJECT].id, NULL},
         ended, NULL);
@@ -99,6 +118,7 @@ void sim_suspension_start(struct sim_deployment *deployment)
     must_suspend = true;
     verdict = (struct sim_verdict){0};
     make_more_keys();
+    resumed_ns = 0;
     turn = (struct sim_event){.run = on_turn};
     sim_event_in(&turn, sim_draw_between(1, LASTS_MOST_MS) * SIM_NS_PER_MS);
     for (unsigned i = 0; i < of->node_count; i++) {
