@@ -3,6 +3,7 @@
 #include "http.h"
 #include "judge.h"
 #include "load.h"
+#include "orphans.h"
 #include "schedule.h"
 #include "trace.h"
 #include "uses.h"
@@ -77,6 +78,8 @@ void sim_calm_run(struct sim_deployment *deployment, bool stops_at_first)
     if (!run_for(PAUSE_S) || !stop_node(&of->nodes[0]))
         return;
     sim_load_stop();
-    if (run_for(WRITTEN_S))
-        sim_uses_judge(of, &of->nodes[of->node_count - 1], since_ns);
+    if (!run_for(WRITTEN_S))
+        return;
+    sim_uses_judge(of, &of->nodes[of->node_count - 1], since_ns);
+    sim_orphans_judge(of, &of->nodes[of->node_count - 1]);
 }

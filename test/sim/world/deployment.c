@@ -306,6 +306,7 @@ void sim_node_start(struct sim_node *node)
     const char *environment[SETTINGS_MAX + 2] = {NULL};
     size_t settings = 0;
 
+    node->starts++;
     snprintf(listen, sizeof listen, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT);
     snprintf(internal, sizeof internal, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT + 1);
     sim_table_path(node, table, sizeof table);

@@ -23,6 +23,7 @@ enum {
 struct sim_node {
     struct sim_host *host;
     struct sim_process *process; /* NULL: it does not run */
+    unsigned starts;             /* of it, so far */
     struct sim_deployment *deployment;
 };
 

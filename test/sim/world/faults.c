@@ -8,6 +8,7 @@
 #include "setback.h"
 #include "trace.h"
 #include <signal.h>
+#include <string.h>
 
 /* Up to LANES faults last at the same time, each of something else. They last up to three leases; clocks run up to 10 %
  * fast or slow, as the product allows them. */
@@ -23,6 +24,7 @@ enum {
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
+#define TROUBLED_NS (UINT64_C(5000) * NS_PER_MS) /* until it is itself again */
 #define LEAST_DELAY_NS (NS_PER_MS / 32)
 #define MOST_DELAY_NS (NS_PER_MS / 2)
 
@@ -36,6 +38,7 @@ struct lane {
 
 static struct sim_deployment *of;
 static struct lane lanes[LANES];
+static uint64_t troubled_ns[SIM_NODES_MAX]; /* when each node was last not itself; UINT64_MAX: now */
 
 /* Of a node's process */
 
@@ -296,6 +299,14 @@ static bool is_free(const struct sim_fault *fault, const struct sim_node *node)
     return true;
 }
 
+static void note_trouble(const struct fault *fault, const struct sim_node *node, uint64_t until_ns)
+{
+    if (fault->need == NEEDS_PROCESS || fault->need == NEEDS_CLIENTS)
+        troubled_ns[node - of->nodes] = until_ns;
+    for (unsigned i = 0; fault->need == NEEDS_ALL && i < of->node_count; i++)
+        troubled_ns[i] = until_ns;
+}
+
 static void end_present(struct lane *lane)
 {
     if (!lane->present)
@@ -303,6 +314,7 @@ static void end_present(struct lane *lane)
     if (sim_plan_happens(lane->number)) {
         sim_trace("faults", "%u: %s of %s ends", lane->number, lane->present->name, lane->node->host->name);
         lane->present->end(lane->node);
+        note_trouble(lane->present, lane->node, sim_now_ns());
     }
     lane->present = NULL;
 }
@@ -323,6 +335,7 @@ static void begin(struct lane *lane, const struct sim_fault *fault, struct sim_n
     if (sim_plan_happens(lane->number)) {
         sim_trace("faults", "%u: %s of %s", lane->number, fault->name, node->host->name);
         fault->begin(node);
+        note_trouble(fault, node, fault->end ? UINT64_MAX : sim_now_ns());
     }
     lane->node = node;
     lane->present = fault->end ? fault : NULL;
@@ -351,6 +364,13 @@ static void on_next(struct sim_event *event)
                                                              : sim_plan_draw_between(1, LAST_MOST_MS) * NS_PER_MS);
 }
 
+bool sim_faults_spared(const struct sim_node *node, uint64_t since_ns)
+{
+    const uint64_t ns = of ? troubled_ns[node - of->nodes] : 0;
+
+    return ns < UINT64_MAX && ns + TROUBLED_NS < since_ns;
+}
+
 /* Lanes never meet at the same moment, at which others' draws would order them. */
 void sim_faults_start(struct sim_deployment *deployment, uint64_t seed)
 {
@@ -358,6 +378,7 @@ void sim_faults_start(struct sim_deployment *deployment, uint64_t seed)
     sim_plan_begin(seed);
     sim_readers_trouble(true);
     choose_faults();
+    memset(troubled_ns, 0, sizeof troubled_ns);
     for (struct lane *lane = lanes; lane < lanes + LANES; lane++) {
         *lane = (struct lane){.next.run = on_next, .next_ns = sim_now_ns() + (uint64_t)(lane - lanes)};
         go_on_in(lane, sim_plan_draw_between(1, REST_MOST_MS) * NS_PER_MS);

@@ -1,6 +1,8 @@
 #include "base/check.h"
 #include "base/mem.h"
+#include "faults.h"
 #include "load_internal.h"
+#include "orphans.h"
 #include "suspension.h"
 #include "trace.h"
 #include <stdio.h>
@@ -18,6 +20,7 @@ enum {
     LATE_ONE_IN = 20,
     LATE_MOST_MS = 150,
     CHECK_WITHIN_MS = 3000,
+    CREATION_BYTES = 160,
     EARLY_MOST_MS = 300, /* the product says 200 */
 };
 
@@ -27,7 +30,7 @@ struct list sim_lives = {&sim_lives, &sim_lives};
 static uint64_t create_every_ns;
 static struct sim_event creation;
 static unsigned life_count;
-static uint64_t made;
+static uint64_t made, asked_for;
 static bool is_stopped;
 static uint64_t lost_from_ns, lost_until_ns; /* what was made between may be lost */
 
@@ -92,6 +95,14 @@ static void judge_early(const struct sim_life *life, const struct sim_node *node
                             (double)(life->due_ns - answer->answered_ns) / 1e9);
 }
 
+/* Whatever becomes of Redis, a node that runs and can be reached answers. */
+static void judge_silence(const struct sim_node *node, const struct sim_answer *answer)
+{
+    if (answer->status == 0 && answer->answered_ns - answer->asked_ns >= CHECK_WITHIN_MS * SIM_NS_PER_MS &&
+        sim_faults_spared(node, answer->asked_ns))
+        sim_judge_violation("%s has not answered a check within %d ms", node->host->name, CHECK_WITHIN_MS);
+}
+
 static void check_answered(void *arg, const struct sim_answer *answer)
 {
     struct sim_asking *asking = arg;
@@ -100,6 +111,7 @@ static void check_answered(void *arg, const struct sim_answer *answer)
     life->open--;
     sim_judge_check(&life->verdict, life->name, asking->node->host->name, answer->begun_ns, answer->status);
     judge_early(life, asking->node, answer);
+    judge_silence(asking->node, answer);
     sim_judge_answer("a check", asking->node->host->name, answer->asked_ns, answer->status);
     sim_uses_note(life->uses, answer->status, answer->asked_ns);
     free(asking);
@@ -187,6 +199,8 @@ static void create_answered(void *arg, const struct sim_answer *answer)
         /* Accepted with its head, the key may have ended before its body came. */
         sim_uses_note(by->uses, answer->status == SIM_REFUSED ? 0 : answer->status, answer->asked_ns);
     }
+    if (answer->status == SIM_UNAVAILABLE)
+        sim_orphans_note(asking->node, asking->number);
     sim_judge_answer("a creation", asking->node->host->name, answer->asked_ns, answer->status);
     free(asking);
     if (answer->status == SIM_CREATED)
@@ -197,9 +211,13 @@ static void create_answered(void *arg, const struct sim_answer *answer)
 
 void sim_load_create(struct sim_node *node, struct sim_life *by, uint64_t late_ns)
 {
-    sim_load_ask(&(struct sim_asking){.life = by, .node = node}, "POST", "/v1/api_keys",
-                 by ? by->secret : sim_load_of->accounts[0].manager,
-                 "{\"name\":\"simulated\",\"mode\":\"test\",\"scopes\":[\"keys:manage\",\"patients:read\"]}", late_ns,
+    const struct sim_asking asking = {.life = by, .node = node, .number = ++asked_for};
+    char body[CREATION_BYTES];
+
+    snprintf(body, sizeof body,
+             "{\"name\":\"" SIM_KEY_NAME "%llu\",\"mode\":\"test\",\"scopes\":[\"keys:manage\",\"patients:read\"]}",
+             (unsigned long long)asking.number);
+    sim_load_ask(&asking, "POST", "/v1/api_keys", by ? by->secret : sim_load_of->accounts[0].manager, body, late_ns,
                  create_answered);
 }
 
@@ -248,7 +266,8 @@ void sim_load_start(struct sim_deployment *deployment, unsigned checks_per_s)
     sim_load_of = deployment;
     life_count = 0;
     is_stopped = false;
-    made = 0;
+    made = asked_for = 0;
+    sim_orphans_begin();
     sim_uses_begin();
     lost_from_ns = UINT64_MAX;
     lost_until_ns = 0;

@@ -19,6 +19,8 @@ enum {
     SIM_REQUEST_BYTES = 3072
 };
 
+/* And the number of the request for it. */
+#define SIM_KEY_NAME "simulated "
 #define SIM_NS_PER_MS UINT64_C(1000000)
 
 struct sim_life;
@@ -58,6 +60,7 @@ struct sim_asking {
     struct sim_company *company;
     bool is_change;  /* it may take longer */
     uint64_t due_ns; /* when the key is to end */
+    uint64_t number; /* of a creation */
     void *arg;
 };
 

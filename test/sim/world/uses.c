@@ -3,11 +3,10 @@
 #include "base/mem.h"
 #include "judge.h"
 #include "load_internal.h"
+#include "pages.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { REFUSED = 401, UNAVAILABLE = 503, PAGES_MAX = 1000, TARGET_BYTES = 160 };
 
 struct sim_uses {
     struct list of_all;
@@ -16,13 +15,6 @@ struct sim_uses {
     uint64_t first_ns;
     bool is_told; /* on some page */
     uint64_t counted;
-};
-
-struct page {
-    int status;     /* -1: it has not come */
-    uint64_t count; /* of its rows */
-    bool has_more;
-    char last[SIM_ID_BYTES];
 };
 
 static struct list all = {&all, &all};
@@ -51,7 +43,7 @@ void sim_uses_note(struct sim_uses *uses, int status, uint64_t asked_ns)
     if (uses->first_ns == 0)
         uses->first_ns = asked_ns;
     uses->accepted += status == SIM_DONE || status == SIM_CREATED;
-    uses->unknown += status != SIM_DONE && status != SIM_CREATED && status != REFUSED;
+    uses->unknown += status != SIM_DONE && status != SIM_CREATED && status != SIM_REFUSED;
 }
 
 /* Reading */
@@ -65,7 +57,7 @@ static struct sim_uses *find(const char *id)
     return NULL;
 }
 
-static void read_rows(struct page *page, const char *body)
+static void read_rows(const char *body, char ret_last[SIM_ID_BYTES])
 {
     static const char KEY[] = "\"key\":\"", REQUESTS[] = "\"requests\":";
 
@@ -73,40 +65,13 @@ static void read_rows(struct page *page, const char *body)
         const char *requests = strstr(row, REQUESTS);
         struct sim_uses *uses;
 
-        CHECK(requests && sim_http_copy_after(row, KEY, page->last, sizeof page->last));
-        page->count++;
-        uses = find(page->last);
+        CHECK(requests && sim_http_copy_after(row, KEY, ret_last, SIM_ID_BYTES));
+        uses = find(ret_last);
         if (!uses)
             continue;
         uses->is_told = true;
         uses->counted = strtoull(requests + strlen(REQUESTS), NULL, 10);
     }
-    page->has_more = strstr(body, "\"has_more\":true") != NULL;
-}
-
-static void page_answered(void *arg, const struct sim_answer *answer)
-{
-    struct sim_asking *asking = arg;
-    struct page *page = asking->arg;
-
-    page->status = answer->status;
-    if (answer->status == SIM_DONE)
-        read_rows(page, answer->body);
-    free(asking);
-}
-
-static bool read_page(struct sim_deployment *deployment, struct sim_node *node, struct page *page)
-{
-    char target[TARGET_BYTES];
-
-    snprintf(target, sizeof target, "/v1/usage?group_by=key&limit=100%s%s", page->last[0] ? "&starting_after=" : "",
-             page->last);
-    *page = (struct page){.status = -1};
-    sim_load_ask(&(struct sim_asking){.node = node, .arg = page, .is_change = true}, "GET", target,
-                 deployment->accounts[0].manager, NULL, 0, page_answered);
-    while (page->status < 0 && sim_step(UINT64_MAX))
-        continue;
-    return page->status == SIM_DONE;
 }
 
 /* Judging */
@@ -126,15 +91,7 @@ static void judge(const struct sim_uses *uses, uint64_t since_ns)
 
 void sim_uses_judge(struct sim_deployment *deployment, struct sim_node *node, uint64_t since_ns)
 {
-    struct page page = {0};
-    unsigned pages = 0;
-
-    do {
-        if (!read_page(deployment, node, &page)) {
-            sim_judge_violation("usage, asked at %s, is answered %d", node->host->name, page.status);
-            return;
-        }
-    } while (page.has_more && page.count > 0 && ++pages < PAGES_MAX);
+    sim_pages_read(deployment, node, "/v1/usage?group_by=key&limit=100", read_rows);
     for (struct list *of_all = all.next; of_all != &all; of_all = of_all->next)
         judge(LIST_ENTRY(of_all, struct sim_uses, of_all), since_ns);
 }
