@@ -299,7 +299,7 @@ static bool is_free(const struct sim_fault *fault, const struct sim_node *node)
     return true;
 }
 
-static void note_trouble(const struct fault *fault, const struct sim_node *node, uint64_t until_ns)
+static void note_trouble(const struct sim_fault *fault, const struct sim_node *node, uint64_t until_ns)
 {
     if (fault->need == NEEDS_PROCESS || fault->need == NEEDS_CLIENTS)
         troubled_ns[node - of->nodes] = until_ns;
