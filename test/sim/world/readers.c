@@ -5,6 +5,7 @@
 #include "reader.h"
 #include "suspension.h"
 #include "trace.h"
+#include "uses.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -66,8 +67,11 @@ const char *sim_reader_begin(unsigned number, unsigned place)
     return life ? life->secret : sim_suspension_secret();
 }
 
-static void check_free(struct check *check)
+/* may_count: it is perhaps counted as a use, as long as a node looks after the table. */
+static void check_free(struct check *check, bool may_count)
 {
+    if (check->life && may_count)
+        sim_uses_note(check->life->uses, 0, check->begun_ns);
     if (check->life)
         check->life->open--;
     *check = (struct check){0};
@@ -89,7 +93,7 @@ void sim_reader_end(unsigned number, unsigned place, uint32_t scopes, const stru
         sim_judge_violation("%s takes %s for %s", table, name, who->principal);
     if (who && ((scopes | who->scopes) & CHATELAINE_AUDIT_READ))
         sim_judge_violation("%s gives %s a scope that it has not", table, name);
-    check_free(check);
+    check_free(check, who != NULL);
 }
 
 void sim_reader_wait(uint64_t ns)
@@ -120,7 +124,7 @@ static void reader_kill(struct reader *reader)
     sim_process_kill(reader->process);
     reader->process = NULL;
     for (unsigned i = 0; i < SIM_READER_BATCH; i++)
-        check_free(&reader->checks[i]);
+        check_free(&reader->checks[i], true);
 }
 
 static void on_resume(struct sim_event *event)
