@@ -28,8 +28,7 @@ static bool replay(const struct call *call, struct request *request)
 
     if (request->argc < 2)
         return false;
-    text_release(request->argv[1]);
-    request->argv[1] = text_own(call->argv[1]);
+    request->argv[1] = call->argv[1];
     part.command = cmd_find(request->argv[0], (struct text){0});
     part.argv = request->argv;
     part.argc = request->argc;
