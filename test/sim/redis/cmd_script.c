@@ -86,7 +86,7 @@ static lua_State *interpreter(struct simredis *server)
 
     if (lua)
         return lua;
-    lua = server->lua = luaL_newstate();
+    lua = server->lua = lua_begin();
     lua_gc(lua, LUA_GCSETPAUSE, PAUSE_PERCENT);
     open_library(lua, luaopen_base, "");
     open_library(lua, luaopen_table, LUA_TABLIBNAME);
@@ -116,7 +116,7 @@ static lua_State *interpreter(struct simredis *server)
 void scripts_finish(struct simredis *server)
 {
     if (server->lua)
-        lua_close(server->lua);
+        lua_end(server->lua);
     server->lua = NULL;
     dict_finish(&server->scripts);
 }

@@ -267,6 +267,10 @@ void scripts_finish(struct simredis *server);
 /* The command's flags; of EVAL and EVALSHA those that the script says. */
 unsigned script_call_flags(const struct call *call);
 
+/* lua_memory.c: an interpreter with memory of its own */
+struct lua_State *lua_begin(void);
+void lua_end(struct lua_State *lua);
+
 /* lua_call.c: redis.call() and its kin; lua_struct.c: the table `struct` */
 void lua_open_redis(struct lua_State *lua, struct simredis *server);
 void lua_open_struct(struct lua_State *lua);

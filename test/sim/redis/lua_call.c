@@ -42,10 +42,22 @@ static int fail_with(lua_State *lua, const char *text, bool raises)
     return raises ? lua_error(lua) : 1;
 }
 
+/* A length or count of our own, below which there is -1 alone. */
+static long number_of(const char *line)
+{
+    long number = 0;
+
+    if (*line == '-')
+        return -1;
+    for (; *line != '\r'; line++)
+        number = 10 * number + *line - '0';
+    return number;
+}
+
 const char *lua_push_reply(lua_State *lua, const char *at)
 {
-    const char *end = strstr(at, "\r\n"), *line = at + 1;
-    long count = strtol(line, NULL, 10);
+    const char *end = strchr(at, '\r'), *line = at + 1;
+    long count = *at == '$' || *at == '*' ? number_of(line) : 0;
 
     switch (*at) {
     case ':':

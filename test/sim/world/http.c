@@ -5,6 +5,7 @@
 #include "schedule.h"
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { LATE_BYTES = 2, STATUS_AT = 9, HEAD_END = 4 };
 
@@ -90,17 +91,25 @@ static void on_end(struct sim_event *end)
     conn_end(conn);
 }
 
+/* Of the field, in any case of its letters. */
+static size_t body_bytes(const char *head)
+{
+    static const char NAME[] = "\ncontent-length:";
+
+    while ((head = strchr(head, '\n')) && strncasecmp(head, NAME, strlen(NAME)) != 0 && head[1] != '\r')
+        head++;
+    return head && head[1] != '\r' ? strtoul(head + strlen(NAME), NULL, 10) : 0;
+}
+
 /* Whole answers alone, with a length. */
 static bool is_whole(const struct conn *conn, char **ret_body)
 {
-    char *end = strstr(conn->input, "\r\n\r\n"), *length = strcasestr(conn->input, "\r\ncontent-length:");
-    size_t body_len;
+    char *end = strstr(conn->input, "\r\n\r\n");
 
     if (!end)
         return false;
     *ret_body = end + HEAD_END;
-    body_len = length && length < end ? strtoul(length + strlen("\r\ncontent-length:"), NULL, 10) : 0;
-    return conn->input_len >= (size_t)(*ret_body - conn->input) + body_len;
+    return conn->input_len >= (size_t)(*ret_body - conn->input) + body_bytes(conn->input);
 }
 
 /* Whoever has an answer before all was sent cannot go on with this connection. */

@@ -101,11 +101,14 @@ simulate_shrink() {
     tell_shortest
 }
 
+# Fails unless it finds the same once more.
 tell_shortest() {
-    local without run
+    local without run story
     without=$(others "${kept[@]}")
     run=(--seed "$seed" --seconds "$seconds" "${options[@]}" --first ${without:+--without "$without"})
     echo "The shortest of $tries runs has ${#kept[@]} of $all faults, in $seconds s:"
-    "$simulate" "${run[@]}" --trace 2>&1 | grep -E ' faults +[0-9]+:| VIOLATION: |says why$|what the nodes printed' || true
+    story=$("$simulate" "${run[@]}" --trace 2>&1) || true
+    grep -E ' faults +[0-9]+:| VIOLATION: |says why$|what the nodes printed' <<<"$story"
     echo "again: scripts/simulate ${run[*]} --trace"
+    [[ $(sed 's/[0-9.]//g' <<<"$story") == *"$wanted"* ]]
 }
