@@ -2,6 +2,7 @@
 #include "engine/script.h"
 #include "engine/script_words.h"
 #include "base/check.h"
+#include "base/encode.h"
 #include "base/mem.h"
 #include "base/secure.h"
 #include "core/lease_rules.h"
@@ -34,16 +35,20 @@ void script_init(struct store *store)
 {
     list_init(&store->refused);
     list_init(&store->free_calls);
-    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
-        struct text body = LUA_SCRIPTS[i].body;
-        unsigned char digest[EVP_MAX_MD_SIZE];
-        char hex[SCRIPT_SHA1_HEX_BYTES + 1];
+}
 
+/* Made when it is asked for first: of a hundred scripts a command calls few. */
+struct text script_sha1(struct store *store, enum script script)
+{
+    char *hex = store->script_sha1[script];
+    struct text body = LUA_SCRIPTS[script].body;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+
+    if (!hex[0]) {
         CHECK(EVP_Digest(body.ptr, body.len, digest, NULL, EVP_sha1(), NULL) == 1);
-        for (size_t byte = 0; byte < SCRIPT_SHA1_HEX_BYTES / 2; byte++)
-            snprintf(hex + 2 * byte, 3, "%02x", digest[byte]);
-        memcpy(store->script_sha1[i], hex, SCRIPT_SHA1_HEX_BYTES);
+        encode_hex_text(hex, sizeof store->script_sha1[script], digest, SCRIPT_SHA1_HEX_BYTES / 2);
     }
+    return (struct text){hex, SCRIPT_SHA1_HEX_BYTES};
 }
 
 /* Calls */
@@ -336,7 +341,7 @@ static void send_script(struct script_call *call)
         redis_command_append(&out, LUA_SCRIPTS[call->script].body);
     } else {
         redis_command_append(&out, TEXT("EVALSHA"));
-        redis_command_append(&out, (struct text){call->store->script_sha1[call->script], SCRIPT_SHA1_HEX_BYTES});
+        redis_command_append(&out, script_sha1(call->store, call->script));
     }
     redis_command_append(&out, (struct text[]){TEXT("1"), TEXT("2")}[key_count(call->store) - 1]);
     append_store(call, &out);

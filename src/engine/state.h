@@ -70,7 +70,7 @@ struct store {
     uv_timer_t probe;                    /* starts the next examination */
     void (*on_probe)(uv_timer_t *probe); /* set by examination_init() */
 
-    char script_sha1[SCRIPT_COUNT][SCRIPT_SHA1_HEX_BYTES];
+    char script_sha1[SCRIPT_COUNT][SCRIPT_SHA1_HEX_BYTES + 1]; /* "": script_sha1() has not made it yet */
     bool texts_under_way[3][SCRIPT_COUNT]; /* whose EVAL is unanswered on `changes`, `scripts`, `work` */
     struct list refused;                   /* struct script_call: to fail in the next loop turn */
     struct list free_calls;                /* struct script_call, for reuse */
@@ -97,3 +97,6 @@ struct store {
     void (*closed)(void *arg);
     void *closed_arg;
 };
+
+/* script.c: what EVALSHA calls a script. */
+struct text script_sha1(struct store *store, enum script script);

@@ -96,7 +96,7 @@ void open_sentinel(void)
 
 void name_script(enum script script, char ret_command[SCRIPT_BYTES])
 {
-    snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES, w.store->script_sha1[script]);
+    snprintf(ret_command, SCRIPT_BYTES, "EVALSHA %.*s", TEXT_ARG(script_sha1(w.store, script)));
 }
 
 const char *in_our_store(uint64_t answered, const char *change)

@@ -364,8 +364,7 @@ static const char *told(unsigned n)
     struct deadline deadline = deadline_in(PATIENCE_MS);
     char again[SCRIPT_BYTES];
 
-    snprintf(again, sizeof again, "EVALSHA %.*s", SCRIPT_SHA1_HEX_BYTES,
-             w.store->script_sha1[SCRIPT_account_suspend_again]);
+    name_script(SCRIPT_account_suspend_again, again);
     store_look_again(w.store);
     while (fake_redis_count(w.fake, again) <= n) {
         test_loop_for(&w.loop, 10);
