@@ -20,7 +20,8 @@ enum {
 };
 
 struct link {
-    uint64_t least_ns, most_ns;
+    uint64_t least_ns, most_ns, lag_most_ns;
+    unsigned lag_turn; /* grows when lags are drawn again */
     bool is_cut;
 };
 
@@ -152,10 +153,20 @@ static void arrive(struct sim_event *arrival)
     segment_free(segment);
 }
 
+static uint64_t lag_of(struct sim_socket *to, const struct link *link)
+{
+    if (to->lag_turn != link->lag_turn) {
+        to->lag_turn = link->lag_turn;
+        to->lag_ns = link->lag_most_ns > 0 && sim_draw_below(2) ? sim_draw_below(link->lag_most_ns) : 0;
+    }
+    return to->lag_ns;
+}
+
 static uint64_t arrival_of(struct sim_socket *to, const struct sim_host *from, const struct sim_host *at)
 {
     const struct link *link = &links[from->number][at->number];
-    const uint64_t at_ns = sim_now_ns() + sim_draw_between(link->least_ns, link->most_ns);
+    const uint64_t lag_ns = at == to->host ? lag_of(to, link) : 0;
+    const uint64_t at_ns = sim_now_ns() + lag_ns + sim_draw_between(link->least_ns, link->most_ns);
     const struct segment *last =
         list_empty(&to->flying) ? NULL : LIST_ENTRY(to->flying.prev, struct segment, of_socket);
 
@@ -305,31 +316,69 @@ void sim_host_power(struct sim_host *host, bool is_on)
     look_again();
 }
 
-/* The next one that is to break. */
-static struct sim_socket *joining(const struct sim_host *a, const struct sim_host *b)
+/* An end at `a` of a connection between the two: so many others are in front of it. NULL: there are not as many. */
+static struct sim_socket *joining(const struct sim_host *a, const struct sim_host *b, uint64_t others)
 {
     for (struct list *node = a->sockets.next; node != &a->sockets; node = node->next) {
         struct sim_socket *socket = LIST_ENTRY(node, struct sim_socket, of_host);
 
-        if (socket->peer && socket->peer_host == b)
+        if (socket->peer && socket->peer_host == b && others-- == 0)
             return socket;
     }
     return NULL;
+}
+
+static void arrive_soon(struct sim_socket *socket)
+{
+    for (struct list *node = socket->flying.next; node != &socket->flying; node = node->next) {
+        struct segment *segment = LIST_ENTRY(node, struct segment, of_socket);
+
+        if (segment->at_ns > sim_now_ns() + HEAL_NS)
+            segment->at_ns = sim_now_ns() + HEAL_NS;
+    }
+    await(socket);
+}
+
+void sim_connections_lag(const struct sim_host *from, const struct sim_host *to, uint64_t most_ns)
+{
+    struct link *link = &links[from->number][to->number];
+    struct sim_socket *socket;
+
+    link->lag_most_ns = most_ns;
+    link->lag_turn++;
+    for (uint64_t i = 0; most_ns == 0 && (socket = joining(to, from, i)); i++)
+        arrive_soon(socket);
+}
+
+static void reset(struct sim_socket *socket)
+{
+    struct sim_socket *peer = socket->peer;
+
+    socket->peer = peer->peer = NULL;
+    sim_drop_flying(socket);
+    sim_drop_flying(peer);
+    sim_convey(peer, socket->host, SIM_RESET, (struct text){NULL, 0});
+    sim_convey(socket, peer->host, SIM_RESET, (struct text){NULL, 0});
 }
 
 void sim_connections_reset(const struct sim_host *a, const struct sim_host *b)
 {
     struct sim_socket *socket;
 
-    while ((socket = joining(a, b))) {
-        struct sim_socket *peer = socket->peer;
+    while ((socket = joining(a, b, 0)))
+        reset(socket);
+}
 
-        socket->peer = peer->peer = NULL;
-        sim_drop_flying(socket);
-        sim_drop_flying(peer);
-        sim_convey(peer, socket->host, SIM_RESET, (struct text){NULL, 0});
-        sim_convey(socket, peer->host, SIM_RESET, (struct text){NULL, 0});
-    }
+void sim_connection_reset(const struct sim_host *a, const struct sim_host *b)
+{
+    struct sim_socket *socket, *slowest = NULL;
+    uint64_t count = 0;
+
+    for (; (socket = joining(a, b, count)); count++)
+        if (!slowest || socket->lag_ns > slowest->lag_ns)
+            slowest = socket;
+    if (count > 0)
+        reset(sim_draw_below(2) ? slowest : joining(a, b, sim_draw_below(count)));
 }
 
 void sim_host_pace(struct sim_host *host, int64_t ppm)

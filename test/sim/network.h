@@ -32,8 +32,14 @@ void sim_link_cut(const struct sim_host *from, const struct sim_host *to, bool i
 /* Off: its connections end without a word to their peers, which only hear of it once what they send arrives when it is
  * on again. Its processes must have ended before; its actors' connections are closed, its actors' listeners wait. */
 void sim_host_power(struct sim_host *host, bool is_on);
+/* From now on each connection between the two lags by a time of its own, as one does whose pieces are lost: what `from`
+ * sends takes so much longer, drawn below most_ns, or no longer for half of them. Drawn again with each call. 0: none
+ * lags any more, and what is late arrives soon. */
+void sim_connections_lag(const struct sim_host *from, const struct sim_host *to, uint64_t most_ns);
 /* Each connection between the two breaks, on both sides. */
 void sim_connections_reset(const struct sim_host *a, const struct sim_host *b);
+/* One of them, if there is one: mostly that over which the most lags what is sent to a, or else one that is drawn. */
+void sim_connection_reset(const struct sim_host *a, const struct sim_host *b);
 /* The clocks of the host go by so many millionths faster from now on. */
 void sim_host_pace(struct sim_host *host, int64_t ppm);
 /* By how much its calendar is wrong, which only that changes. */

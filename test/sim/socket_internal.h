@@ -74,6 +74,8 @@ struct sim_socket {
     size_t right_count;
     struct list flying; /* what is on its way to it */
     size_t flying_bytes;
+    uint64_t lag_ns;   /* of what is sent to it */
+    unsigned lag_turn; /* of its link, when that was drawn */
     struct sim_event arrival;
     struct sim_patience patience;
 };

@@ -6,6 +6,7 @@
 #include "readers.h"
 #include "schedule.h"
 #include "setback.h"
+#include "stall.h"
 #include "trace.h"
 #include <signal.h>
 #include <string.h>
@@ -144,6 +145,11 @@ static void lateness_begins(struct sim_node *node)
     sim_link_delay(of->redis_host, node->host, most_ns / 2, most_ns);
 }
 
+static void stall_begins(struct sim_node *node)
+{
+    sim_stall_start(of, node);
+}
+
 static void reset_begins(struct sim_node *node)
 {
     sim_connections_reset(node->host, of->redis_host);
@@ -248,6 +254,7 @@ static const struct sim_fault FAULTS[] = {
     {"mute", NEEDS_LINK, muteness_begins, cut_ends, true},
     {"burst", NEEDS_DELAY, burst_begins, delay_ends, true},
     {"late", NEEDS_DELAY, lateness_begins, delay_ends, true},
+    {"stall", NEEDS_LAG, stall_begins, sim_stall_stop, true},
     {"reset", NEEDS_LINK, reset_begins, NULL, true},
     {"unreachable", NEEDS_CLIENTS, unreachable_begins, unreachable_ends, false},
     {"pace", NEEDS_CLOCK, pace_begins, NULL, false},

@@ -7,6 +7,7 @@ enum sim_need {
     NEEDS_PROCESS,
     NEEDS_LINK,
     NEEDS_DELAY,
+    NEEDS_LAG,
     NEEDS_CLIENTS,
     NEEDS_CLOCK,
     NEEDS_REDIS,

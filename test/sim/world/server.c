@@ -450,6 +450,8 @@ void sim_server_tell(struct sim_server *server, const char *command)
 {
     struct buf request;
 
+    if (!server->redis)
+        return;
     sim_trace(server->host->name, "redis is told: %s", command);
     buf_init(&request, SIZE_MAX / 2);
     buf_append_str(&request, command);

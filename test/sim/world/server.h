@@ -31,7 +31,7 @@ void sim_server_kill(struct sim_server *server);
 /* Under connections that live on, all data are away, until they are there again, as they were. */
 void sim_server_empty(struct sim_server *server);
 void sim_server_refill(struct sim_server *server);
-/* Somebody sends it a command of one line, and does not look at the reply. */
+/* Somebody sends it a command of one line, and does not look at the reply. Nothing if it is killed. */
 void sim_server_tell(struct sim_server *server, const char *command);
 /* The same, and the reply is appended, as Redis sends it. False: it is down. */
 bool sim_server_ask(struct sim_server *server, const struct text *argv, size_t argc, struct buf *ret_reply);

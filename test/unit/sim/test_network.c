@@ -347,6 +347,74 @@ Test(sim_network, each_connection_between_two_hosts_breaks)
     net_end_connected();
 }
 
+Test(sim_network, connections_lag_by_times_of_their_own)
+{
+    struct net_client second;
+    uint64_t late = 0, soon = 0;
+
+    net_begin_connected(1);
+    net_echoes = true;
+    net_connect(&second, "10.0.0.2", NET_PORT);
+    NET_RUN_UNTIL(second.is_connected);
+    for (size_t i = 1; i <= 50; i++) {
+        sim_connections_lag(net_far, net_near, 1000 * NET_MS);
+        const uint64_t sent_ns = net_now_ns();
+
+        net_send(&net_client, "!", 1);
+        net_send(&second, "!", 1);
+        NET_RUN_UNTIL(net_client.heard.len == i || second.heard.len == i);
+        soon += net_now_ns() - sent_ns <= 20 * NET_MS;
+        NET_RUN_UNTIL(net_client.heard.len == i && second.heard.len == i);
+        cr_assert_leq(net_now_ns() - sent_ns, 1010 * NET_MS);
+        late += net_now_ns() - sent_ns > 20 * NET_MS;
+    }
+    cr_assert_gt(late, 10);
+    cr_assert_gt(soon, 10);
+    net_close(&second);
+    NET_RUN_UNTIL(net_open == 1);
+    net_end_connected();
+}
+
+Test(sim_network, what_lags_arrives_soon_once_nothing_lags)
+{
+    size_t sent = 0;
+
+    net_begin_connected(1);
+    net_echoes = true;
+    sim_connections_lag(net_far, net_near, UINT64_C(3600) * 1000 * NET_MS);
+    while (net_client.heard.len == sent && sent < 50) {
+        sim_connections_lag(net_far, net_near, UINT64_C(3600) * 1000 * NET_MS);
+        net_send(&net_client, "!", 1);
+        sent++;
+        net_run_for_ms(20);
+    }
+    cr_assert_lt(net_client.heard.len, sent);
+    sim_connections_lag(net_far, net_near, 0);
+    net_run_for_ms(210);
+    cr_assert_eq(net_client.heard.len, sent);
+    net_end_connected();
+}
+
+Test(sim_network, one_connection_between_two_hosts_breaks)
+{
+    struct net_client second;
+
+    net_begin_connected(1);
+    net_connect(&second, "10.0.0.2", NET_PORT);
+    NET_RUN_UNTIL(second.is_connected);
+    sim_connection_reset(net_near, net_far);
+    NET_RUN_UNTIL(net_open == 1);
+    net_run_for_ms(100);
+    cr_assert_eq((net_client.heard.error == UV_ECONNRESET) + (second.heard.error == UV_ECONNRESET), 1);
+    sim_connection_reset(net_near, net_far);
+    NET_RUN_UNTIL(net_open == 0);
+    net_run_for_ms(100);
+    cr_assert_eq((net_client.heard.error == UV_ECONNRESET) + (second.heard.error == UV_ECONNRESET), 2);
+    sim_connection_reset(net_near, net_far);
+    net_close(&second);
+    net_end_connected();
+}
+
 static void on_second_timer(uv_timer_t *timer)
 {
     *(uint64_t *)timer->data = net_now_ns();
