@@ -1,5 +1,6 @@
 #include "judge.h"
 #include "kernel_internal.h"
+#include "schedule.h"
 #include "trace.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,17 +8,33 @@
 enum { TEXT_BYTES = 260, ACCEPTED = 200, REFUSED = 401, UNAVAILABLE = 503 };
 
 #define NS_PER_S 1e9
+/* Faults last 3 s, and a store that goes back is settled within a few more. */
+#define SILENCE_S 120
 
 struct sim_counts sim_counts;
 
 static const char *broken;
 static uint64_t calm_from_ns, calm_until_ns;
+static struct sim_event look;
+static uint64_t accepted_before;
+
+/* Whoever has lost what nobody else knows refuses for ever: no fault need end for that to be seen. */
+static void on_look(struct sim_event *event)
+{
+    if (sim_counts.accepted == accepted_before)
+        sim_judge_violation("nothing was accepted for %d s", SILENCE_S);
+    accepted_before = sim_counts.accepted;
+    sim_event_in(event, SILENCE_S * UINT64_C(1000000000));
+}
 
 void sim_judge_begin(const char *broken_rule)
 {
     sim_counts = (struct sim_counts){0};
     broken = broken_rule;
     sim_judge_calm(UINT64_MAX, UINT64_MAX);
+    accepted_before = 0;
+    look = (struct sim_event){.run = on_look};
+    sim_event_in(&look, SILENCE_S * UINT64_C(1000000000));
 }
 
 void sim_judge_violation(const char *format, ...)
