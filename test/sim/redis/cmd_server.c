@@ -71,12 +71,12 @@ void cmd_select(struct call *call)
         say_error(call, "ERR value is out of range, value must between -2147483648 and 2147483647");
         return;
     }
-    if (db < 0 || db >= SIM_DATABASES) {
-        say_error(call, "ERR DB index is out of range");
+    if (db != 0 && call->server->cluster) {
+        say_error(call, "ERR SELECT is not allowed in cluster mode");
         return;
     }
-    if (db > 0 && call->server->cluster) {
-        say_error(call, "ERR SELECT is not allowed in cluster mode");
+    if (db < 0 || db >= SIM_DATABASES) {
+        say_error(call, "ERR DB index is out of range");
         return;
     }
     if (call->server->in_script)

@@ -1,11 +1,12 @@
 /* Holds simredis to redis-server: the same random commands and scripts to both, under one clock that stands between
  * steps.
  *
- *   simredis_compare [STEPS [SEED [DIFFERENCES]]]
+ *   simredis_compare [STEPS [SEED [DIFFERENCES [cluster]]]]
  *
  * Replies are compared byte by byte, and every DUMP_STEPS steps the whole key space; of what a set, a hash or SCAN
  * returns the order is left out. Each script must be "ok" once in 5,000 steps. Tells a difference with the steps before
- * it, and ends with the first, or with that many; after each of the others both servers are emptied. */
+ * it, and ends with the first, or with that many; after each of the others both servers are emptied. "cluster": each is
+ * the only member of a cluster. */
 #include "internal.h"
 #include "process.h"
 #include "reply.h"
@@ -513,7 +514,7 @@ int main(int argc, char **argv)
     words_seed(seed);
     scripts_read(SOURCES);
     walk.unix_us = UINT64_C(1795000000000000);
-    sides_start(walk.unix_us, seed);
+    sides_start(walk.unix_us, seed, argc > 4 && strcmp(argv[4], "cluster") == 0);
     words_set_clock(walk.unix_us);
     load_scripts();
     found();

@@ -2,13 +2,17 @@
 
 #include "base/mem.h"
 #include "clock_file.h"
-#include "redis_server.h"
-#include "simredis.h"
+#include "free_port.h"
+#include "redis_cluster.h"
+#include "simredis_cluster.h"
+#include "deadline.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum { UP_US = 3000000 };
 
 struct client {
     struct simredis_client *simulated; /* NULL: closed */
@@ -20,6 +24,7 @@ struct client {
 static struct {
     struct simredis *server;
     struct redis_server real;
+    char nodes[512]; /* empty: they are in no cluster */
     struct clock_file clock;
     struct client clients[CLIENTS];
     struct buf log;
@@ -61,6 +66,34 @@ static void on_log(void *context, const char *bytes, size_t length)
     buf_append(&sides.log, bytes, length);
 }
 
+/* It is alone in its cluster. */
+
+static void tell_nobody(void *context, const char *host, uint16_t port, const char *bytes, size_t length)
+{
+    (void)context, (void)host, (void)port, (void)bytes, (void)length;
+}
+
+static bool ask_nobody(void *context, const char *host, uint16_t port, const char *bytes, size_t length,
+                       struct buf *ret_replies)
+{
+    tell_nobody(context, host, port, bytes, length);
+    (void)ret_replies;
+    return false;
+}
+
+/* Which is up once the clock has gone on. */
+static void join(struct simredis *server)
+{
+    static const struct simredis_bus BUS = {tell_nobody, ask_nobody};
+    const uint64_t now_us = sides.unix_us;
+
+    sides.unix_us -= UP_US;
+    if (!simredis_join(server, &BUS, sides.nodes))
+        test_give_up("simredis does not join by %s", sides.nodes);
+    sides.unix_us = now_us;
+    simredis_run(server);
+}
+
 static struct simredis *make_server(void)
 {
     static const struct simredis_host HOST = {
@@ -72,6 +105,8 @@ static struct simredis *make_server(void)
 
     if (!simredis_configure(server, "appendonly", "no"))
         test_give_up("appendonly");
+    if (sides.nodes[0])
+        join(server);
     return server;
 }
 
@@ -101,14 +136,39 @@ static void read_run_id(void)
              strstr(info, "master_replid:") + strlen("master_replid:"));
 }
 
-void sides_start(uint64_t time_us, uint64_t seed)
+/* It becomes whole by its clock, which is set back to where it was. */
+static void start_cluster(uint64_t time_us)
+{
+    struct cluster_servers cluster = {.primaries = 1, .count = 1};
+    struct deadline deadline = deadline_in(PATIENCE_MS);
+    char info[1024];
+
+    redis_server_prepare(&sides.real,
+                         &(struct redis_server_options){
+                             .not_durable = true, .allows_debug = true, .tcp = true, .cluster_port = free_port()});
+    cluster.servers[0] = sides.real;
+    cluster_servers_introduce(&cluster);
+    clock_file_stop(&sides.clock, time_us - UP_US);
+    redis_server_restart(&sides.real);
+    clock_file_stop(&sides.clock, time_us);
+    do {
+        redis_server_tell(&sides.real, "CLUSTER", "SETSLOT", "0", "STABLE", NULL);
+        redis_server_ask(&sides.real, info, sizeof info, "CLUSTER", "INFO", NULL);
+    } while (!strstr(info, "cluster_state:ok") && deadline_left_ms(deadline) > 0);
+    redis_server_ask(&sides.real, sides.nodes, sizeof sides.nodes, "CLUSTER", "NODES", NULL);
+}
+
+void sides_start(uint64_t time_us, uint64_t seed, bool in_cluster)
 {
     sides.random = seed;
     sides.unix_us = time_us;
     clock_file_make(&sides.clock, 0);
     clock_file_stop(&sides.clock, time_us);
     clock_file_begin(&sides.clock, NULL);
-    redis_server_start(&sides.real, &(struct redis_server_options){.not_durable = true, .allows_debug = true});
+    if (in_cluster)
+        start_cluster(time_us);
+    else
+        redis_server_start(&sides.real, &(struct redis_server_options){.not_durable = true, .allows_debug = true});
     clock_file_end();
     read_run_id();
     buf_init(&sides.log, SIZE_MAX / 2);

@@ -5,7 +5,8 @@
 
 enum { CLIENTS = 4 };
 
-void sides_start(uint64_t unix_us, uint64_t seed);
+/* in_cluster: each is the only member of a cluster, and has all slots. */
+void sides_start(uint64_t unix_us, uint64_t seed, bool in_cluster);
 void sides_set_clock(uint64_t unix_us);
 /* Sends it to both as that client, and waits for all that either answers. Replies of before are forgotten. False: only
  * one of them has closed the connection. */
