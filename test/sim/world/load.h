@@ -11,3 +11,6 @@ bool sim_load_is_stopped(void);
 void sim_load_lost(uint64_t from_ns);
 /* Whether what was asked and answered then may be lost like that. */
 bool sim_load_may_be_lost(uint64_t asked_ns, uint64_t answered_ns);
+/* From now on, or not any more, nobody says ahead of time when a key is to end. False: somebody just does, so that
+ * cannot be. */
+bool sim_load_hold_schedules(bool holds);
