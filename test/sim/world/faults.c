@@ -145,6 +145,13 @@ static void lateness_begins(struct sim_node *node)
     sim_link_delay(of->redis_host, node->host, most_ns / 2, most_ns);
 }
 
+/* What is on its way, and late, is lost: whoever asked cannot know what Redis has done. */
+static void burst_breaks(struct sim_node *node)
+{
+    sim_connections_reset(node->host, of->redis_host);
+    delay_ends(node);
+}
+
 static void stall_begins(struct sim_node *node)
 {
     sim_stall_start(of, node);
@@ -253,6 +260,7 @@ static const struct sim_fault FAULTS[] = {
     {"deaf", NEEDS_LINK, deafness_begins, cut_ends, true},
     {"mute", NEEDS_LINK, muteness_begins, cut_ends, true},
     {"burst", NEEDS_DELAY, burst_begins, delay_ends, true},
+    {"torn", NEEDS_DELAY, burst_begins, burst_breaks, true},
     {"late", NEEDS_DELAY, lateness_begins, delay_ends, true},
     {"stall", NEEDS_LAG, stall_begins, sim_stall_stop, true},
     {"reset", NEEDS_LINK, reset_begins, NULL, true},
