@@ -6,6 +6,7 @@
 #include "orphans.h"
 #include "schedule.h"
 #include "trace.h"
+#include "trail.h"
 #include "uses.h"
 #include <signal.h>
 
@@ -82,4 +83,5 @@ void sim_calm_run(struct sim_deployment *deployment, bool stops_at_first)
         return;
     sim_uses_judge(of, &of->nodes[of->node_count - 1], since_ns);
     sim_orphans_judge(of, &of->nodes[of->node_count - 1]);
+    sim_trail_judge(of, &of->nodes[of->node_count - 1]);
 }

@@ -190,7 +190,9 @@ static void make_manager(struct sim_deployment *deployment, struct sim_account *
     ask(deployment, "/v1/console/step_up", fields, body, 200);
     print_fields(fields, sizeof fields, csrf);
     ask(deployment, "/v1/console/api_keys", fields,
-        "{\"name\":\"manager\",\"mode\":\"live\",\"scopes\":[\"keys:manage\",\"patients:read\",\"usage:read\"]}", 201);
+        "{\"name\":\"manager\",\"mode\":\"live\",\"scopes\":[\"keys:manage\",\"patients:read\",\"usage:read\",\"audit:"
+        "read\"]}",
+        201);
     copy_after(answer_of_last, "\"secret\":\"", account->manager, sizeof account->manager);
 }
 

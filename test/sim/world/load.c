@@ -175,6 +175,7 @@ static void life_begin(const struct sim_life *by, const struct sim_answer *answe
     life->uses = sim_uses_of(life->id, life->name);
     life->may_be_lost = sim_load_may_be_lost(answer->asked_ns, answer->answered_ns);
     life->verdict.is_tried = life->may_be_lost;
+    life->trail = sim_trail_of(life->id, life->name, life->made_ns, life->may_be_lost);
     inherit(life, by, answer);
     list_append(&sim_lives, &life->of_lives);
     life_count++;
@@ -249,6 +250,7 @@ void sim_load_lost(uint64_t from_ns)
 {
     lost_from_ns = from_ns;
     lost_until_ns = sim_now_ns();
+    sim_trail_lost(from_ns);
     for (struct list *node = sim_lives.next; node != &sim_lives; node = node->next) {
         struct sim_life *life = LIST_ENTRY(node, struct sim_life, of_lives);
 
@@ -269,6 +271,7 @@ void sim_load_start(struct sim_deployment *deployment, unsigned checks_per_s)
     made = asked_for = 0;
     sim_orphans_begin();
     sim_uses_begin();
+    sim_trail_begin();
     lost_from_ns = UINT64_MAX;
     lost_until_ns = 0;
     create_every_ns = CHECKED_MS * (SIM_NS_PER_MS * 1000 / CHECK_EVERY_MS) / checks_per_s;

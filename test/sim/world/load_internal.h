@@ -4,6 +4,7 @@
 #include "http.h"
 #include "judge.h"
 #include "load.h"
+#include "trail.h"
 #include "uses.h"
 #include "schedule.h"
 
@@ -44,6 +45,7 @@ struct sim_life {
     uint64_t due_ns;                       /* when it is to end, as somebody asked; 0: nobody did */
     bool is_asked;                         /* somebody has asked that it end at once */
     struct sim_uses *uses;
+    struct sim_trail *trail;
     struct sim_event death;
     struct sim_checker checkers[SIM_NODES_MAX];
 };
