@@ -29,6 +29,8 @@ enum {
 #define MOST_DELAY_NS (400 * NS_PER_US)
 #define WITHIN_NS (30 * NS_PER_S)
 #define SETTLE_NS (3 * NS_PER_S)
+/* The least: keys get in each other's way. */
+#define CACHE_ENTRIES "64"
 #define TABLE_KEYS "64"
 
 static _Noreturn void give_up(const char *what, const char *said)
@@ -304,6 +306,8 @@ void sim_node_start(struct sim_node *node)
                                 table,
                                 "--table-keys",
                                 TABLE_KEYS,
+                                "--cache-entries",
+                                CACHE_ENTRIES,
                                 NULL};
     const char *environment[SETTINGS_MAX + 2] = {NULL};
     size_t settings = 0;
