@@ -73,7 +73,7 @@ static const char *try_begins(unsigned place)
 
     reader.has_begun[place] = secret != NULL;
     reader.tries[place] = (struct table_step){.scopes = sim_draw_below(OTHER_SCOPE_ONE_IN) ? CHATELAINE_PATIENTS_READ
-                                                                                           : CHATELAINE_AUDIT_READ};
+                                                                                           : CHATELAINE_SANDBOX_MANAGE};
     return secret;
 }
 

@@ -91,7 +91,7 @@ void sim_reader_end(unsigned number, unsigned place, uint32_t scopes, const stru
     sim_judge_use(check->verdict, name, table, check->begun_ns, who != NULL);
     if (who && check->life && strcmp(who->principal, check->life->id) != 0)
         sim_judge_violation("%s takes %s for %s", table, name, who->principal);
-    if (who && ((scopes | who->scopes) & CHATELAINE_AUDIT_READ))
+    if (who && ((scopes | who->scopes) & CHATELAINE_SANDBOX_MANAGE))
         sim_judge_violation("%s gives %s a scope that it has not", table, name);
     check_free(check, who != NULL);
 }
