@@ -8,6 +8,7 @@
 #include "engine/partitions.h"
 #include "records/store_parts.h"
 #include "store_fixture.h"
+#include "virtual_redis.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -59,6 +60,7 @@ static void close_partitions(void)
 
 static void start(void)
 {
+    virtual_redis_begin();
     fixture_start();
     open_partitions();
 }

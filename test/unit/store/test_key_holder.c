@@ -4,6 +4,7 @@
 #include "deadline.h"
 #include "leak_guard.h"
 #include "store_fixture.h"
+#include "virtual_redis.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ static const struct text ADDRESS = {"0123456789abcdef", 16};
 
 static void start(void)
 {
+    virtual_redis_begin();
     fixture_start();
     fixture_spread(COUNT);
 }

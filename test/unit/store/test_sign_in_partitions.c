@@ -8,6 +8,7 @@
 #include "engine/readiness.h"
 #include "records/token_search.h"
 #include "store_fixture.h"
+#include "virtual_redis.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -89,6 +90,7 @@ static void use_tags(const char *stem)
 
 static void start(void)
 {
+    virtual_redis_begin();
     fixture_start();
     for (unsigned i = 0; i < PARTITIONS; i++) {
         char name[32];
