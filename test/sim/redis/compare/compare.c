@@ -346,22 +346,10 @@ static void found(void)
 /* What would keep the first client from the scripts. */
 static void do_elsewhere(void)
 {
-    static const char *const FORMS[] = {"SUBSCRIBE {ch}",
-                                        "PSUBSCRIBE {pat}",
-                                        "SSUBSCRIBE {ch} {ch}",
-                                        "UNSUBSCRIBE",
-                                        "PUNSUBSCRIBE",
-                                        "SUNSUBSCRIBE",
-                                        "UNSUBSCRIBE {ch}",
-                                        "QUIT",
-                                        "UNSUBSCRIBE",
-                                        "PUNSUBSCRIBE",
-                                        "SUNSUBSCRIBE",
-                                        "SELECT {0-3}",
-                                        "AUTH bob pw",
-                                        "AUTH bob x",
-                                        "SELECT 0",
-                                        "SELECT {i}"};
+    static const char *const FORMS[] = {"SUBSCRIBE {ch}", "PSUBSCRIBE {pat}", "SSUBSCRIBE {ch} {ch}", "UNSUBSCRIBE",
+                                        "PUNSUBSCRIBE",   "SUNSUBSCRIBE",     "UNSUBSCRIBE {ch}",     "QUIT",
+                                        "UNSUBSCRIBE",    "PUNSUBSCRIBE",     "SUNSUBSCRIBE",         "SELECT {0-3}",
+                                        "SELECT 0",       "SELECT {i}"};
     struct line line = {0};
 
     line_add_form(&line, text_of(FORMS[words_random(sizeof FORMS / sizeof *FORMS)]));

@@ -2,10 +2,12 @@
 
 #include "base/mem.h"
 #include "clock_file.h"
+#include "deadline.h"
 #include "free_port.h"
 #include "redis_cluster.h"
+#include "redis_server.h"
 #include "simredis_cluster.h"
-#include "deadline.h"
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -216,13 +218,18 @@ static bool ends_with(struct text text, struct text end)
     return text.len >= end.len && text_equal(text_skip(text, text.len - end.len), end);
 }
 
-/* Until the answer to the PING, or the end. */
+/* Until the answer to the PING, or the end. A command for which Redis waits would keep it for ever: its clock stands.
+ */
 static void read_real(struct client *client, struct text pong)
 {
     struct buf *replies = &client->replies[1];
 
     while (!ends_with(buf_text(replies), pong)) {
+        struct pollfd readable = {.fd = client->real, .events = POLLIN};
         char bytes[65536];
+
+        if (poll(&readable, 1, PATIENCE_MS) == 0)
+            test_give_up("redis-server does not answer; before, it said: %.*s", TEXT_ARG(buf_text(replies)));
         ssize_t count = recv(client->real, bytes, sizeof bytes, 0);
 
         if (count <= 0) {
