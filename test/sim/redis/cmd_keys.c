@@ -180,7 +180,7 @@ static bool is_expired(const struct call *call, const struct dict_entry *entry)
 {
     const struct value *value = entry->object;
 
-    return value->expires_ms <= sim_now_ms(call->server);
+    return value->expires_ms < sim_now_ms(call->server);
 }
 
 void cmd_keys(struct call *call)

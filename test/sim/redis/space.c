@@ -84,7 +84,7 @@ struct value *space_find(struct call *call, struct text key)
     struct dict_entry *entry = dict_find(&call->db->values, key);
     struct value *value = entry ? entry->object : NULL;
 
-    if (!value || value->expires_ms > sim_now_ms(call->server) || call->server->is_loading)
+    if (!value || value->expires_ms >= sim_now_ms(call->server) || call->server->is_loading)
         return value;
     if (call->server->master_host) /* its master says when it goes */
         return NULL;

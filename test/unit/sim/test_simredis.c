@@ -254,6 +254,18 @@ Test(simredis, refusals)
     STEPS({"SADD s a", "-OOM command not allowed when used memory > 'maxmemory'./"});
 }
 
+/* In the last millisecond a key is there, though nothing can be given so long to live from then on. */
+Test(simredis, a_key_expires_after_its_time_and_not_at_it)
+{
+    STEPS({"SET a 1 PX 100", "+OK/"});
+    w.now_us += 100999;
+    STEPS({"GET a", "$1/1/"}, {"PTTL a", ":0/"}, {"TTL a", ":0/"}, {"KEYS *", "*1/$1/a/"}, {"DEL a", ":1/"},
+          {"SET a 1", "+OK/"}, {"PEXPIREAT a 1795000000100", ":1/"}, {"EXISTS a", ":0/"});
+    STEPS({"SET a 1 PX 100", "+OK/"});
+    w.now_us += 100001;
+    STEPS({"GET a", "$-1/"});
+}
+
 Test(simredis, keys_expire)
 {
     STEPS({"SET a 1 PX 100", "+OK/"}, {"DEBUG SET-ACTIVE-EXPIRE 0", "+OK/"});
