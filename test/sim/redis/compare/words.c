@@ -245,10 +245,12 @@ void line_add_form(struct line *line, struct text form)
         struct buf word = BUF_UP_TO(64 * 1024);
         bool may_be_several = word_form.len > 0 && word_form.ptr[0] == '*';
 
-        if (!may_be_several && line->argc > 0 && words_random(100) == 0)
+        append_form(&word,
+                    text_skip(word_form, may_be_several)); /* whatever becomes of it: it may choose what is repeated */
+        if (!may_be_several && line->argc > 0 && words_random(100) == 0) {
+            buf_clear(&word);
             append_form(&word, TEXT("{junk}"));
-        else
-            append_form(&word, text_skip(word_form, may_be_several));
+        }
         if (may_be_several)
             add_several(line, buf_text(&word));
         else
