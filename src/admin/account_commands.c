@@ -67,7 +67,7 @@ static int list_account(void *arg, const struct account_row *account)
 {
     struct listing *listing = arg;
 
-    listing->rows++;
+    listing_count(listing);
     if (listing->json)
         put_account(&listing->writer, &account->id, text_of(account->name), account->status);
     else if (account->status == ACCOUNT_ACTIVE)

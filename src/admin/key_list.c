@@ -36,7 +36,7 @@ static void list_key(struct listing *listing, const struct key_record *key)
 {
     char created[TIME_CELL_BYTES], used[TIME_CELL_BYTES], last4[sizeof "…" + sizeof key->last4];
 
-    listing->rows++;
+    listing_count(listing);
     if (listing->json) {
         json_object_begin(&listing->writer);
         view_put_key(&listing->writer, key, VIEW_OPERATOR);

@@ -47,17 +47,12 @@ static void add_found(struct revoking *revoking, const struct key_record *key)
     revoking->found[revoking->count++] = (struct found_key){key->id, store_partition(revoking->client.store)};
 }
 
-/* With --json there is one object: what was revoked, or with --dry-run the list. */
-static bool lists_json(const struct revoking *revoking)
-{
-    return revoking->line->json && revoking->line->dry_run;
-}
-
 static void print_found(struct revoking *revoking, const struct key_record *key)
 {
     if (revoking->is_quiet) {
         return;
-    } else if (lists_json(revoking)) {
+    } else if (revoking->listing.json) {
+        listing_count(&revoking->listing);
         json_object_begin(&revoking->listing.writer);
         view_put_key(&revoking->listing.writer, key, VIEW_OPERATOR);
         json_object_end(&revoking->listing.writer);
@@ -224,16 +219,13 @@ static int find(struct revoking *revoking)
 {
     int code;
 
-    if (lists_json(revoking)) {
-        json_object_begin(&revoking->listing.writer);
-        json_key_array(&revoking->listing.writer, "data");
-    }
+    if (revoking->listing.json)
+        listing_json_begin(&revoking->listing);
     code = accounts_walk(&revoking->client, revoking->account, find_in_account, revoking);
     if (code != EXIT_DONE)
         return code;
-    if (lists_json(revoking)) {
-        json_array_end(&revoking->listing.writer);
-        json_line_end(&revoking->listing.writer);
+    if (revoking->listing.json) {
+        listing_json_end(&revoking->listing);
     } else if (!revoking->line->json && !revoking->is_quiet) {
         buf_printf(&revoking->listing.out, "%zu %s.\n", revoking->count,
                    revoking->count == 1 ? "key matches" : "keys match");
@@ -285,7 +277,9 @@ static int run_in_store(struct revoking *revoking)
 
 int key_revoke_many_run(const struct command_line *line, struct revocation_log *log)
 {
-    struct revoking revoking = {.line = line, .log = log, .listing = {.client = &revoking.client}};
+    /* With --json there is one object: what was revoked, or with --dry-run the list. */
+    struct revoking revoking = {
+        .line = line, .log = log, .listing = {.client = &revoking.client, .json = line->json && line->dry_run}};
     int code = account_option_read(line, &revoking.account_storage, &revoking.account);
 
     if (code == EXIT_DONE)

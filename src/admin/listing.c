@@ -28,14 +28,35 @@ void listing_begin(struct listing *listing, const struct command_line *line, str
     *listing = (struct listing){.client = client, .json = line->json, .none = none, .columns = columns};
     buf_init(&listing->out, LISTING_MAX_BYTES);
     listing->writer.out = &listing->out;
-    if (listing->json) {
-        json_object_begin(&listing->writer);
-        json_key_array(&listing->writer, "data");
-    } else if (columns && isatty(STDOUT_FILENO)) {
+    if (listing->json)
+        listing_json_begin(listing);
+    else if (columns && isatty(STDOUT_FILENO))
         do
             put_cell(&listing->out, columns, text_of(columns->title));
         while ((columns++)->width > 0);
-    }
+}
+
+void listing_json_begin(struct listing *listing)
+{
+    json_object_begin(&listing->writer);
+    json_key_array(&listing->writer, "data");
+}
+
+void listing_json_end(struct listing *listing)
+{
+    if (listing->rows > 0)
+        buf_append_char(&listing->out, '\n');
+    json_array_end(&listing->writer);
+    json_line_end(&listing->writer);
+}
+
+void listing_count(struct listing *listing)
+{
+    listing->rows++;
+    if (!listing->json)
+        return;
+    buf_append_str(&listing->out, listing->writer.need_comma ? ",\n" : "\n");
+    listing->writer.need_comma = false;
 }
 
 void listing_row(struct listing *listing, const struct text *cells)
@@ -79,10 +100,8 @@ int listing_flush(struct listing *listing)
 
 int listing_end(struct listing *listing, int code)
 {
-    if (code == EXIT_DONE && listing->json) {
-        json_array_end(&listing->writer);
-        json_line_end(&listing->writer);
-    }
+    if (code == EXIT_DONE && listing->json)
+        listing_json_end(listing);
     if (code == EXIT_DONE)
         code = listing_flush(listing);
     if (code == EXIT_DONE && listing->rows == 0 && !listing->json)

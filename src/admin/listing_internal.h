@@ -14,8 +14,8 @@ struct listing_column {
 /* The first member of what a list command keeps. */
 struct listing {
     struct store_client *client;
-    bool json;                            /* {"data":[…]}; a list that could not be finished is not valid JSON */
-    const char *none;                     /* said on standard error if there was no row: "No key matches." */
+    bool json;        /* {"data":[…]}, a row on each line; a list that could not be finished is not valid JSON */
+    const char *none; /* said on standard error if there was no row: "No key matches." */
     const struct listing_column *columns; /* of rows for people; NULL: none */
 
     struct buf out;
@@ -28,6 +28,11 @@ struct listing {
 /* On a terminal, the titles of the columns come first. */
 void listing_begin(struct listing *listing, const struct command_line *line, struct store_client *client,
                    const char *none, const struct listing_column *columns);
+/* The document around the rows, for lists that are only a part of what a command prints. */
+void listing_json_begin(struct listing *listing);
+void listing_json_end(struct listing *listing);
+/* Call first for each row: counts it, and in JSON begins its line. */
+void listing_count(struct listing *listing);
 /* A row for people. cells: as many as there are columns. */
 void listing_row(struct listing *listing, const struct text *cells);
 /* Prints pages of the listing's account until there are no more. ask: for rows behind listing->behind. */

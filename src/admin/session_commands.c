@@ -130,7 +130,7 @@ static void list_session(struct session_walk *walk, const struct session_row *ro
     char id[sizeof SESSION_PREFIX + ID_TEXT_BYTES], created[TIME_CELL_BYTES], seen[TIME_CELL_BYTES];
 
     snprintf(id, sizeof id, SESSION_PREFIX "%s", row->sid);
-    walk->listing.rows++;
+    listing_count(&walk->listing);
     if (walk->listing.json) {
         list_json(&walk->listing.writer, row, text_of(id));
         return;

@@ -133,7 +133,7 @@ static void list_user(struct listing *listing, const struct person *person)
 {
     const struct user_record *user = &person->user;
 
-    listing->rows++;
+    listing_count(listing);
     if (!listing->json) {
         listing_row(listing, (struct text[]){id_text(&user->id), id_text(&user->account), role_text(user->role),
                                              text_of(person_status(person)), text_of(user->email)});
@@ -155,7 +155,7 @@ static void list_invitation(struct listing *listing, const struct link_record *l
 {
     struct json_writer *w = &listing->writer;
 
-    listing->rows++;
+    listing_count(listing);
     if (!listing->json) {
         listing_row(listing, (struct text[]){id_text(&link->id), id_text(&link->account), role_text(link->role),
                                              TEXT("invited"), text_of(link->email)});

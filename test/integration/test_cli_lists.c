@@ -48,6 +48,58 @@ static void expect_rows(struct fixture *fixture, size_t rows, const char *const 
 
 #define EXPECT_ROWS(fixture, rows, ...) expect_rows(fixture, rows, (const char *const[]){__VA_ARGS__, "--json", NULL})
 
+/* One document, in which each row is a line, for programs that read JSON and for those that read lines. */
+static void expect_row_lines(const char *json, size_t rows)
+{
+    struct text rest = text_of(json), line;
+
+    cr_expect_eq(count_rows(json), rows);
+    cr_expect_eq(count_lines(json), rows + 2, "%s", json);
+    cr_expect(text_next(&rest, '\n', &line) && text_equal(line, TEXT("{\"data\":[")), "%s", json);
+    for (size_t i = 0; i < rows && text_next(&rest, '\n', &line); i++) {
+        const bool has_comma = line.len > 0 && line.ptr[line.len - 1] == ',';
+        struct json *row = json_parse_object((struct text){line.ptr, line.len - has_comma}, NULL);
+
+        cr_expect(row, "%.*s", TEXT_ARG(line));
+        cr_expect_eq(has_comma, i + 1 < rows, "%.*s", TEXT_ARG(line));
+        json_free(row);
+    }
+    cr_expect_str_eq(rest.ptr, "]}\n");
+}
+
+Test(cli_lists, rows_in_json_are_lines)
+{
+    static const struct {
+        const char *args[3];
+        size_t rows;
+    } CASES[] = {
+        {{"key", "list"}, 3},
+        {{"key", "revoke", "--mode=any"}, 0}, /* that is no option that selects keys */
+        {{"key", "revoke", "--scope=patients:read"}, 3},
+        {{"account", "list"}, 2},
+        {{"user", "list"}, 1},
+    };
+    struct fixture_key key;
+    struct fixture fixture;
+    char account[ID_TEXT_BYTES];
+
+    fixture_start(&fixture, 0, NULL);
+    fixture_add_account(&fixture, account);
+    fixture_add_key(&fixture, NULL, KEY_API, MODE_TEST, SCOPE_PATIENTS_READ, &key);
+    fixture_add_key(&fixture, account, KEY_API, MODE_LIVE, SCOPE_PATIENTS_READ, &key);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *const *args = CASES[i].args;
+        struct cli_run run;
+
+        RUN(&fixture, &run, args[0], args[1], "--json", args[2], args[2] ? "--dry-run" : NULL);
+        cr_expect_eq(run.exit_code, CASES[i].rows > 0 ? 0 : 2, "%s %s: %s", args[0], args[1], run.err);
+        if (CASES[i].rows > 0)
+            expect_row_lines(run.out, CASES[i].rows);
+        cli_finish(&run);
+    }
+    fixture_stop(&fixture);
+}
+
 Test(cli_lists, keys_by_account_mode_status_and_kind)
 {
     char other[ID_TEXT_BYTES];
