@@ -1,6 +1,7 @@
 #include "completion.h"
 
 #include "app/command_table.h"
+#include "core/scope.h"
 
 enum { COMPLETION_MAX_BYTES = 512 * 1024 };
 
@@ -37,11 +38,16 @@ static bool second_word(const struct command *command, struct text *ret_first, s
     return text_next(&rest, ' ', ret_first) && text_next(&rest, ' ', ret_second) && !command->hidden;
 }
 
+static bool is_called(const struct option_row *row, const char *value_name)
+{
+    return row->type == OPTION_TEXT && row->value_name && strcmp(row->value_name, value_name) == 0;
+}
+
 static enum value value_of(const struct option_row *row)
 {
     if (row->type == OPTION_FLAG)
         return VALUE_NONE;
-    if (row->type == OPTION_CHOICE)
+    if (row->type == OPTION_CHOICE || is_called(row, "SCOPE") || is_called(row, "TIME"))
         return VALUE_CHOICE;
     if (row->value_name && (strcmp(row->value_name, "PATH") == 0 || strcmp(row->value_name, "DIR") == 0))
         return VALUE_PATH;
@@ -56,12 +62,16 @@ static void put_summary(const char *help, struct buf *out)
         buf_append_char(out, strchr("'\\[]:$`", *at) ? ' ' : *at);
 }
 
-/* "a|b" as "a b", between two texts. */
-static void put_choices(const char *before, const char *choices, const char *behind, struct buf *out)
+/* Of a VALUE_CHOICE, "a|b" as "a b", between two texts: all of its values, or some usual ones of a time. */
+static void put_choices(const char *before, const struct option_row *row, const char *behind, struct buf *out)
 {
+    const char *words = is_called(row, "TIME") ? "24h|7d|30d|90d|today|yesterday" : row->choices;
+
     buf_append_str(out, before);
-    for (; *choices; choices++)
-        buf_append_char(out, *choices == '|' ? ' ' : *choices);
+    if (is_called(row, "SCOPE"))
+        scope_print(SCOPE_ALL, ' ', out);
+    for (; words && *words; words++)
+        buf_append_char(out, *words == '|' ? ' ' : *words);
     buf_append_str(out, behind);
 }
 
@@ -119,7 +129,7 @@ static void bash_put_patterns(const struct command *commands, enum value value, 
                     continue;
                 buf_printf(out, "%s--%s", is_first || value == VALUE_CHOICE ? "    " : " | ", row->name);
                 if (value == VALUE_CHOICE)
-                    put_choices(") words='", row->choices, "' ;;\n", out);
+                    put_choices(") words='", row, "' ;;\n", out);
                 is_first = false;
             }
         }
@@ -137,19 +147,25 @@ static void bash_put_option(const struct option_row *row, struct buf *out)
     buf_printf(out, " --%s", row->name);
 }
 
-static const char BASH_BEGIN[] =
-    "# Completion of chatelaine's commands; printed by 'chatelaine completion bash'.\n"
-    "_chatelaine() {\n"
-    "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=\n"
-    "    # bash takes '=' for a word of its own.\n"
-    "    [[ $current != '=' ]] || current=\n"
-    "    [[ $previous != '=' ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}\n"
-    "    COMPREPLY=()\n"
-    "    case $previous in\n";
+static const char BASH_BEGIN[] = "# Completion of chatelaine's commands; printed by 'chatelaine completion bash'.\n"
+                                 "_chatelaine() {\n"
+                                 "    local at=$COMP_CWORD current=${COMP_WORDS[COMP_CWORD]} begun='' words=\n"
+                                 "    # bash takes '=' and ':' for words of their own.\n"
+                                 "    if [[ $current == ':' ]]; then\n"
+                                 "        begun=${COMP_WORDS[--at]}: current=\n"
+                                 "    elif [[ ${COMP_WORDS[at - 1]} == ':' ]]; then\n"
+                                 "        begun=${COMP_WORDS[at -= 2]}:\n"
+                                 "    fi\n"
+                                 "    local previous=${COMP_WORDS[at - 1]}\n"
+                                 "    [[ $current != '=' ]] || current=\n"
+                                 "    [[ $previous != '=' ]] || previous=${COMP_WORDS[at - 2]}\n"
+                                 "    COMPREPLY=()\n"
+                                 "    case $previous in\n";
 static const char BASH_END[] = "    esac\n"
                                "    fi\n"
                                "    if [[ -n $words ]]; then\n"
-                               "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+                               "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$begun$current\")\n"
+                               "        COMPREPLY=(\"${COMPREPLY[@]#\"$begun\"}\")\n"
                                "    else\n"
                                "        mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
                                "    fi\n"
@@ -199,7 +215,7 @@ static void zsh_put_option(const struct option_row *row, struct buf *out)
     buf_printf(out, " \\\n            '--%s%s[", row->name, value == VALUE_NONE ? "" : "=");
     put_summary(row->help, out);
     if (value == VALUE_CHOICE)
-        put_choices(ENDS[value], row->choices, ")'", out);
+        put_choices(ENDS[value], row, ")'", out);
     else
         buf_append_str(out, ENDS[value]);
 }
@@ -295,8 +311,8 @@ static void fish_put_option(const struct command *command, const struct option_r
 
     buf_printf(out, "complete -c chatelaine -n '__chatelaine_in \"%s\"' -l %s%s", command->name, row->name,
                TAKES[value_of(row)]);
-    if (row->type == OPTION_CHOICE)
-        put_choices(" -a '", row->choices, "'", out);
+    if (value_of(row) == VALUE_CHOICE)
+        put_choices(" -a '", row, "'", out);
     buf_append_str(out, " -d '");
     put_summary(row->help, out);
     buf_append_str(out, "'\n");

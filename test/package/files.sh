@@ -240,6 +240,11 @@ completes chatelaine serve --log-level '' offers debug info warn error
 completes chatelaine serve --log-level = d offers debug
 completes chatelaine serve --policy-file "$source/ARCHI" offers "$source/ARCHITECTURE.md"
 completes chatelaine serve --listen '' offers
+completes chatelaine key list --scope pat offers patients:read patients:write
+completes chatelaine key list --scope patients : offers read write
+completes chatelaine key list --scope = patients : w offers write
+completes chatelaine key revoke --unused-since y offers yesterday
+completes chatelaine key list --mode '' offers any test live
 completes chatelaine completion f offers fish
 completes chatelaine dev- offers
 ! has zsh || zsh -n "$work/root/usr/share/zsh/vendor-completions/_chatelaine" || fail "zsh"
