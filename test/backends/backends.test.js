@@ -2,6 +2,7 @@
 // others are refused, and that nobody is while the node or its store cannot answer.
 import assert from 'node:assert/strict';
 import {execFileSync, spawnSync} from 'node:child_process';
+import {once} from 'node:events';
 import {copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import http from 'node:http';
 import {tmpdir} from 'node:os';
@@ -19,6 +20,10 @@ const WORKERS = 8;
 const BARE = 'Bearer realm="api"';
 const UNKNOWN_KEY = `svc_sk_live_${'a'.repeat(39)}`;
 
+// Keys go to the node and through no proxy, whatever the environment says.
+process.env.http_proxy = 'http://127.0.0.1:9';
+const JAVA = ['-XX:TieredStopAtLevel=1', '-Dhttp.proxyHost=127.0.0.1', '-Dhttp.proxyPort=9', '-Dhttp.nonProxyHosts='];
+
 // Each returns what to start, or nothing if its language is not here.
 const LANGUAGES = {
     'Express': () => [process.execPath, 'express.js'],
@@ -26,14 +31,14 @@ const LANGUAGES = {
     'WSGI': () => has('python3') && ['python3', '-B', join(SERVERS, 'server.py'), 'wsgi'],
     'ASGI': () => has('python3') && ['python3', '-B', join(SERVERS, 'server.py'), 'asgi'],
     'net/http': () => has('go') && [buildGo()],
-    'HttpServer': () => has('javac') && ['java', '-XX:TieredStopAtLevel=1', '-cp', buildJava(), 'Server'],
+    'HttpServer': () => has('javac') && ['java', ...JAVA, '-cp', buildJava(), 'Server'],
     'C': () => BACKEND_C && [BACKEND_C],
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'chatelaine-backends-'));
 const socket = join(folder, 'check.sock');
 const backends = {};
-let deployment, session, key, other;
+let pretender, deployment, session, key, other;
 
 function has(program) {
     return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
@@ -61,10 +66,29 @@ function buildJava() {
     return classes;
 }
 
-async function start(language, command) {
-    const {internalUrl} = deployment.nodes[1];
-    const name = language.replace('/', '-');
-    const backend = deployment.launch(name, command[0], [...command.slice(1), socket, internalUrl]);
+// A server in the place of the node, on a Unix socket and on a port: answers as it is told.
+class Pretender {
+    socket = join(folder, 'pretender.sock');
+    #servers = [http.createServer(), http.createServer()];
+
+    async listen() {
+        for (const server of this.#servers) server.on('request', (request, response) => this.answer(request, response));
+        await once(this.#servers[0].listen(this.socket), 'listening');
+        await once(this.#servers[1].listen(0, '127.0.0.1'), 'listening');
+        this.url = `http://127.0.0.1:${this.#servers[1].address().port}`;
+    }
+
+    close() {
+        for (const server of this.#servers) {
+            server.close();
+            server.closeAllConnections?.();
+        }
+    }
+}
+
+async function start(language, command, at) {
+    const name = `${language.replace('/', '-')}-${at.socket === socket ? 'node' : 'pretender'}`;
+    const backend = deployment.launch(name, command[0], [...command.slice(1), at.socket, at.url]);
     const log = () => readFileSync(backend.log, 'utf8');
 
     await until(`${language} listens`, () => {
@@ -138,10 +162,13 @@ describe('backends without a gateway', TIMEOUT, () => {
         key = await makeKey(['patients:read', 'usage:read']);
         other = await makeKey(['audit:read']);
         await deployment.untilLeases();
+        pretender = new Pretender();
+        await pretender.listen();
     }, TIMEOUT);
     after(async () => {
         for (const {agent} of Object.values(backends)) agent.destroy();
         await deployment?.stop();
+        pretender?.close();
         rmSync(folder, {recursive: true, force: true});
     }, TIMEOUT);
 
@@ -153,13 +180,14 @@ describe('backends without a gateway', TIMEOUT, () => {
                 context.skip('its language is not installed');
                 return;
             }
-            const backend = await start(language, words);
+            const backend = await start(language, words, {socket, url: deployment.nodes[1].internalUrl});
 
             backends[language] = backend;
             await letsIn(backend);
             await refuses(backend);
             await readsPathsAsTheNodeDoes(backend);
             await acceptsNothingAfterARevocation(backend);
+            await believesNoPretender(await start(language, words, pretender));
             for (const secret of [key.secret, other.secret, UNKNOWN_KEY])
                 assert.ok(!backend.said().includes(secret), 'a key in the log');
         });
@@ -273,4 +301,54 @@ async function acceptsNothingAfterARevocation(backend) {
     assert.deepEqual(answers.filter(({beganMs, status}) => beganMs > revokedMs && status === 200), []);
     await expectRefused(backend, {status: 401, code: 'api_key_revoked', challenge: `${BARE}, error="invalid_token"`},
         `Bearer ${victim.secret}`);
+}
+
+// Only the whole, positive answer lets a request pass. A question whose connection ended is asked once more.
+async function believesNoPretender(backend) {
+    const who = {code: 'ok', kind: 'api_key', id: 'key_1', account_id: 'acct_1', mode: 'live', scopes: [], ends_at: null};
+    const yes = JSON.stringify({valid: true, ...who});
+    const bearer = `Bearer ${UNKNOWN_KEY}`;
+    const answers = {
+        'nothing': [200, ''],
+        'no JSON': [200, `<p>"valid":true,</p>`],
+        'more than JSON': [200, `x${yes}`],
+        'a list': [200, `[${yes}]`],
+        'no verdict': [200, JSON.stringify(who)],
+        'a word': [200, JSON.stringify({valid: 'true', ...who})],
+        'a number': [200, JSON.stringify({valid: 1, ...who})],
+        'null': [200, JSON.stringify({valid: null, code: 'store_unavailable'})],
+        'a refusal without status': [200, JSON.stringify({valid: false, code: 'x', message: 'x'})],
+        'a refusal with 200': [200, JSON.stringify({valid: false, status: 200, code: 'x', message: 'x'})],
+        'half of it': [200, yes.slice(0, 40)],
+        'too much': [200, JSON.stringify({valid: true, ...who, padding: 'x'.repeat(100000)})],
+        'an error': [500, yes],
+        'not found': [404, yes],
+        'created': [201, yes],
+        'a redirect': [302, yes],
+    };
+
+    for (const [what, [status, body]] of Object.entries(answers)) {
+        pretender.answer = (request, response) => {
+            if (request.url !== '/check/verify') response.end(yes);
+            else response.writeHead(status, {'Location': '/yes', 'Content-Length': Buffer.byteLength(body)}).end(body);
+        };
+        const {status: got, text} = await send(backend, bearer);
+        assert.equal(got, 503, `${what}: ${text}`);
+    }
+    let hasEnded = false;
+    pretender.answer = (request, response) => {
+        const isKept = request.socket.wasUsed;
+
+        request.socket.wasUsed = true;
+        if (isKept && !hasEnded) {
+            hasEnded = true;
+            request.socket.destroy();
+            return;
+        }
+        response.writeHead(200, {'Content-Length': yes.length}).end(yes);
+    };
+    for (let times = 0; times < 3; times++) assert.equal((await send(backend, bearer)).status, 200, backend.said());
+    assert.ok(hasEnded, 'no connection was kept');
+    backend.agent.destroy();
+    backend.kill('SIGKILL');
 }

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -22,8 +23,11 @@ def serve_wsgi():
     from wsgi import Chatelaine
 
     class Server(ThreadingMixIn, WSGIServer):
-        daemon_threads = True
         request_queue_size = 64
+        threads = ThreadPoolExecutor(16)  # which stay, as those of servers for production do
+
+        def process_request(self, request, client_address):
+            self.threads.submit(self.process_request_thread, request, client_address)
 
     class Quiet(WSGIRequestHandler):
         def log_message(self, *_):

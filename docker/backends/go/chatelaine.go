@@ -73,7 +73,8 @@ func Guard(socket string, next http.Handler) http.Handler {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	} // idle connections end before --idle-timeout-ms (75 s) would end them
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 60 * time.Second, DialContext: dial}
-	client := &http.Client{Timeout: patience, Transport: transport}
+	client := &http.Client{Timeout: patience, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := judge(client, r)
 		if who.Valid {

@@ -3,13 +3,11 @@ import com.sun.net.httpserver.HttpHandler;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
-import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse.BodyHandler;
 import java.net.http.HttpResponse.BodySubscribers;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
@@ -21,8 +19,10 @@ public record Chatelaine(URI node, Handler next) implements HttpHandler {
 
     private static final int PATIENCE_MS = 2000, ANSWER_MAX_BYTES = 65536;
     private static final Pattern BEARER = Pattern.compile("(?i:Bearer) +([A-Za-z0-9._~+/-]{1,256}={0,2})"),
-        MEMBER = Pattern.compile("\"(\\w+)\":(?:\"((?:[^\"\\\\]|\\\\.)*+)\"|\\[([^\\]]*)\\]|(\\w+))[,}]");
-    private static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+        MEMBER = Pattern.compile("[{,]\"(\\w+)\":(?:\"((?:[^\"\\\\]|\\\\.)*+)\"|\\[([^\\]]*)\\]|(\\w+))"),
+        ANSWER = Pattern.compile("\\{\"valid\":(true|false)(?:(?=,)" + MEMBER.pattern() + ")++\\}\\s*");
+    private static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
+        .proxy(HttpClient.Builder.NO_PROXY).build();
 
     private static String quoted(String text) { // of a header or an address, which have no control characters
         return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
@@ -38,7 +38,8 @@ public record Chatelaine(URI node, Handler next) implements HttpHandler {
             try {
                 var response = answer.get(PATIENCE_MS, TimeUnit.MILLISECONDS);
                 var members = new HashMap<String, String>();
-                for (var found = MEMBER.matcher(response.body()); response.statusCode() == 200 && found.find();)
+                if (response.statusCode() != 200 || !ANSWER.matcher(response.body()).matches()) return members;
+                for (var found = MEMBER.matcher(response.body()); found.find();)
                     members.put(found.group(1), found.group(2) != null ? found.group(2).translateEscapes()
                         : found.group(3) != null ? found.group(3).replaceAll("[\",]+", " ").strip() : found.group(4));
                 return members;
@@ -65,8 +66,7 @@ public record Chatelaine(URI node, Handler next) implements HttpHandler {
             if ("true".equals(answer.get("valid")) || Integer.parseInt(answer.getOrDefault("status", "0")) >= 400)
                 return answer;
         } catch (Exception error) {
-            System.Logger log = System.getLogger("chatelaine");
-            log.log(System.Logger.Level.ERROR, "no verdict: " + error.getClass().getSimpleName());
+            System.getLogger("chatelaine").log(System.Logger.Level.ERROR, "no verdict: " + error.getClass().getSimpleName());
         }
         return Map.of("status", "503", "code", "store_unavailable", "message", "Nobody can tell now whether the key is good.");
     }

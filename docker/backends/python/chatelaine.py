@@ -62,7 +62,7 @@ def decide(socket_path, authorization, method, path, network):
         if answer["valid"] is True:
             names = {"account": "account_id", "principal": "id", "kind": "kind", "mode": "mode", "scopes": "scopes"}
             return {name: answer[member] for name, member in names.items()}, None
-        if answer["valid"] is False:
+        if answer["valid"] is False and answer["status"] >= 400:
             return None, (answer["status"], answer["code"], answer["message"], answer.get("www_authenticate"))
     except Exception as error:  # whatever it is: without a verdict, nobody is let in
         logging.getLogger("chatelaine").error("no verdict: %s", type(error).__name__)
