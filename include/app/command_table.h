@@ -11,8 +11,8 @@ extern const size_t COMMAND_COUNT;
 const struct command *command_find(const struct command *commands, int argc, char **argv, int *ret_words);
 /* The command that was probably meant; NULL if none has a similar name. */
 const struct command *command_suggest(const struct command *commands, const char *word);
-/* The same among those that begin with this word: "key lst" is "key list". */
-const struct command *command_suggest_in(const struct command *commands, const char *group, const char *word);
+/* The same among those with the first word: "key", "lst" is "key list". */
+const struct command *command_suggest_in(const struct command *commands, const char *first, const char *second);
 /* Fills the line from the environment, settings files and arguments. Returns EXIT_DONE, or EXIT_USAGE after printing
  * every mistake; ret_line is then empty. */
 MUST_CHECK int command_read(const struct command *command, int argc, char **argv, struct command_line *ret_line);

@@ -54,16 +54,16 @@ static bool is_in_group(const struct command *command, struct text group)
     return text_next(&rest, ' ', &word) && rest.len && text_equal(word, group);
 }
 
-const struct command *command_suggest_in(const struct command *commands, const char *group, const char *word)
+const struct command *command_suggest_in(const struct command *commands, const char *first, const char *second)
 {
     const struct command *nearest = NULL;
-    struct text_guess guess = {.written = text_of(word)};
+    struct text_guess guess = {.written = text_of(second)};
     const char *found = NULL;
 
     for (; commands->name; commands++) {
-        if (commands->hidden || !is_in_group(commands, text_of(group)))
+        if (commands->hidden || !is_in_group(commands, text_of(first)))
             continue;
-        text_guess_try(&guess, commands->name + strlen(group) + 1);
+        text_guess_try(&guess, commands->name + strlen(first) + 1);
         nearest = guess.found != found ? commands : nearest;
         found = guess.found;
     }
