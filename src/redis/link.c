@@ -17,6 +17,7 @@ enum {
     QUIET_DEFAULT_MS = 30000,
     OVERDUE_TIMEOUTS = 3, /* a call this late means that the connection is dead, not that Redis is slow */
     GREETING_CALLS = 6,
+    CALLS_ROOM = 64, /* at first */
     FAILURES_FIRST = 16,
 };
 
@@ -101,14 +102,31 @@ static void failures_tell(struct redis_link *link)
 
 static struct redis_call *call_at(struct redis_link *link, size_t index)
 {
-    INVARIANT(index < link->count && link->count <= link->calls_max);
-    return &link->calls[(link->first + index) % link->calls_max];
+    INVARIANT(index < link->count && link->count <= link->calls_room);
+    return &link->calls[(link->first + index) % link->calls_room];
+}
+
+/* Makes room for one more. Most links never have more than a few calls under way. */
+static void calls_grow(struct redis_link *link)
+{
+    const size_t room = link->calls_room, behind = room - link->first;
+
+    REQUIRE(link->count < link->calls_max);
+    if (link->count < room)
+        return;
+    link->calls_room = 2 * room < link->calls_max ? 2 * room : link->calls_max;
+    link->calls = mem_resize(link->calls, link->calls_room * sizeof *link->calls);
+    if (link->first > 0) { /* the ring's end is its beginning: what stands before that goes to the new end */
+        const size_t first = link->calls_room - behind;
+        memmove(&link->calls[first], &link->calls[link->first], behind * sizeof *link->calls);
+        link->first = first;
+    }
 }
 
 static void call_drop_first(struct redis_link *link)
 {
     REQUIRE(link->count > 0 && link->expired <= link->count);
-    link->first = (link->first + 1) % link->calls_max;
+    link->first = (link->first + 1) % link->calls_room;
     link->count--;
     link->expired -= link->expired > 0;
 }
@@ -138,6 +156,7 @@ static bool call_push(struct redis_link *link, uint64_t begin, redis_done *done,
         return false;
     }
     INVARIANT(link->count == 0 || call_at(link, link->count - 1)->begin < begin); /* replies come in this order */
+    calls_grow(link);
     *call_at(link, link->count++) = (struct redis_call){.done = done,
                                                         .arg = arg,
                                                         .deadline_ms = uv_now(link->loop) + link->timeout_ms,
@@ -392,7 +411,8 @@ struct redis_link *redis_link_create(uv_loop_t *loop, const struct redis_target 
     link->ready = ready;
     link->arg = arg;
     link->calls_max = settings->calls_max > GREETING_CALLS ? settings->calls_max : GREETING_CALLS;
-    link->calls = mem_alloc(link->calls_max * sizeof *link->calls);
+    link->calls_room = link->calls_max < CALLS_ROOM ? link->calls_max : CALLS_ROOM;
+    link->calls = mem_alloc(link->calls_room * sizeof *link->calls);
     snprintf(link->name, sizeof link->name, "%s", settings->name);
     link->resolver = settings->resolver;
     link->tls = target->tls ? settings->tls : NULL;

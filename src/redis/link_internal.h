@@ -77,9 +77,9 @@ struct redis_link {
     struct log_pause loss_pause, change_pause;
 
     /* A ring of calls that await replies. All have the same timeout, so they are in order of deadline. The first
-     * `expired` of them were already reported as lost. */
+     * `expired` of them were already reported as lost. It has room for `calls_room`, and grows up to `calls_max`. */
     struct redis_call *calls;
-    size_t calls_max, first, count, expired;
+    size_t calls_max, calls_room, first, count, expired;
 
     /* To report in the next loop turn. */
     struct redis_failure *failures;

@@ -129,6 +129,7 @@ static void swap_connections(struct redis_link *link, struct redis_link *next)
     swap(&link->ready_since_ms, &next->ready_since_ms, sizeof link->ready_since_ms);
     swap(&link->wire, &next->wire, sizeof(struct redis_wire *));
     swap(&link->calls, &next->calls, sizeof(struct redis_call *));
+    swap(&link->calls_room, &next->calls_room, sizeof link->calls_room);
     swap(&link->first, &next->first, sizeof link->first);
     swap(&link->count, &next->count, sizeof link->count);
     swap(&link->expired, &next->expired, sizeof link->expired);

@@ -543,6 +543,42 @@ Test(redis_link, bounds_the_calls_under_way)
     close_world();
 }
 
+static unsigned in_order; /* calls that were answered, each when it was its turn */
+
+static void on_next(void *arg, enum redis_outcome outcome, const struct redis_reply *reply)
+{
+    const unsigned *number = arg;
+
+    (void)reply;
+    cr_assert_eq(outcome, REDIS_REPLIED);
+    cr_assert_eq(*number, in_order);
+    in_order++;
+    w.awaited--;
+}
+
+/* Its calls are a ring, with room for 64 at first. */
+Test(redis_link, has_room_for_more_calls_while_many_are_under_way)
+{
+    enum { EARLIER = 40, AT_ONCE = 300 };
+    unsigned numbers[AT_ONCE];
+
+    open_ready();
+    for (unsigned i = 0; i < EARLIER; i++)
+        call("GET", TEXT("a"));
+    until(nothing_awaited, NULL);
+    for (unsigned round = 0; round < 2; round++) {
+        in_order = 0;
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            numbers[i] = i;
+            w.awaited++;
+            redis_link_call(w.link, 2, (struct text[]){TEXT("GET"), TEXT("a")}, on_next, &numbers[i]);
+        }
+        until(nothing_awaited, NULL);
+        cr_assert_eq(in_order, AT_ONCE);
+    }
+    close_world();
+}
+
 Test(redis_link, bounds_its_output_and_stays_in_step)
 {
     enum { PIECE_BYTES = 3 * 1024 * 1024 };
