@@ -18,6 +18,7 @@ enum {
     FAULTS_MAX = 40,
     REST_MOST_MS = 1500,
     LAST_MOST_MS = 3000,
+    LAG_MOST_MS = 9000, /* until it matters that a connection lags, others have gone on for more than a lease */
     PACE_MOST_PPM = 100 * 1000,
     BURST_MOST_MS = 900,
     CALENDAR_MOST_S = 10,
@@ -375,8 +376,10 @@ static void on_next(struct sim_event *event)
     }
     if (is_free(fault, node))
         begin(lane, fault, node);
-    go_on_in(lane, lane->present && fault->need == NEEDS_ALL ? SIM_SETBACK_NS
-                                                             : sim_plan_draw_between(1, LAST_MOST_MS) * NS_PER_MS);
+    if (lane->present && fault->need == NEEDS_ALL)
+        go_on_in(lane, SIM_SETBACK_NS);
+    else
+        go_on_in(lane, sim_plan_draw_between(1, fault->need == NEEDS_LAG ? LAG_MOST_MS : LAST_MOST_MS) * NS_PER_MS);
 }
 
 bool sim_faults_spared(const struct sim_node *node, uint64_t since_ns)
