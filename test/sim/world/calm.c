@@ -1,4 +1,5 @@
 #include "calm.h"
+#include "cluster.h"
 #include "faults.h"
 #include "http.h"
 #include "judge.h"
@@ -11,7 +12,7 @@
 #include <signal.h>
 
 /* CALM_S: everybody signs in meanwhile, for which an authenticator needs up to 30 s. */
-enum { REST_S = 5, PROOF_S = 3, CALM_S = 36, PAUSE_S = 2, ENDS_WITHIN_S = 40, WRITTEN_S = 4 };
+enum { WHOLE_S = 4, REST_S = 5, PROOF_S = 3, CALM_S = 36, PAUSE_S = 2, ENDS_WITHIN_S = 40, WRITTEN_S = 4 };
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -26,6 +27,20 @@ static bool run_for(uint64_t seconds)
     while (sim_step(until_ns))
         if (stops && sim_counts.violations > 0)
             return false;
+    return true;
+}
+
+/* A cluster's primary that comes back serves after cluster-node-timeout, or two seconds, as Redis does; only then the
+ * last fault has ended. */
+static bool await_store(void)
+{
+    if (of->store != SIM_STORE_CLUSTER)
+        return true;
+    for (unsigned i = 0; i < WHOLE_S && !sim_cluster_is_whole(of); i++)
+        if (!run_for(1))
+            return false;
+    if (!sim_cluster_is_whole(of))
+        sim_judge_violation("the cluster is not whole %d s after the last fault", WHOLE_S);
     return true;
 }
 
@@ -68,7 +83,7 @@ void sim_calm_run(struct sim_deployment *deployment, bool stops_at_first)
     of = deployment;
     stops = stops_at_first;
     sim_faults_stop();
-    if (!run_for(REST_S))
+    if (!await_store() || !run_for(REST_S))
         return;
     sim_http_forget_idle();
     since_ns = sim_now_ns();

@@ -60,6 +60,27 @@ void sim_cluster_start(struct sim_deployment *deployment)
     }
 }
 
+static bool is_up(struct sim_server *server)
+{
+    struct buf reply;
+    bool is;
+
+    buf_init(&reply, SIZE_MAX / 2);
+    is = sim_server_ask(server, (struct text[]){TEXT("CLUSTER"), TEXT("INFO")}, 2, &reply) &&
+         memmem(reply.ptr, reply.len, "cluster_state:ok", strlen("cluster_state:ok"));
+    buf_finish(&reply);
+    return is;
+}
+
+bool sim_cluster_is_whole(struct sim_deployment *deployment)
+{
+    bool is = sim_mover_rests();
+
+    for (unsigned i = 0; i < SIM_MASTERS; i++)
+        is &= is_up(deployment->masters[i].server);
+    return is;
+}
+
 void sim_cluster_faults_begin(struct sim_deployment *deployment)
 {
     of = deployment;

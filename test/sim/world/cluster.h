@@ -16,3 +16,5 @@ void sim_cluster_start(struct sim_deployment *deployment);
 const struct sim_fault *sim_cluster_faults(size_t *ret_count);
 /* Before any fault. */
 void sim_cluster_faults_begin(struct sim_deployment *deployment);
+/* Each primary serves, and no slot is on its way. */
+bool sim_cluster_is_whole(struct sim_deployment *deployment);

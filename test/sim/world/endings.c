@@ -37,7 +37,7 @@ static void told(struct sim_life *life, const struct sim_answer *answer, uint64_
     sim_judge_revoked(&life->verdict, answer->asked_ns, answer->answered_ns, from_ns);
     life->told_ns = answer->answered_ns;
     sim_trail_ended(life->trail);
-    life->retires_ns = from_ns + SIM_AFTERLIFE_MS * SIM_NS_PER_MS;
+    life->retires_ns = from_ns + sim_afterlife_ns();
     if (from_ns == answer->answered_ns)
         sim_life_check_soon(life);
 }

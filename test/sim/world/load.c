@@ -117,10 +117,17 @@ static void check_answered(void *arg, const struct sim_answer *answer)
     free(asking);
 }
 
+uint64_t sim_afterlife_ns(void)
+{
+    return (sim_load_of->store == SIM_STORE_CLUSTER ? SIM_CLUSTER_AFTERLIFE_MS : SIM_AFTERLIFE_MS) * SIM_NS_PER_MS;
+}
+
 /* Often for a while after the end. */
 static uint64_t draw_pause(const struct sim_life *life)
 {
-    const uint64_t mean_ms = life->verdict.revoked_ns > 0 ? CHECK_EVERY_MS / OFTENER : CHECK_EVERY_MS;
+    const bool is_often =
+        life->verdict.revoked_ns > 0 && sim_now_ns() < life->verdict.revoked_ns + AFTERLIFE_MS * SIM_NS_PER_MS;
+    const uint64_t mean_ms = is_often ? CHECK_EVERY_MS / OFTENER : CHECK_EVERY_MS;
 
     return 1 + sim_draw_below(2 * mean_ms * SIM_NS_PER_MS);
 }

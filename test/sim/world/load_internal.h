@@ -11,6 +11,7 @@
 enum {
     SIM_TOGETHER_MAX = 24,
     SIM_AFTERLIFE_MS = 1800,
+    SIM_CLUSTER_AFTERLIFE_MS = 4500, /* a primary that comes back is silent for two seconds */
     SIM_DONE = 200,
     SIM_CREATED = 201,
     SIM_REFUSED = 401,
@@ -67,6 +68,8 @@ struct sim_asking {
 };
 
 extern struct sim_deployment *sim_load_of;
+/* How long a key is checked once it is dead. */
+uint64_t sim_afterlife_ns(void);
 extern struct list sim_lives;
 
 struct sim_node *sim_draw_node(void);

@@ -62,6 +62,11 @@ bool sim_mover_hold(void)
     return is_held;
 }
 
+bool sim_mover_rests(void)
+{
+    return step == RESTS;
+}
+
 void sim_mover_release(void)
 {
     is_held = false;
@@ -71,7 +76,11 @@ void sim_mover_release(void)
 
 static bool is_good(const struct buf *reply)
 {
-    return reply->len > 0 && reply->ptr[0] != '-';
+    const bool is = reply->len > 0 && reply->ptr[0] != '-';
+
+    if (!is && reply->len > 0)
+        sim_trace("mover", "slot %u: %.*s", slot, (int)reply->len - 2, reply->ptr);
+    return is;
 }
 
 static bool tell(const struct sim_master *master, const char *action, const struct sim_master *other)
@@ -191,9 +200,9 @@ static bool go_on(void)
             return false;
         step = name_count > 0 ? DELETES : TAKES;
         return true;
-    case DELETES:
-        step = delete_names() ? COPIES : DELETES;
-        return step != DELETES;
+    case DELETES: /* refused if one of them has expired meanwhile */
+        step = COPIES;
+        return delete_names();
     case TAKES:
         step = tell(to, "NODE", to) ? GIVES : TAKES;
         return step != TAKES;

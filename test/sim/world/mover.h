@@ -11,5 +11,7 @@ void sim_mover_stop(void);
 /* Begins none meanwhile. False: a slot is on its way, so it cannot be held. */
 bool sim_mover_hold(void);
 void sim_mover_release(void);
+/* No slot is on its way. */
+bool sim_mover_rests(void);
 /* Who has the names of that account. */
 struct sim_master *sim_mover_owner_of(const char *account);
