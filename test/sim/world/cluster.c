@@ -298,21 +298,21 @@ static void back_ends(struct sim_node *node)
 }
 
 static const struct sim_fault FAULTS[] = {
-    {"cut", NEEDS_LINK, cut_begins, cut_ends, false},
-    {"deaf", NEEDS_LINK, deafness_begins, cut_ends, false},
-    {"mute", NEEDS_LINK, muteness_begins, cut_ends, false},
-    {"burst", NEEDS_DELAY, burst_begins, delay_ends, false},
-    {"late", NEEDS_DELAY, lateness_begins, delay_ends, false},
-    {"reset", NEEDS_LINK, reset_begins, NULL, false},
-    {"redis-kill", NEEDS_REDIS, kill_begins, kill_ends, false},
-    {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends, false},
-    {"redis-apart", NEEDS_REDIS, apart_begins, apart_ends, false},
-    {"redis-alone", NEEDS_REDIS, alone_begins, alone_ends, false},
-    {"redis-calendar", NEEDS_REDIS, calendar_begins, calendar_ends, false},
-    {"scripts", NEEDS_REDIS, scripts_begin, NULL, false},
-    {"moves", NEEDS_SLOTS, moves_begin, moves_end, false},
-    {"moves-too", NEEDS_SLOTS, moves_begin, moves_end, false}, /* so that it is drawn more often */
-    {"goes-back", NEEDS_ALL, back_begins, back_ends, false},
+    {"cut", NEEDS_LINK, cut_begins, cut_ends, false, 0},
+    {"deaf", NEEDS_LINK, deafness_begins, cut_ends, false, 0},
+    {"mute", NEEDS_LINK, muteness_begins, cut_ends, false, 0},
+    {"burst", NEEDS_DELAY, burst_begins, delay_ends, false, 0},
+    {"late", NEEDS_DELAY, lateness_begins, delay_ends, false, 0},
+    {"reset", NEEDS_LINK, reset_begins, NULL, false, 0},
+    {"redis-kill", NEEDS_REDIS, kill_begins, kill_ends, false, 0},
+    {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends, false, 0},
+    {"redis-apart", NEEDS_REDIS, apart_begins, apart_ends, false, 0},
+    {"redis-alone", NEEDS_REDIS, alone_begins, alone_ends, false, 0},
+    {"redis-calendar", NEEDS_REDIS, calendar_begins, calendar_ends, false, 0},
+    {"scripts", NEEDS_REDIS, scripts_begin, NULL, false, 0},
+    {"moves", NEEDS_SLOTS, moves_begin, moves_end, false, 0},
+    {"moves-too", NEEDS_SLOTS, moves_begin, moves_end, false, 0}, /* so that it is drawn more often */
+    {"goes-back", NEEDS_ALL, back_begins, back_ends, false, SIM_SETBACK_NS / NS_PER_MS},
 };
 
 const struct sim_fault *sim_cluster_faults(size_t *ret_count)

@@ -43,12 +43,23 @@ static _Noreturn void give_up(const char *what, const char *said)
 /* The store: its address, and what is set for it in every process */
 
 static const char *const URLS[] = {
-    [SIM_STORE_SINGLE] = "redis://10.0.0.100:6379", [SIM_STORE_CLUSTER] = SIM_CLUSTER_URL};
+    [SIM_STORE_SINGLE] = "redis://10.0.0.100:6379",
+    [SIM_STORE_CLUSTER] = SIM_CLUSTER_URL,
+    [SIM_STORE_SENTINEL] = SIM_REDISES_URL,
+};
 
 /* A cluster without replicas is none that the product would take by itself. */
-static const char *const ENVIRONMENTS[][SETTINGS_MAX + 1] = {
-    [SIM_STORE_SINGLE] = {NULL},
-    [SIM_STORE_CLUSTER] = {"CHATELAINE_PARTITIONS=4", "CHATELAINE_UNSAFE_REDIS=true", NULL}};
+static const char *const *settings_of(const struct sim_deployment *deployment)
+{
+    static const char *const NONE[] = {NULL};
+    static const char *const CLUSTER[] = {"CHATELAINE_PARTITIONS=4", "CHATELAINE_UNSAFE_REDIS=true", NULL};
+    static const char *const REPLICAS[][2] = {
+        {NULL}, {"CHATELAINE_MIN_REPLICAS=1", NULL}, {"CHATELAINE_MIN_REPLICAS=2", NULL}};
+
+    if (deployment->store == SIM_STORE_SENTINEL)
+        return REPLICAS[deployment->min_replicas];
+    return deployment->store == SIM_STORE_CLUSTER ? CLUSTER : NONE;
+}
 
 /* Commands */
 
@@ -84,7 +95,7 @@ void sim_command_start(struct sim_deployment *deployment, const char *const *arg
                                                  .printed = deployment->is_made ? "commands" : NULL,
                                                  .host = deployment->clients,
                                                  .argv = argv,
-                                                 .environment = ENVIRONMENTS[deployment->store],
+                                                 .environment = settings_of(deployment),
                                                  .ended = ended,
                                                  .arg = arg});
 }
@@ -317,7 +328,7 @@ void sim_node_start(struct sim_node *node)
     snprintf(internal, sizeof internal, "10.0.0.%d:%d", 1 + (int)(node - deployment->nodes), SIM_PORT + 1);
     sim_table_path(node, table, sizeof table);
     snprintf(broken, sizeof broken, "CHATELAINE_BREAK=%s", deployment->broken ? deployment->broken : "");
-    while ((environment[settings] = ENVIRONMENTS[deployment->store][settings]))
+    while ((environment[settings] = settings_of(deployment)[settings]))
         settings++;
     environment[settings] = deployment->broken ? broken : NULL;
     node->process = sim_process_start(&(struct sim_process_plan){.name = node->host->name,
@@ -336,14 +347,17 @@ void sim_node_kill(struct sim_node *node)
 
 static void make_hosts(struct sim_deployment *deployment)
 {
-    struct sim_host *hosts[SIM_NODES_MAX + SIM_MASTERS + 1];
+    struct sim_host *hosts[SIM_NODES_MAX + 1 + SIM_REDISES_HOSTS];
     unsigned count = 0;
     char name[SIM_HOST_NAME_BYTES], ip[32];
 
     if (deployment->store == SIM_STORE_CLUSTER)
         memcpy(hosts, sim_cluster_hosts(deployment, &count), sizeof *hosts * SIM_MASTERS);
+    else if (deployment->store == SIM_STORE_SENTINEL)
+        sim_redises_make_hosts(&deployment->redises, hosts);
     else
         hosts[count++] = deployment->redis_host = sim_host_new("redis", "10.0.0.100");
+    count += deployment->store == SIM_STORE_SENTINEL ? SIM_REDISES_HOSTS : 0;
     hosts[count++] = deployment->clients = sim_host_new("clients", "10.0.0.50");
     for (unsigned i = 0; i < deployment->node_count; i++) {
         snprintf(name, sizeof name, "node%u", i + 1);
@@ -356,22 +370,31 @@ static void make_hosts(struct sim_deployment *deployment)
             sim_link_delay(hosts[i], hosts[j], i == j ? 0 : LEAST_DELAY_NS, i == j ? 0 : MOST_DELAY_NS);
 }
 
-void sim_deployment_start(struct sim_deployment *deployment, const char *image, const char *folder, unsigned nodes,
-                          const char *broken, enum sim_store store)
+static void start_store(struct sim_deployment *deployment)
 {
-    *deployment = (struct sim_deployment){.broken = broken, .node_count = nodes, .store = store};
+    switch (deployment->store) {
+    case SIM_STORE_SINGLE:
+        deployment->redis = sim_server_start(deployment->redis_host);
+        return;
+    case SIM_STORE_CLUSTER:
+        sim_cluster_start(deployment);
+        break;
+    case SIM_STORE_SENTINEL:
+        sim_redises_start(&deployment->redises);
+        break;
+    }
+    run_for(SETTLE_NS);
+}
+
+void sim_deployment_start(struct sim_deployment *deployment, const char *image, const char *folder)
+{
     snprintf(deployment->folder, sizeof deployment->folder, "%s", folder);
     snprintf(deployment->master_key, sizeof deployment->master_key, "%s/master.key", folder);
     sim_network_begin();
     make_hosts(deployment);
     sim_processes_begin(image, deployment->folder);
-    if (store == SIM_STORE_CLUSTER)
-        sim_cluster_start(deployment);
-    else
-        deployment->redis = sim_server_start(deployment->redis_host);
+    start_store(deployment);
     make_key(deployment);
-    if (store == SIM_STORE_CLUSTER)
-        run_for(SETTLE_NS);
     make_accounts(deployment);
     deployment->is_made = true;
 }

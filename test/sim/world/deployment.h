@@ -2,9 +2,10 @@
  * manage keys, made by the product's commands and its console. */
 #pragma once
 #include "process.h"
+#include "redises.h"
 #include "server.h"
 
-enum sim_store { SIM_STORE_SINGLE, SIM_STORE_CLUSTER };
+enum sim_store { SIM_STORE_SINGLE, SIM_STORE_CLUSTER, SIM_STORE_SENTINEL };
 
 enum {
     SIM_NODES_MAX = 5,
@@ -51,6 +52,8 @@ struct sim_deployment {
     struct sim_host *redis_host, *clients; /* redis_host, redis: of one Redis; else NULL */
     struct sim_server *redis;
     struct sim_master masters[SIM_MASTERS]; /* of a cluster */
+    struct sim_redises redises;             /* with SIM_STORE_SENTINEL */
+    unsigned min_replicas;                  /* likewise: of its two replicas, how many must acknowledge */
     struct sim_node nodes[SIM_NODES_MAX];
     unsigned node_count;
     struct sim_account accounts[SIM_ACCOUNTS];
@@ -59,9 +62,9 @@ struct sim_deployment {
     bool is_made;      /* from then on commands print into the same files */
 };
 
-/* folder: empty. Once it returns, all nodes serve. */
-void sim_deployment_start(struct sim_deployment *deployment, const char *image, const char *folder, unsigned nodes,
-                          const char *broken, enum sim_store store);
+/* folder: empty. Of the deployment, store, min_replicas, node_count and broken are the caller's. Once it returns, all
+ * nodes serve. */
+void sim_deployment_start(struct sim_deployment *deployment, const char *image, const char *folder);
 /* Runs a command of the product with this store. args: after the program's name, ending with NULL. */
 void sim_command_start(struct sim_deployment *deployment, const char *const *args, void (*ended)(void *arg, int code),
                        void *arg);

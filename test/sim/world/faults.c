@@ -1,6 +1,7 @@
 #include "faults.h"
 #include "base/check.h"
 #include "cluster.h"
+#include "failovers.h"
 #include "faults_internal.h"
 #include "plan.h"
 #include "readers.h"
@@ -252,27 +253,27 @@ static void back_ends(struct sim_node *node)
 }
 
 static const struct sim_fault FAULTS[] = {
-    {"pause", NEEDS_PROCESS, pause_begins, pause_ends, false},
-    {"kill", NEEDS_PROCESS, kill_begins, kill_ends, false},
-    {"power", NEEDS_PROCESS, power_fails, power_returns, false},
-    {"drain", NEEDS_PROCESS, drain_begins, drain_ends, false},
-    {"hang-up", NEEDS_PROCESS, hang_up_begins, NULL, false},
-    {"cut", NEEDS_LINK, cut_begins, cut_ends, true},
-    {"deaf", NEEDS_LINK, deafness_begins, cut_ends, true},
-    {"mute", NEEDS_LINK, muteness_begins, cut_ends, true},
-    {"burst", NEEDS_DELAY, burst_begins, delay_ends, true},
-    {"torn", NEEDS_DELAY, burst_begins, burst_breaks, true},
-    {"late", NEEDS_DELAY, lateness_begins, delay_ends, true},
-    {"stall", NEEDS_LAG, stall_begins, sim_stall_stop, true},
-    {"reset", NEEDS_LINK, reset_begins, NULL, true},
-    {"unreachable", NEEDS_CLIENTS, unreachable_begins, unreachable_ends, false},
-    {"pace", NEEDS_CLOCK, pace_begins, NULL, false},
-    {"calendar", NEEDS_CLOCK, calendar_begins, NULL, false},
-    {"redis-kill", NEEDS_REDIS, redis_kill_begins, redis_kill_ends, true},
-    {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends, true},
-    {"redis-demoted", NEEDS_REDIS, demotion_begins, demotion_ends, true},
-    {"scripts", NEEDS_REDIS, scripts_begin, NULL, true},
-    {"goes-back", NEEDS_ALL, back_begins, back_ends, true},
+    {"pause", NEEDS_PROCESS, pause_begins, pause_ends, false, 0},
+    {"kill", NEEDS_PROCESS, kill_begins, kill_ends, false, 0},
+    {"power", NEEDS_PROCESS, power_fails, power_returns, false, 0},
+    {"drain", NEEDS_PROCESS, drain_begins, drain_ends, false, 0},
+    {"hang-up", NEEDS_PROCESS, hang_up_begins, NULL, false, 0},
+    {"cut", NEEDS_LINK, cut_begins, cut_ends, true, 0},
+    {"deaf", NEEDS_LINK, deafness_begins, cut_ends, true, 0},
+    {"mute", NEEDS_LINK, muteness_begins, cut_ends, true, 0},
+    {"burst", NEEDS_DELAY, burst_begins, delay_ends, true, 0},
+    {"torn", NEEDS_DELAY, burst_begins, burst_breaks, true, 0},
+    {"late", NEEDS_DELAY, lateness_begins, delay_ends, true, 0},
+    {"stall", NEEDS_LAG, stall_begins, sim_stall_stop, true, 0},
+    {"reset", NEEDS_LINK, reset_begins, NULL, true, 0},
+    {"unreachable", NEEDS_CLIENTS, unreachable_begins, unreachable_ends, false, 0},
+    {"pace", NEEDS_CLOCK, pace_begins, NULL, false, 0},
+    {"calendar", NEEDS_CLOCK, calendar_begins, NULL, false, 0},
+    {"redis-kill", NEEDS_REDIS, redis_kill_begins, redis_kill_ends, true, 0},
+    {"redis-empty", NEEDS_REDIS, empty_begins, empty_ends, true, 0},
+    {"redis-demoted", NEEDS_REDIS, demotion_begins, demotion_ends, true, 0},
+    {"scripts", NEEDS_REDIS, scripts_begin, NULL, true, 0},
+    {"goes-back", NEEDS_ALL, back_begins, back_ends, true, SIM_SETBACK_NS / NS_PER_MS},
 };
 
 /* Those of this store. */
@@ -295,10 +296,15 @@ static void choose_faults(void)
 
     usable_count = 0;
     use(FAULTS, sizeof FAULTS / sizeof *FAULTS);
-    if (of->store != SIM_STORE_CLUSTER)
+    if (of->store == SIM_STORE_SINGLE)
         return;
-    sim_cluster_faults_begin(of);
-    faults = sim_cluster_faults(&count);
+    if (of->store == SIM_STORE_CLUSTER) {
+        sim_cluster_faults_begin(of);
+        faults = sim_cluster_faults(&count);
+    } else {
+        sim_failovers_start(of);
+        faults = sim_failovers(&count);
+    }
     use(faults, count);
 }
 
@@ -376,8 +382,8 @@ static void on_next(struct sim_event *event)
     }
     if (is_free(fault, node))
         begin(lane, fault, node);
-    if (lane->present && fault->need == NEEDS_ALL)
-        go_on_in(lane, SIM_SETBACK_NS);
+    if (lane->present && fault->lasts_ms > 0)
+        go_on_in(lane, fault->lasts_ms * NS_PER_MS);
     else
         go_on_in(lane, sim_plan_draw_between(1, fault->need == NEEDS_LAG ? LAG_MOST_MS : LAST_MOST_MS) * NS_PER_MS);
 }

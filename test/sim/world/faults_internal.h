@@ -21,4 +21,5 @@ struct sim_fault {
     void (*begin)(struct sim_node *node);
     void (*end)(struct sim_node *node); /* NULL: it does not last */
     bool of_one_redis;                  /* it is for a store of one Redis alone */
+    uint64_t lasts_ms;                  /* 0: that is drawn */
 };

@@ -170,6 +170,32 @@ static void inherit(struct sim_life *life, const struct sim_life *by, const stru
         life->verdict.revoked_ns = by->verdict.revoked_ns;
 }
 
+/* Whether it was answered by a master that has been replaced, and the new one does not know it. That may happen where a
+ * replica may take over that need not have acknowledged it. */
+static bool is_lost(const struct sim_life *life)
+{
+    const struct sim_redises *redises = &sim_load_of->redises;
+    char key[SIM_ID_BYTES + 32];
+
+    if (sim_load_of->store != SIM_STORE_SENTINEL || sim_load_of->min_replicas >= SIM_WATCHED - 1 ||
+        !sim_server_is_up(redises->servers[redises->master]))
+        return false;
+    snprintf(key, sizeof key, "chatelaine:id:%s", life->id);
+    return !sim_server_has(redises->servers[redises->master], key);
+}
+
+static void on_switched(void)
+{
+    for (struct list *node = sim_lives.next; node != &sim_lives; node = node->next) {
+        struct sim_life *life = LIST_ENTRY(node, struct sim_life, of_lives);
+
+        if (!is_lost(life))
+            continue;
+        life->may_be_lost = life->verdict.is_tried = true;
+        sim_trace("clients", "%s is lost with a master that was replaced", life->name);
+    }
+}
+
 static void life_begin(const struct sim_life *by, const struct sim_answer *answer)
 {
     struct sim_life *life = mem_alloc(sizeof *life);
@@ -180,7 +206,7 @@ static void life_begin(const struct sim_life *by, const struct sim_answer *answe
           sim_http_copy_after(answer->body, "\"secret\":\"", life->secret, sizeof life->secret));
     snprintf(life->name, sizeof life->name, "key %llu", (unsigned long long)++made);
     life->uses = sim_uses_of(life->id, life->name);
-    life->may_be_lost = sim_load_may_be_lost(answer->asked_ns, answer->answered_ns);
+    life->may_be_lost = sim_load_may_be_lost(answer->asked_ns, answer->answered_ns) || is_lost(life);
     life->verdict.is_tried = life->may_be_lost;
     life->trail = sim_trail_of(life->id, life->name, life->made_ns, life->may_be_lost);
     inherit(life, by, answer);
@@ -273,6 +299,7 @@ void sim_load_start(struct sim_deployment *deployment, unsigned checks_per_s)
 
     CHECK(list_empty(&sim_lives));
     sim_load_of = deployment;
+    deployment->redises.switched = on_switched;
     life_count = 0;
     is_stopped = false;
     made = asked_for = 0;

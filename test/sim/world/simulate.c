@@ -1,4 +1,5 @@
-/* simulate [--seed N] [--seconds S] [--nodes N] [--rate N] [--store single|cluster] [--break RULE] [--no-faults]
+/* simulate [--seed N] [--seconds S] [--nodes N] [--rate N] [--store single|sentinel|cluster] [--min-replicas N]
+ * [--break RULE] [--no-faults]
  * [--without LIST]
  * [--trace] [--first]: a deployment under a seed; see README.md. Prints one line. Exit status: 0 nothing was found, 1
  * the promise was broken, 2 wrong usage, 3 the simulation failed, or a process did. */
@@ -32,7 +33,7 @@
 enum { NODES = 3, RATE = 10, SECONDS = 60, FOUND = 1, USAGE = 2 };
 
 struct options {
-    uint64_t seed, seconds, nodes, rate;
+    uint64_t seed, seconds, nodes, rate, min_replicas;
     const char *broken;
     enum sim_store store;
     bool no_faults, is_traced, stops_at_first;
@@ -78,6 +79,8 @@ static enum sim_store store_of(const char *name)
 {
     if (strcmp(name, "cluster") == 0)
         return SIM_STORE_CLUSTER;
+    if (strcmp(name, "sentinel") == 0)
+        return SIM_STORE_SENTINEL;
     if (strcmp(name, "single") == 0)
         return SIM_STORE_SINGLE;
     fprintf(stderr, "no such store: %s\n", name);
@@ -90,10 +93,10 @@ static void read_options(struct options *options, char **argv)
         const char *name;
         uint64_t *number;
         bool *flag;
-    } known[] = {{"--seed", &options->seed, NULL},          {"--seconds", &options->seconds, NULL},
-                 {"--nodes", &options->nodes, NULL},        {"--rate", &options->rate, NULL},
-                 {"--trace", NULL, &options->is_traced},    {"--first", NULL, &options->stops_at_first},
-                 {"--no-faults", NULL, &options->no_faults}};
+    } known[] = {{"--seed", &options->seed, NULL},           {"--seconds", &options->seconds, NULL},
+                 {"--nodes", &options->nodes, NULL},         {"--rate", &options->rate, NULL},
+                 {"--trace", NULL, &options->is_traced},     {"--first", NULL, &options->stops_at_first},
+                 {"--no-faults", NULL, &options->no_faults}, {"--min-replicas", &options->min_replicas, NULL}};
     size_t i;
 
     while (*++argv) {
@@ -122,7 +125,8 @@ static void read_options(struct options *options, char **argv)
                 options->broken);
         exit(USAGE);
     }
-    if (options->nodes < 1 || options->nodes > SIM_NODES_MAX || options->rate < 1)
+    if (options->min_replicas < 1 || options->min_replicas >= SIM_WATCHED || options->nodes < 1 ||
+        options->nodes > SIM_NODES_MAX || options->rate < 1)
         exit(USAGE);
 }
 
@@ -171,7 +175,11 @@ static void simulate(const struct options *options, const char *folder)
     sim_schedule_begin(options->seed);
     sim_trace_begin(options->is_traced);
     sim_judge_begin(options->broken);
-    sim_deployment_start(&deployment, IMAGE, folder, (unsigned)options->nodes, options->broken, options->store);
+    deployment = (struct sim_deployment){.node_count = (unsigned)options->nodes,
+                                         .broken = options->broken,
+                                         .store = options->store,
+                                         .min_replicas = (unsigned)options->min_replicas};
+    sim_deployment_start(&deployment, IMAGE, folder);
     sim_load_start(&deployment, (unsigned)options->rate);
     sim_readers_start(&deployment, READER_IMAGE);
     sim_people_start(&deployment);
@@ -199,7 +207,7 @@ static void remove_folder(const char *path)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.seed = 1, .seconds = SECONDS, .nodes = NODES, .rate = RATE};
+    struct options options = {.seed = 1, .seconds = SECONDS, .nodes = NODES, .rate = RATE, .min_replicas = 2};
     char folder[] = "/tmp/simulate.XXXXXX";
     double began_s;
 
