@@ -1,4 +1,4 @@
-#include "cluster.h"
+#include "cluster_internal.h"
 #include "commands.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What members tell each other. A message has lines: "<kind> <sender's id> <highest epoch>", "<id> <epoch>", which
  * slots that member has, and the ids of those that the sender does not reach. A ping asks for a pong; an update tells
  * of another member than the sender. */
-#include "cluster.h"
+#include "cluster_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

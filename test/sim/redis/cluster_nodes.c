@@ -1,6 +1,6 @@
 /* nodes.conf, and CLUSTER NODES: a line for each member,
  *   ID HOST:PORT@BUS FLAGS PRIMARY PING PONG EPOCH LINK SLOT… [SLOT->-ID] [SLOT-<-ID] */
-#include "cluster.h"
+#include "cluster_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* CLUSTER, and ASKING. */
-#include "cluster.h"
+#include "cluster_internal.h"
 #include "commands.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* DUMP, RESTORE and MIGRATE. A dump is what snapshot.c says of the value, under an empty name. */
-#include "cluster.h"
+#include "cluster_internal.h"
 #include "commands.h"
 
 #include <stdlib.h>
