@@ -35,6 +35,11 @@ static const cJSON *member(const cJSON *object, const char *name)
     return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
+static const cJSON *first_of(const cJSON *container)
+{
+    return container ? container->child : NULL;
+}
+
 static const char *string(const cJSON *object, const char *name)
 {
     return cJSON_GetStringValue(member(object, name));
@@ -99,11 +104,11 @@ static unsigned print_words(const cJSON *list)
     const cJSON *word;
 
     fprintf(table, "static const char *const WORDS_%u[] = {", word_lists);
-    cJSON_ArrayForEach(word, list) if (cJSON_IsString(word))
-    {
-        print_literal(word->valuestring);
-        fputs(", ", table);
-    }
+    for (word = first_of(list); word; word = word->next)
+        if (cJSON_IsString(word)) {
+            print_literal(word->valuestring);
+            fputs(", ", table);
+        }
     fputs("NULL};\n", table);
     return word_lists++;
 }
@@ -114,8 +119,7 @@ static void word_list(const cJSON *list, char *ret, size_t size)
     size_t used = 0, left = (size_t)cJSON_GetArraySize(list);
     const cJSON *word;
 
-    cJSON_ArrayForEach(word, list)
-    {
+    for (word = first_of(list); word; word = word->next) {
         const char *after = left == 1 ? "" : left == 2 ? " or " : ", ";
 
         used += (size_t)snprintf(ret + used, size - used, "\"%s\"%s", word->valuestring, after);
@@ -162,14 +166,14 @@ static void rule_of(const cJSON *schema, const char *place, char *ret, size_t si
 }
 
 /* The rows are printed after all lists of words, so they are kept. */
-struct row {
+struct rule_row {
     const char *method, *path, *place, *name;
     const cJSON *schema;
     int words; /* -1: none */
 };
 
 enum { ROWS_MAX = 1024 };
-static struct row rows[ROWS_MAX];
+static struct rule_row rows[ROWS_MAX];
 static size_t row_count;
 
 static void add_row(const char *method, const char *path, const char *place, const char *name, const cJSON *schema)
@@ -178,15 +182,14 @@ static void add_row(const char *method, const char *path, const char *place, con
 
     if (row_count == ROWS_MAX)
         fail("there are more than %d parameters", (int)ROWS_MAX);
-    rows[row_count++] = (struct row){method, path, place, name, schema, words ? (int)print_words(words) : -1};
+    rows[row_count++] = (struct rule_row){method, path, place, name, schema, words ? (int)print_words(words) : -1};
 }
 
 static void add_query(const char *method, const char *path, const cJSON *parameters)
 {
     const cJSON *parameter;
 
-    cJSON_ArrayForEach(parameter, parameters)
-    {
+    for (parameter = first_of(parameters); parameter; parameter = parameter->next) {
         const cJSON *found = resolve(parameter);
 
         if (strcmp(string(found, "in"), "query") == 0)
@@ -200,7 +203,8 @@ static void add_body(const char *method, const char *path, const cJSON *body)
 
     if (!schema)
         return;
-    cJSON_ArrayForEach(property, fact(schema, "properties")) add_row(method, path, "body", property->string, property);
+    for (property = first_of(fact(schema, "properties")); property; property = property->next)
+        add_row(method, path, "body", property->string, property);
 }
 
 static void add_operations(const cJSON *path)
@@ -230,7 +234,7 @@ static void print_path(const char *path)
         print_literal(path);
 }
 
-static void print_row(const struct row *row)
+static void print_row(const struct rule_row *row)
 {
     const cJSON *least = fact(row->schema, "minimum"), *most = fact(row->schema, "maximum");
     char must[MUST_BYTES];
@@ -270,10 +274,10 @@ static void print_insteads(const cJSON *list)
     unsigned words = first;
     const cJSON *row;
 
-    cJSON_ArrayForEach(row, list) print_words(member(row, "written"));
+    for (row = first_of(list); row; row = row->next)
+        print_words(member(row, "written"));
     fputs("const struct param_instead PARAM_INSTEADS[] = {\n", table);
-    cJSON_ArrayForEach(row, list)
-    {
+    for (row = first_of(list); row; row = row->next) {
         const char *without = string(row, "without");
 
         fprintf(table, "    {WORDS_%u, ", words++);
@@ -321,7 +325,8 @@ int main(int argc, char **argv)
         fail("%s is not JSON, or %s cannot be written", argv[1], argv[2]);
     document = parsed;
     fputs("/* Made by embed_rules from openapi.json. */\n#include \"param_rule_internal.h\"\n\n", table);
-    cJSON_ArrayForEach(path, member(document, "paths")) add_operations(path);
+    for (path = first_of(member(document, "paths")); path; path = path->next)
+        add_operations(path);
     print_rules();
     print_insteads(member(document, "x-instead"));
     cJSON_Delete(parsed);

@@ -110,7 +110,8 @@ function python({method, url, headers, body, ...request}) {
 function goBody({body, ...request}) {
     if (!body) return 'nil';
     if (!isForm(request)) return `strings.NewReader(\x60${json(body, 2)}\x60)`;
-    const rows = Object.entries(body).map(([name, value]) => `\t\t${json(name)}: {${json(value)}},`);
+    const widest = Math.max(...Object.keys(body).map((name) => json(name).length)); // gofmt aligns values
+    const rows = Object.entries(body).map(([name, value]) => `\t\t${`${json(name)}:`.padEnd(widest + 1)} {${json(value)}},`);
 
     return ['strings.NewReader(url.Values{', ...rows, '\t}.Encode())'].join('\n');
 }
