@@ -68,18 +68,13 @@ static enum problem_code read_headers(struct exchange *exchange, struct text met
     return methods == 1 && targets == 1 ? read_request(exchange, method, target, ret_path) : PROBLEM_BAD_REQUEST;
 }
 
-static const char *blame_headers(const struct exchange *exchange, struct text method_header, struct text target_header)
+static bool has_one_each(const struct exchange *exchange, struct text method_header, struct text target_header)
 {
     size_t methods, targets;
 
     http_request_header(exchange->request, method_header, &methods);
     http_request_header(exchange->request, target_header, &targets);
-    if (methods == 1 && targets == 1)
-        return exchange_format(exchange,
-                               "%.*s must be a method, and %.*s the target of a request, as in /v1/patients/42.",
-                               TEXT_ARG(method_header), TEXT_ARG(target_header));
-    return exchange_format(exchange, "%.*s and %.*s are required here, each once: the gateway sends them.",
-                           TEXT_ARG(method_header), TEXT_ARG(target_header));
+    return methods == 1 && targets == 1;
 }
 
 /* Removes the prefix from the target as sent, before anything is normalised. */
@@ -116,12 +111,14 @@ static void check_path(struct exchange *exchange, struct text path)
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
 }
 
+#define REQUEST_MALFORMED "What is asked about must be a method, as in GET, and a target, as in /v1/patients/42."
+
 static void check_unless(struct exchange *exchange, enum problem_code code, struct text path)
 {
     if (code == PROBLEM_NONE)
         check_path(exchange, path);
     else
-        exchange_refuse(exchange, code);
+        exchange_refuse_saying(exchange, code, code == PROBLEM_BAD_REQUEST ? REQUEST_MALFORMED : NULL);
 }
 
 static void check_by_headers(struct exchange *exchange, struct text method_header, struct text target_header)
@@ -135,8 +132,11 @@ static void check_by_headers(struct exchange *exchange, struct text method_heade
     }
     if (code == PROBLEM_NONE)
         code = read_headers(exchange, method_header, target_header, &path);
-    if (code == PROBLEM_BAD_REQUEST) /* of read_headers() alone */
-        exchange_refuse_saying(exchange, code, blame_headers(exchange, method_header, target_header));
+    if (code == PROBLEM_BAD_REQUEST && !has_one_each(exchange, method_header, target_header))
+        exchange_refuse_saying(exchange, code,
+                               exchange_format(exchange,
+                                               "%.*s and %.*s are required here, each once: the gateway sends them.",
+                                               TEXT_ARG(method_header), TEXT_ARG(target_header)));
     else
         check_unless(exchange, code, path);
 }

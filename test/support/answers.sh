@@ -18,7 +18,7 @@ elif $ask | startswith("fields ") then [$ask[7:] | split(" ")[] as $name | ($jso
 elif $read == [] then "none"
 elif $ask == "essence 200" then
     $json | del(.last_used_at, .idle_expires_at, .from, .to, (.. | objects | .requests, .billable, .refused)) | tojson
-else $json | try (.error | del(.request_id, .message) | tojson) catch "none" end'
+else $json | try (.error | del(.request_id, .message) | .doc_url |= ((. // "none") | sub("^https?://[^/]*"; "")) | tojson) catch "none" end'
 # read_body QUESTION: the line goes to $told. Not in a subshell, which has no coprocess.
 read_body() {
     local body=

@@ -17,7 +17,8 @@ local ANSWERED = {"content-type", "cache-control", "www-authenticate", "retry-af
                   "x-content-type-options", "referrer-policy", "content-security-policy", "strict-transport-security"}
 
 local UNAVAILABLE = '{"error":{"type":"api_error","code":"overloaded",' ..
-                    '"message":"No server can take this request at the moment."}}\n'
+                    '"message":"No server can take this request at the moment.",' ..
+                    '"doc_url":"/docs/errors#overloaded"}}\n'
 
 -- HAProxy counts the lines of a header from 0, a Lua list from 1.
 local function lines_of(headers, name)

@@ -81,6 +81,8 @@ function(add_styles name)
   set(styles "")
   foreach(file IN LISTS ARGN)
     file(READ ${file} style)
+    string(REGEX REPLACE "/\\*[^*]*\\*/" "" style "${style}") # no comment of ours has an asterisk
+    string(REGEX REPLACE "\n[ \n]+" "\n" style "${style}")
     string(APPEND styles "${style}")
   endforeach()
   if(styles)
