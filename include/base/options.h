@@ -25,6 +25,7 @@ struct option_row {
     const char *help;
     char letter;            /* 'f' for "-f"; 0: none */
     const char *instead_of; /* another row of its table, of which it is another form: "redis"; NULL: none */
+    bool is_argument_only;  /* neither from the environment nor from files: it says what a command ends */
     bool is_agreed;         /* all nodes of a store must have the same value (config/agreement.h) */
 };
 

@@ -126,6 +126,8 @@ int key_revoke_run(const struct command_line *line)
 
     if (line->secret_file || key_selection_is_given(line))
         return revoke_several(line);
+    if (line->mode > 0)
+        return command_fail(EXIT_USAGE, "--mode needs another option that selects keys, such as --account");
     if (line->operand_count == 0)
         return command_fail(EXIT_USAGE, "give the id of a key, options that select keys, --secret-file, or --from-log "
                                         "with files");

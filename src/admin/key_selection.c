@@ -8,18 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A line in a file, or a variable that was left, must not choose what `key revoke` ends. */
+#define SELECTS(option, kind, text)                                      \
+    {                                                                    \
+        .name = (option), kind, .is_argument_only = true, .help = (text) \
+    }
+#define A_WORD(field, value) A_TEXT(COMMAND_OFFSET(field), value)
+
 static const struct option_row ROWS[] = {
-    ROW_TEXT("account", account, "ID", "Only keys of this account."),
-    {.name = "mode", A_CHOICE(COMMAND_OFFSET(mode), NULL, "any|test|live"), .help = "Only keys of this mode."},
-    ROW_TEXT("created-by", created_by, "ID", "Only keys that this user or key created, and what replaces them."),
-    ROW_FLAG("descendants", descendants,
-             "With --created-by: also the keys that such keys created or replaced, and so on; of a key, also the key "
-             "itself."),
-    ROW_TEXT("created-before", created_before, "TIME",
-             "Only keys that were created before this time: 90d (ago), yesterday, 2026-01-31T12:00:00Z."),
-    ROW_TEXT("unused-since", unused_since, "TIME", "Only keys that were created before this time and not used since."),
-    ROW_TEXT("scope", scope, "SCOPE", "Only keys that have this scope."),
-    ROW_TEXT("name", name, "TEXT", "Only keys with this text in their name, in capitals or not."),
+    SELECTS("account", A_WORD(account, "ID"), "Only keys of this account."),
+    SELECTS("mode", A_CHOICE(COMMAND_OFFSET(mode), NULL, "any|test|live"), "Only keys of this mode."),
+    SELECTS("created-by", A_WORD(created_by, "ID"), "Only keys that this user or key created, and what replaces them."),
+    SELECTS("descendants", A_FLAG(COMMAND_OFFSET(descendants)),
+            "With --created-by: also the keys that such keys created or replaced, and so on; of a key, also the key "
+            "itself."),
+    SELECTS("created-before", A_WORD(created_before, "TIME"),
+            "Only keys that were created before this time: 90d (ago), yesterday, 2026-01-31T12:00:00Z."),
+    SELECTS("unused-since", A_WORD(unused_since, "TIME"),
+            "Only keys that were created before this time and not used since."),
+    SELECTS("scope", A_WORD(scope, "SCOPE"), "Only keys that have this scope."),
+    SELECTS("name", A_WORD(name, "TEXT"), "Only keys with this text in their name, in capitals or not (A to Z)."),
 };
 const struct option_table KEY_SELECTION = OPTION_TABLE(ROWS);
 
@@ -31,8 +39,8 @@ struct key_lineage {
 
 bool key_selection_is_given(const struct command_line *line)
 {
-    return line->account || line->mode > 0 || line->created_by || line->created_before || line->unused_since ||
-           line->scope || line->name;
+    /* A mode alone only narrows. */
+    return line->account || line->created_by || line->created_before || line->unused_since || line->scope || line->name;
 }
 
 static int read_maker(const struct command_line *line, struct id *ret_id)

@@ -333,7 +333,8 @@ static const char *what_is_lacking(const struct exchange *exchange, scope_set re
     struct buf needs, has;
 
     if (required == SCOPE_NONE)
-        return "No key is allowed to do this.";
+        return exchange->match.route ? "A device's key may not do this: use an API key."
+                                     : "No key is allowed to do this.";
     buf_init_fixed(&needs, storage[0], SCOPES_MAX_BYTES);
     buf_init_fixed(&has, storage[1], SCOPES_MAX_BYTES);
     scope_print(required, ' ', &needs);

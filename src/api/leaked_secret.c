@@ -1,6 +1,7 @@
 #include "leaked_secret_internal.h"
 #include "core/path.h"
 #include "core/secret.h"
+#include "mounts_internal.h"
 
 static bool header_has_secret(const struct exchange *exchange, struct text name)
 {
@@ -98,16 +99,18 @@ bool leaked_secret_refuse_json(struct exchange *exchange, const struct json *bod
 
 const char *leaked_secret_hint(const struct exchange *exchange)
 {
+    const bool is_session = exchange->mount && (exchange->mount->flags & MOUNT_SESSION_REALM);
+
     if (exchange->is_internal)
         return NULL;
-    if (has_header(exchange, TEXT("X-API-Key")))
+    if (header_has_secret(exchange, TEXT("X-API-Key")) || (!is_session && has_header(exchange, TEXT("X-API-Key"))))
         return "The API key came as X-API-Key. Send it as Authorization: Bearer <API_KEY>.";
     if (header_has_secret(exchange, TEXT("Authorization")))
         return "The API key came without the word Bearer. Send it as Authorization: Bearer <API_KEY>.";
     if (header_has_secret(exchange, TEXT("X-Request-Id")) ||
         query_has_secret(exchange, http_request_query(exchange->request)))
         return "An API key came where none belongs" REVOKE_IT " Keys go into Authorization: Bearer <API_KEY>.";
-    if (has_header(exchange, TEXT("Authorization")))
+    if (!is_session && has_header(exchange, TEXT("Authorization")))
         return "Authorization has another scheme than Bearer. Send Authorization: Bearer <API_KEY>.";
     return NULL;
 }

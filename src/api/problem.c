@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Longer values are not repeated: all of our secrets are longer. */
-enum { VALUE_SHOWN_BYTES = 32 };
+enum { VALUE_SHOWN_BYTES = 32, RUN_SHOWN_CHARS = 20 };
 _Static_assert((int)VALUE_SHOWN_BYTES < (int)SECRET_MIN_CHARS, "no secret is shown");
 
 struct problem_row {
@@ -102,9 +102,25 @@ struct problem problem_missing(const struct param_rule *rule, struct text param)
     return p;
 }
 
+/* More than 20 letters and digits in a row may be a secret without its beginning. Ids have 26. */
+static bool may_be_cut_secret(struct text value)
+{
+    size_t run = 0, longest = 0;
+
+    for (size_t i = 0; i < value.len; i++) {
+        const char c = value.ptr[i];
+        const bool is_base62 = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+
+        run = is_base62 ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest > RUN_SHOWN_CHARS && id_kind_of(value) == ID_NONE;
+}
+
 bool problem_may_repeat(struct text value)
 {
-    return value.ptr && value.len <= VALUE_SHOWN_BYTES && !text_has_control(value) && !secret_begins_within(value);
+    return value.ptr && value.len <= VALUE_SHOWN_BYTES && !text_has_control(value) && !secret_begins_within(value) &&
+           !may_be_cut_secret(value);
 }
 
 static const char *nearest_word(const struct param_rule *rule, struct text value)
@@ -141,13 +157,24 @@ static const char *kind_of(const struct json *value)
     return type == JSON_BOOL ? (json_bool(value) ? "true" : "false") : KINDS[type];
 }
 
+static const char *kind_of_number(const struct param_rule *rule, const struct json *value)
+{
+    int64_t number;
+
+    if (!json_integer(value, &number))
+        return "a fraction, or a number that is too large";
+    return number > rule->most ? "more" : "less";
+}
+
 struct problem problem_value_json(const struct param_rule *rule, struct text param, const struct json *value,
                                   bool is_wrong_type)
 {
     bool is_string = value && json_type(value) == JSON_STRING;
     struct problem p = problem_value(rule, param, is_string && !is_wrong_type ? json_text(value) : (struct text){0});
 
-    if (p.rule && value && is_wrong_type)
+    if (p.rule && value && json_type(value) == JSON_NUMBER && rule->most > 0)
+        p.value_kind = kind_of_number(rule, value);
+    else if (p.rule && value && is_wrong_type)
         p.value_kind = kind_of(value);
     return p;
 }
@@ -360,6 +387,7 @@ int problem_print_oauth(struct http_request *request, const struct problem *prob
     };
     const char *error = "invalid_request";
     struct buf description = BUF_FIXED(OAUTH_DESCRIPTION_BYTES);
+    const size_t last = OAUTH_DESCRIPTION_BYTES - 1;
     int status = problem_status(problem->code);
 
     for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
@@ -368,7 +396,7 @@ int problem_print_oauth(struct http_request *request, const struct problem *prob
             status = ERRORS[i].status;
         }
     print_text(problem, &description);
-    buf_append_char(&description, '\0');
+    description.ptr[description.len < last ? description.len : last] = '\0';
     http_response_header(request, TEXT("Pragma"), TEXT("no-cache"));
     view_oauth_error(&(struct json_writer){.out = out}, error, description.ptr);
     return status;

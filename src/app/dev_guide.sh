@@ -4,9 +4,9 @@ show() { printf '%s\n' "$ANSWER" | sed 's/\([{,]\)\("[a-z0-9_]*":\)/\1\n    \2/g
 api() { # METHOD URL [OPTION OF curl]...
     echo "> $1 $2"
     ANSWER=$(curl -sS -w ' %{http_code}' -X "$@" -H 'Content-Type: application/json') || return
-    status=${ANSWER##* } ANSWER=${ANSWER% *}
+    http_status=${ANSWER##* } ANSWER=${ANSWER% *}
     show
-    [ "$status" -lt 400 ]
+    [ "$http_status" -lt 400 ]
 }
 field() { printf '%s' "$ANSWER" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; } # of the last response
 
@@ -61,7 +61,7 @@ use_key() {
 revoke_key() { # [URL OF THE NODE TO ASK]
     [ -n "${ID:-}" ] || { echo "Run tour first, in this terminal: it knows the key." >&2; return 1; }
     other=${1:-$(sed -n 's,.*"listen":"\([^"]*\)".*,http://\1,p' "$DIR/second_node" 2>/dev/null)} name="the second node"
-    [ -n "$other" ] || { other=$URL name="this node"; }
+    curl -s -o /dev/null "$other/v1/whoami" || { other=$URL name="this node"; } # the second one has ended, or never was
     api DELETE "$URL/v1/api_keys/$ID" -H "Authorization: Bearer $KEY" || return
     revoked=$(date +%s%3N)
     echo "> GET $other/v1/whoami"

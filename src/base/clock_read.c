@@ -152,7 +152,9 @@ static bool read_ago(struct text t, int64_t now_ms, int64_t *ret_wall_ms)
 {
     int64_t ago_ms;
 
-    if (t.len == 0 || text_is_digit(t.ptr[t.len - 1]) || !quantity_parse(QUANTITY_TIME, t, &ago_ms) || ago_ms > now_ms)
+    /* "6m" would be minutes, and whoever writes it here may mean months. */
+    if (t.len == 0 || text_is_digit(t.ptr[t.len - 1]) || t.ptr[t.len - 1] == 'm' ||
+        !quantity_parse(QUANTITY_TIME, t, &ago_ms) || ago_ms == 0 || ago_ms > now_ms)
         return false;
     *ret_wall_ms = now_ms - ago_ms;
     return true;

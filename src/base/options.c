@@ -233,6 +233,8 @@ const struct option_assignment *options_assigned(const struct option_assignments
  * environment, with an empty value too. */
 static void set_from_variable(struct option_reader *r, const struct option_row *row)
 {
+    if (row->is_argument_only)
+        return;
     const struct option_assignment *assigned = options_assigned(r->given, row);
     enum option_origin origin = assigned ? OPTION_FROM_FILE : OPTION_FROM_ENVIRONMENT;
     char name[VARIABLE_BYTES];

@@ -505,6 +505,26 @@ Test(cli, key_revoke_names_selected_keys_that_may_still_be_accepted)
     fixture_stop(&fixture);
 }
 
+/* A variable that was left, and an id that is empty: nothing says which keys. */
+Test(cli, no_variable_selects_keys_to_revoke)
+{
+    static const char *const NAMES[][2] = {{"CHATELAINE_MODE", "live"},
+                                           {"CHATELAINE_SCOPE", "usage:read"},
+                                           {"CHATELAINE_NAME", "a"},
+                                           {"CHATELAINE_UNUSED_SINCE", "1d"}};
+    struct fixture fixture;
+    struct cli_run run;
+
+    fixture_start(&fixture, 0, NULL);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        setenv(NAMES[i][0], NAMES[i][1], 1);
+        RUN(&fixture, &run, "key", "revoke", "--yes");
+        cli_expect_refusal(&run, 2, "Give the id of a key", NAMES[i][0]);
+        unsetenv(NAMES[i][0]);
+    }
+    fixture_stop(&fixture);
+}
+
 /* The store has a key that every list of options would select: the text tells why the command refuses. */
 Test(cli, key_revoke_refuses_options_that_make_no_sense)
 {
@@ -515,6 +535,8 @@ Test(cli, key_revoke_refuses_options_that_make_no_sense)
         {{"--created-by", "acct_01jd0000000000000000000001"}, "is not the id of a user"},
         {{"--created-before", "tomorrow"}, "--created-before 'tomorrow' is not a time like 90d, 24h, yesterday"},
         {{"--unused-since", "90"}, "--unused-since '90' is not a time"},
+        {{"--unused-since", "6m"}, "--unused-since '6m' is not a time"},
+        {{"--mode", "test"}, "--mode needs another option that selects keys"},
         {{"--unused-since", "2026-02-30"}, "--unused-since '2026-02-30' is not a time"},
         {{"--scope", "everything"}, "--scope 'everything' is not a scope"},
         {{"--scope", ""}, "--scope '' is not a scope"},

@@ -1,6 +1,7 @@
 /* cc -std=gnu11 … -lcurl -lcjson */
 #include "chatelaine.h"
 #include <curl/curl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +25,25 @@ static size_t collect(char *piece, size_t one, size_t length, void *arg)
     return length;
 }
 
+/* One for each thread: it keeps its connection, and asks again if the node had closed that. */
+static pthread_key_t kept;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    pthread_key_create(&kept, (void (*)(void *))curl_easy_cleanup);
+}
+
 static bool post(const char *socket_path, const char *question, struct answer *answer)
 {
-    static _Thread_local CURL *curl; /* keeps its connection, and asks again if the node had closed that */
-    struct curl_slist *fields = curl_slist_append(NULL, "Content-Type: application/json");
+    pthread_once(&once, make_key);
+    CURL *curl = pthread_getspecific(kept);
     long status = 0;
 
-    if (!fields || !question || (!curl && !(curl = curl_easy_init())))
+    if (!curl && (curl = curl_easy_init()))
+        pthread_setspecific(kept, curl);
+    struct curl_slist *fields = curl && question ? curl_slist_append(NULL, "Content-Type: application/json") : NULL;
+    if (!fields)
         return false;
     curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path);
     curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
@@ -63,11 +76,11 @@ cJSON *chatelaine_ask(const char *socket_path, const char *authorization, size_t
             "{\"valid\":false,\"status\":401,\"code\":\"missing_credentials\",\"message\":\"Send a key.\","
             "\"www_authenticate\":\"Bearer realm=\\\"api\\\"\"}");
     cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "key", key);
-    cJSON_AddStringToObject(json, "method", method);
-    cJSON_AddStringToObject(json, "path", path);
-    cJSON_AddStringToObject(json, "network", network);
-    char *question = cJSON_PrintUnformatted(json);
+    /* Without its path, the node would judge the key alone. */
+    const bool is_whole =
+        method && cJSON_AddStringToObject(json, "key", key) && cJSON_AddStringToObject(json, "method", method) &&
+        cJSON_AddStringToObject(json, "path", path) && (!network || cJSON_AddStringToObject(json, "network", network));
+    char *question = is_whole ? cJSON_PrintUnformatted(json) : NULL;
     cJSON *verdict = post(socket_path, question, &answer) ? cJSON_Parse(answer.text) : NULL;
     cJSON_free(question);
     cJSON_Delete(json);

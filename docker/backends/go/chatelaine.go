@@ -48,7 +48,10 @@ func judge(client *http.Client, r *http.Request) (who Who) {
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	network, _, _ := strings.Cut(host, "%")
-	question := map[string]string{"key": match[1], "method": r.Method, "path": r.RequestURI, "network": network}
+	question := map[string]string{"key": match[1], "method": r.Method, "path": r.RequestURI}
+	if network != "" { // it is where clients come over a Unix socket
+		question["network"] = network
+	}
 	body, _ := json.Marshal(question)
 	request, _ := http.NewRequestWithContext(r.Context(), "POST", "http://node/check/verify", bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")

@@ -33,10 +33,11 @@ public record Chatelaine(URI node, Handler next) implements HttpHandler {
             < ANSWER_MAX_BYTES ? BodySubscribers.ofString(java.nio.charset.StandardCharsets.UTF_8) : null;
         var request = HttpRequest.newBuilder(node.resolve("/check/verify")).header("Content-Type", "application/json")
             .POST(BodyPublishers.ofString(question)).build();
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PATIENCE_MS);
         for (boolean isLast = false;; isLast = true) {
             var answer = CLIENT.sendAsync(request, small);
             try {
-                var response = answer.get(PATIENCE_MS, TimeUnit.MILLISECONDS);
+                var response = answer.get(until - System.nanoTime(), TimeUnit.NANOSECONDS);
                 var members = new HashMap<String, String>();
                 if (response.statusCode() != 200 || !ANSWER.matcher(response.body()).matches()) return members;
                 for (var found = MEMBER.matcher(response.body()); found.find();)
@@ -80,7 +81,8 @@ public record Chatelaine(URI node, Handler next) implements HttpHandler {
         if (answer.containsKey("www_authenticate")) headers.set("WWW-Authenticate", answer.get("www_authenticate"));
         var body = ("{\"error\":{\"code\":" + quoted(answer.get("code")) + ",\"message\":" + quoted(answer.get("message"))
             + "}}").getBytes(java.nio.charset.StandardCharsets.UTF_8);
-        exchange.sendResponseHeaders(Integer.parseInt(answer.get("status")), body.length);
-        try (var out = exchange.getResponseBody()) { out.write(body); }
+        boolean isHead = exchange.getRequestMethod().equals("HEAD");
+        exchange.sendResponseHeaders(Integer.parseInt(answer.get("status")), isHead ? -1 : body.length);
+        try (var out = exchange.getResponseBody()) { if (!isHead) out.write(body); }
     }
 }

@@ -8,9 +8,8 @@ const BEARER = /^Bearer +([\w.~+/-]{1,256}={0,2})$/i;
 // Idle connections end before --idle-timeout-ms (75 s) would end them.
 const agent = new http.Agent({keepAlive: true, maxSockets: 64, timeout: 60000});
 
-async function post(options, question) {
+async function post(options, question, signal = AbortSignal.timeout(PATIENCE_MS)) {
     const headers = {'Content-Type': 'application/json'};
-    const signal = AbortSignal.timeout(PATIENCE_MS);
     const request = http.request({agent, ...options, signal, headers, method: 'POST', path: '/check/verify'});
 
     request.on('error', () => {}); // once() below throws it, if it comes before the response
@@ -28,7 +27,7 @@ async function post(options, question) {
     } catch (error) {
         // The node may have closed a kept connection. To ask twice is harmless, except that the use may count twice.
         if (!request.reusedSocket || signal.aborted) throw error;
-        return await post({...options, agent: false}, question);
+        return await post({...options, agent: false}, question, signal);
     }
 }
 
@@ -38,7 +37,7 @@ function refuse(status, code, message, challenge) {
     return {refusal: {status, headers, body: {error: {code, message}}}};
 }
 
-// where: {socketPath}, or {host, port} of the internal listener. request: of node:http. path: as the client sent it.
+// where: {socketPath}, or {host, port} of the internal listener. request: of node:http, not HTTP/2. path: as the client sent it.
 // Returns {who}, or {refusal: {status, headers, body}}; never throws.
 export async function decide(where, request, path) {
     const sent = request.headersDistinct.authorization ?? []; // request.headers has only the first

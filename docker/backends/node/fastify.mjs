@@ -5,10 +5,12 @@
 import {decide} from './chatelaine.mjs';
 
 export function chatelaine(where) {
-    return async (request, reply) => {
-        const {who, refusal} = await decide(where, request.raw, request.url);
-
-        request.chatelaine = who ?? null;
-        if (!who) await reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
+    // done() is never called for a refused request, even if its client has gone before it was answered.
+    return (request, reply, done) => {
+        decide(where, request.raw, request.url).then(({who, refusal}) => {
+            request.chatelaine = who ?? null;
+            if (who) done();
+            else reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
+        });
     };
 }

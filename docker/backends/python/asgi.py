@@ -6,12 +6,13 @@
 import asyncio
 from urllib.parse import quote
 
-from chatelaine import decide, response_of
+from chatelaine import PATIENCE_S, UNKNOWN, decide, response_of
 
 
 class Chatelaine:
-    def __init__(self, app, socket_path):
-        self.app, self.socket_path = app, socket_path
+    # mount: the root_path that the server was given. Some servers let clients say another.
+    def __init__(self, app, socket_path, mount=""):
+        self.app, self.socket_path, self.mount = app, socket_path, mount
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "lifespan":
@@ -20,9 +21,13 @@ class Chatelaine:
             return await send({"type": "websocket.close", "code": 1008})
         authorization = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
         network = (scope.get("client") or [None])[0]
-        # quote: of the path that the application acts on.
-        who, refusal = await asyncio.to_thread(decide, self.socket_path, authorization, scope["method"],
-                                               quote(scope["path"]), network)
+        # quote: of the path that the application acts on. "": 400.
+        path = quote(scope["path"]) if scope.get("root_path", "") == self.mount else ""
+        question = asyncio.to_thread(decide, self.socket_path, authorization, scope["method"], path, network)
+        try:
+            who, refusal = await asyncio.wait_for(question, PATIENCE_S)
+        except asyncio.TimeoutError:
+            who, refusal = None, UNKNOWN
         if who:
             return await self.app({**scope, "chatelaine": who}, receive, send)
         status, headers, body = response_of(refusal)

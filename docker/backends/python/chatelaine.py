@@ -8,6 +8,7 @@ import threading
 
 PATIENCE_S = 2
 ANSWER_MAX_BYTES = 65536
+UNKNOWN = (503, "store_unavailable", "Nobody can tell now whether the key is good. Repeat the request.", None)
 BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]{1,256}={0,2})", re.IGNORECASE)
 _kept = threading.local()  # a connection for each thread
 
@@ -51,6 +52,8 @@ def decide(socket_path, authorization, method, path, network):
     """authorization: a list of the header's values. Returns who, None; or None, (status, code, message, challenge)."""
     if len(authorization) > 1:
         return None, (400, "bad_request", "Authorization was sent more than once.", None)
+    if not path.startswith("/"):
+        return None, (400, "bad_request", "The path must begin with /.", None)
     bearer = BEARER.fullmatch(authorization[0].strip()) if authorization else None
     if not bearer:
         return None, (401, "missing_credentials", "Send Authorization: Bearer and a key.", 'Bearer realm="api"')
@@ -66,7 +69,7 @@ def decide(socket_path, authorization, method, path, network):
             return None, (answer["status"], answer["code"], answer["message"], answer.get("www_authenticate"))
     except Exception as error:  # whatever it is: without a verdict, nobody is let in
         logging.getLogger("chatelaine").error("no verdict: %s", type(error).__name__)
-    return None, (503, "store_unavailable", "Nobody can tell now whether the key is good. Repeat the request.", None)
+    return None, UNKNOWN
 
 
 def response_of(refusal):

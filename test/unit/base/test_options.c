@@ -19,18 +19,19 @@ struct target {
     int64_t lease_ms, cache_bytes;
     bool unsafe, help, follow;
     int policy, level;
+    const char *only_here;
 };
 
 static const struct option_row STORE_ROWS[] = {
     {"redis", OPTION_TEXT, offsetof(struct target, redis), "redis://127.0.0.1", 0, 0, NULL, "URL", "Where Redis is.", 0,
-     NULL, false},
+     NULL, false, false},
     {"redis-timeout-ms", OPTION_INTEGER, offsetof(struct target, timeout_ms), "1000", 1, 60000, NULL, "N",
-     "How long a command may take.", 0, NULL, false},
+     "How long a command may take.", 0, NULL, false, false},
     {"unsafe-redis", OPTION_FLAG, offsetof(struct target, unsafe), NULL, 0, 0, NULL, NULL,
      "Serve with a Redis that may lose acknowledged changes, which endangers every promise that is made here.", 0, NULL,
-     false},
+     false, false},
     {"grant-policy", OPTION_CHOICE, offsetof(struct target, policy), "subset", 0, 0, "subset|any|none", NULL,
-     "What keys may grant.", 0, NULL, false},
+     "What keys may grant.", 0, NULL, false, false},
     {.name = "redis-file",
      .type = OPTION_TEXT,
      .offset = offsetof(struct target, redis_file),
@@ -38,14 +39,17 @@ static const struct option_row STORE_ROWS[] = {
      .help = "A file that says where Redis is."},
 };
 static const struct option_row OTHER_ROWS[] = {
-    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name.", 0, NULL, false},
-    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset.", 0, NULL,
+    {"name", OPTION_TEXT, offsetof(struct target, name), NULL, 0, 0, NULL, "TEXT", "Its name.", 0, NULL, false, false},
+    {"offset", OPTION_INTEGER, offsetof(struct target, offset), "-5", -10, 10, NULL, NULL, "An offset.", 0, NULL, false,
      false},
     {"master-key-file", OPTION_TEXT, offsetof(struct target, key_file), NULL, 0, 0, NULL, "PATH", "The key.", 0, NULL,
+     false, false},
+    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much.", 0, NULL, false,
      false},
-    {"level", OPTION_CHOICE, offsetof(struct target, level), NULL, 0, 0, "low|high", NULL, "How much.", 0, NULL, false},
-    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many.", 0, NULL, false},
-    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this.", 0, NULL, false},
+    {"count", OPTION_INTEGER, offsetof(struct target, count), NULL, 1, 9, NULL, NULL, "How many.", 0, NULL, false,
+     false},
+    {"help", OPTION_FLAG, offsetof(struct target, help), NULL, 0, 0, NULL, NULL, ".\\Shows this.", 0, NULL, false,
+     false},
 };
 static const struct option_row QUANTITY_ROWS[] = {
     {.name = "lease-ms",
@@ -64,15 +68,24 @@ static const struct option_row QUANTITY_ROWS[] = {
      .help = "How much."},
     {.name = "follow", .type = OPTION_FLAG, .offset = offsetof(struct target, follow), .letter = 'f', .help = "Go on."},
 };
-static const struct option_table TABLES[] = {
-    {STORE_ROWS, COUNT(STORE_ROWS)}, {OTHER_ROWS, COUNT(OTHER_ROWS)}, {QUANTITY_ROWS, COUNT(QUANTITY_ROWS)}};
+static const struct option_row ARGUMENT_ROWS[] = {
+    {.name = "only-here",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct target, only_here),
+     .is_argument_only = true,
+     .help = "What no variable says."},
+};
+static const struct option_table TABLES[] = {{STORE_ROWS, COUNT(STORE_ROWS)},
+                                             {OTHER_ROWS, COUNT(OTHER_ROWS)},
+                                             {QUANTITY_ROWS, COUNT(QUANTITY_ROWS)},
+                                             {ARGUMENT_ROWS, COUNT(ARGUMENT_ROWS)}};
 
 static struct target target;
 static const struct option_assignments *given;
 static char *arguments[16];
 static char why[1024];
 static int rest;
-static uint8_t origins[COUNT(STORE_ROWS) + COUNT(OTHER_ROWS) + COUNT(QUANTITY_ROWS)];
+static uint8_t origins[COUNT(STORE_ROWS) + COUNT(OTHER_ROWS) + COUNT(QUANTITY_ROWS) + COUNT(ARGUMENT_ROWS)];
 
 /* Reads a NULL-terminated list of arguments. why receives the error. */
 static bool read_options(const char *const *argv)
@@ -163,6 +176,16 @@ Test(options, both_ways_to_give_a_value)
     cr_assert(READ("--redis=", "--name=a=b"));
     cr_assert_str_eq(target.redis, "");
     cr_assert_str_eq(target.name, "a=b");
+}
+
+Test(options, what_is_for_arguments_alone_has_no_variable)
+{
+    setenv("CHATELAINE_ONLY_HERE", "variable", 1);
+    cr_assert(READ("--count", "1"));
+    cr_expect_null(target.only_here);
+    cr_assert(READ("--only-here", "argument"));
+    cr_expect_str_eq(target.only_here, "argument");
+    unsetenv("CHATELAINE_ONLY_HERE");
 }
 
 Test(options, flags_take_no_value_but_with_an_equals_sign)
@@ -473,11 +496,11 @@ Test(options, help_of_quantities_and_letters)
 Test(options, help_counts_characters)
 {
     static const struct option_row ROWS[] = {
-        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe.", 0, NULL, false},
+        {"proxies", OPTION_TEXT, 0, NULL, 0, 0, NULL, "CIDR,…", "Whom to believe.", 0, NULL, false, false},
         {"at", OPTION_TEXT, 0, NULL, 0, 0, NULL, "–––––––––––––––––––––", "One line: it has 30 characters before.", 0,
-         NULL, false},
+         NULL, false, false},
         {"ellipses", OPTION_FLAG, 0, NULL, 0, 0, NULL, NULL, "……………………………………………………………………………………………………… ……………… ends it.",
-         0, NULL, false},
+         0, NULL, false, false},
     };
     static const struct option_table TABLE = {ROWS, COUNT(ROWS)};
 
