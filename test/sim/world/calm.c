@@ -11,9 +11,10 @@
 #include "uses.h"
 #include <signal.h>
 
-/* CALM_S: everybody signs in meanwhile, for which an authenticator needs up to 30 s. */
-/* FAILOVER_S: one may begin with the last fault. */
+/* CALM_S: everybody signs in meanwhile, for which an authenticator needs up to 30 s. FAILOVER_S: one may begin with the
+ * last fault. */
 enum {
+    DOUBT_S = 5,
     WHOLE_S = 4,
     REST_S = 5,
     FAILOVER_S = 5,
@@ -40,12 +41,14 @@ static bool run_for(uint64_t seconds)
     return true;
 }
 
-/* A cluster's primary that comes back serves after cluster-node-timeout, or two seconds, as Redis does; only then the
- * last fault has ended. */
+/* A cluster's primary that comes back serves after cluster-node-timeout, or two seconds, as Redis does; and one whose
+ * calendar was off finds only after a while that it has not heard from others. Only then the last fault has ended. */
 static bool await_store(void)
 {
     if (of->store != SIM_STORE_CLUSTER)
         return true;
+    if (!run_for(DOUBT_S))
+        return false;
     for (unsigned i = 0; i < WHOLE_S && !sim_cluster_is_whole(of); i++)
         if (!run_for(1))
             return false;
