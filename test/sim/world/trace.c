@@ -37,7 +37,8 @@ void sim_trace_add(const void *bytes, size_t len)
         digest = (digest ^ at[i]) * UINT64_C(0x100000001b3);
 }
 
-static void print_line(char ret_line[LINE_BYTES], const char *who, const char *format, va_list values)
+__attribute__((format(printf, 3, 0))) static void print_line(char ret_line[LINE_BYTES], const char *who,
+                                                             const char *format, va_list values)
 {
     char text[LINE_BYTES - PLACE_BYTES];
 
