@@ -58,25 +58,6 @@ static enum problem_code read_request(struct exchange *exchange, struct text met
     return http_method_read(method, &exchange->method) ? PROBLEM_NONE : PROBLEM_NOT_IMPLEMENTED;
 }
 
-static enum problem_code read_headers(struct exchange *exchange, struct text method_header, struct text target_header,
-                                      struct text *ret_path)
-{
-    size_t methods, targets;
-    struct text method = http_request_header(exchange->request, method_header, &methods);
-    struct text target = http_request_header(exchange->request, target_header, &targets);
-
-    return methods == 1 && targets == 1 ? read_request(exchange, method, target, ret_path) : PROBLEM_BAD_REQUEST;
-}
-
-static bool has_one_each(const struct exchange *exchange, struct text method_header, struct text target_header)
-{
-    size_t methods, targets;
-
-    http_request_header(exchange->request, method_header, &methods);
-    http_request_header(exchange->request, target_header, &targets);
-    return methods == 1 && targets == 1;
-}
-
 /* Removes the prefix from the target as sent, before anything is normalised. */
 static enum problem_code read_request_line(struct exchange *exchange, struct text *ret_path)
 {
@@ -105,10 +86,10 @@ static void check_path(struct exchange *exchange, struct text path)
         return;
     }
     exchange->mount = mount_of_api(exchange->path);
-    if (exchange->mount && (exchange->mount->flags & MOUNT_POLICY))
-        guard_begin(exchange);
-    else
+    if (!exchange->mount || !(exchange->mount->flags & MOUNT_POLICY))
         exchange_refuse(exchange, PROBLEM_NOT_FOUND);
+    else
+        guard_begin(exchange);
 }
 
 #define REQUEST_MALFORMED "What is asked about must be a method, as in GET, and a target, as in /v1/patients/42."
@@ -123,22 +104,25 @@ static void check_unless(struct exchange *exchange, enum problem_code code, stru
 
 static void check_by_headers(struct exchange *exchange, struct text method_header, struct text target_header)
 {
-    struct text path = {0};
+    size_t methods, targets;
+    struct text method = http_request_header(exchange->request, method_header, &methods);
+    struct text target = http_request_header(exchange->request, target_header, &targets), path = {0};
     enum problem_code code = begin(exchange);
 
     if (code == PROBLEM_NONE && !http_method_is_read(exchange->method)) {
         exchange_refuse_method(exchange, "GET, HEAD");
         return;
     }
-    if (code == PROBLEM_NONE)
-        code = read_headers(exchange, method_header, target_header, &path);
-    if (code == PROBLEM_BAD_REQUEST && !has_one_each(exchange, method_header, target_header))
-        exchange_refuse_saying(exchange, code,
+    if (code == PROBLEM_NONE && (methods != 1 || targets != 1)) {
+        exchange_refuse_saying(exchange, PROBLEM_BAD_REQUEST,
                                exchange_format(exchange,
                                                "%.*s and %.*s are required here, each once: the gateway sends them.",
                                                TEXT_ARG(method_header), TEXT_ARG(target_header)));
-    else
-        check_unless(exchange, code, path);
+        return;
+    }
+    if (code == PROBLEM_NONE)
+        code = read_request(exchange, method, target, &path);
+    check_unless(exchange, code, path);
 }
 
 void check_auth_request(struct exchange *exchange)
