@@ -3,7 +3,7 @@
 
 enum { WORD_BYTES = 32, WORD_LEAST = 4, COST_NONE = 100 };
 
-/* What other services have, and where it is here. */
+/* Paths that other services have, and how to do the same here. */
 static const struct {
     enum http_method method;
     const char *path, *say;
@@ -21,12 +21,12 @@ static const struct {
     {HTTP_POST, "/v1/verify", "To ask about a key: POST /check/verify, at a node's internal listener."},
 };
 
-/* Letters and digits in lower case: "API-Keys" is "apikeys". Of longer words, the beginning. */
+/* Letters and digits in lower case: "API-Keys" is "apikeys". word: of at most WORD_BYTES. */
 static struct text bare(struct text word, char *storage)
 {
     struct text plain = {storage, 0};
 
-    for (size_t i = 0; i < word.len && plain.len < WORD_BYTES; i++) {
+    for (size_t i = 0; i < word.len; i++) {
         char c = word.ptr[i];
 
         if (c >= 'A' && c <= 'Z')
@@ -46,15 +46,20 @@ static bool ends_with(struct text text, struct text end)
 static unsigned word_cost(struct text written, struct text word)
 {
     char storage[2][WORD_BYTES], name[WORD_BYTES + 1];
-    const struct text a = bare(written, storage[0]), b = bare(word, storage[1]);
-    struct text_guess guess = {.written = a};
+    struct text a, b;
+    struct text_guess guess;
 
     if (text_equal(written, word))
         return 0;
+    if (written.len > WORD_BYTES || word.len > WORD_BYTES) /* a stranger's words must not cost more */
+        return COST_NONE;
+    a = bare(written, storage[0]);
+    b = bare(word, storage[1]);
     if (text_equal(a, b))
         return 1;
     if (ends_with(a, b) || ends_with(b, a))
         return 2;
+    guess = (struct text_guess){.written = a};
     memcpy(name, b.ptr, b.len);
     name[b.len] = '\0';
     text_guess_try(&guess, name);
