@@ -145,6 +145,15 @@ static void string_rule(const cJSON *schema, const char *place, char *ret, size_
         snprintf(ret, size, "a string");
 }
 
+static int bound(const cJSON *schema, const char *name)
+{
+    const cJSON *number = fact(schema, name);
+
+    if (!cJSON_IsNumber(number))
+        fail("a schema of the type integer needs a %s", name);
+    return number->valueint;
+}
+
 static void rule_of(const cJSON *schema, const char *place, char *ret, size_t size)
 {
     const char *must = words_of(schema, "x-must"), *type = words_of(schema, "type");
@@ -155,8 +164,7 @@ static void rule_of(const cJSON *schema, const char *place, char *ret, size_t si
     else if (words)
         word_list(words, ret, size);
     else if (type && strcmp(type, "integer") == 0)
-        snprintf(ret, size, "a whole number from %d to %d", fact(schema, "minimum")->valueint,
-                 fact(schema, "maximum")->valueint);
+        snprintf(ret, size, "a whole number from %d to %d", bound(schema, "minimum"), bound(schema, "maximum"));
     else if (type && strcmp(type, "boolean") == 0)
         snprintf(ret, size, "true or false");
     else if (type && strcmp(type, "string") == 0)
