@@ -103,7 +103,7 @@ const char *leaked_secret_hint(const struct exchange *exchange)
 
     if (exchange->is_internal)
         return NULL;
-    if (header_has_secret(exchange, TEXT("X-API-Key")) || (!is_session && has_header(exchange, TEXT("X-API-Key"))))
+    if (is_session ? header_has_secret(exchange, TEXT("X-API-Key")) : has_header(exchange, TEXT("X-API-Key")))
         return "The API key came as X-API-Key. Send it as Authorization: Bearer <API_KEY>.";
     if (header_has_secret(exchange, TEXT("Authorization")))
         return "The API key came without the word Bearer. Send it as Authorization: Bearer <API_KEY>.";
