@@ -120,12 +120,17 @@ export async function settled(page) {
 
 const QUIET_MS = 500; // as long as browsers' own "network idle"
 
-// Moves the page's clock when nothing that was asked is unanswered: an answer counts as activity when it comes.
-export async function passTime(page, ms) {
+// Nothing that was asked is unanswered. The page's clock may be moved only then: an answer counts as activity when it
+// comes.
+export async function quiet(page) {
     const {open, quietSince} = asked.get(page.context());
 
     await settled(page);
     await until('a quiet page', () => open.size === 0 && Date.now() - quietSince() >= QUIET_MS);
+}
+
+export async function passTime(page, ms) {
+    await quiet(page);
     await page.clock.fastForward(ms);
 }
 

@@ -11,6 +11,7 @@ import {
     fillSignIn,
     openContext,
     passTime,
+    quiet,
     signIn,
     signOut,
 } from './browser.js';
@@ -127,6 +128,7 @@ describe('a session that ends', () => {
         await signIn(page, person, '/console/account');
         await page.reload();
         await page.getByRole('heading', {name: 'My account'}).waitFor();
+        await quiet(page);
         await page.clock.pauseAt(Date.now() + WARNED_MS); // if time went on, the last second would tell it too
         const bar = page.getByRole('region', {name: 'Your session is about to end'});
         await bar.waitFor();
