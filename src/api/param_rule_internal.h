@@ -1,5 +1,5 @@
-/* What each parameter of a request must be. The table is made by the build from openapi.json (embed_rules.c), so that
- * clients, documentation, validation and messages go by one rule. Its texts are constants. */
+/* The rules for the parameters of requests. The build makes the table from openapi.json (embed_rules.c), so that
+ * clients, documentation, validation and messages use the same rules. Its texts are constants. */
 #pragma once
 #include "api/routes.h"
 #include "base/json.h"

@@ -1,4 +1,4 @@
-/* What somebody may have meant whose path, or method, is none of ours. */
+/* Suggestions for a request whose path or method does not exist. */
 #pragma once
 #include "problem_internal.h"
 

@@ -294,7 +294,8 @@ bool membership_is_subscribed(const struct membership *member)
     return member->state == MEMBERSHIP_BEHIND || member->state == MEMBERSHIP_BEGUN;
 }
 
-/* After a forbidden move: gives up the lease, empties the cache, discards reads under way, and connects anew. */
+/* A member whose state has changed in a forbidden way trusts nothing that it has: it gives up the lease, empties the
+ * cache, discards reads under way, and reconnects. */
 static void distrust(struct membership *member)
 {
     static const char WHY[] = "forbidden change of the membership's state";

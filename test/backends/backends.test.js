@@ -66,7 +66,7 @@ function buildJava() {
     return classes;
 }
 
-// A server in the place of the node, on a Unix socket and on a port: answers as it is told.
+// This server stands in for the node, on a Unix socket and on a port, and answers as the test tells it to.
 class Pretender {
     socket = join(folder, 'pretender.sock');
     #servers = [http.createServer(), http.createServer()];
@@ -255,7 +255,7 @@ async function refuses(backend) {
     await expectRefused(backend, {...denied, challenge: scope('patients:write')}, bearer, '/v1/patients', 'POST');
 }
 
-// What two programs might read in two ways is refused; what can be read in one is judged like that.
+// A backend refuses a path that two programs might read differently, and checks every other path as the node reads it.
 async function readsPathsAsTheNodeDoes(backend) {
     const bearer = `Bearer ${key.secret}`;
     const bad = {status: 400, code: 'bad_request'};

@@ -61,7 +61,7 @@ describe('a request', () => {
         deployment.forgetThrottles();
     });
 
-    browse('whoever has just signed in is told when the next code comes, before anything is typed', async (page, {person}) => {
+    browse('the step-up says when the next code comes, before anything is typed', async (page, {person}) => {
         const before = Math.floor(Date.now() / 30000);
         await signIn(page, person);
         await askForTestKey(page, 'x');
